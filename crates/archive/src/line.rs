@@ -1,0 +1,70 @@
+//! What the lines of both indexes share.
+
+/// The longest line that is read; URLs, of which lines are made, are far shorter.
+const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// Why a line of an index is no entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineFault {
+    /// The line is longer than any index has them.
+    #[error("the line has {bytes} bytes, more than {MAX_LINE_BYTES}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// The line ends before this field, or the field is empty.
+    #[error("the field `{0}` is missing")]
+    Missing(&'static str),
+    /// Something follows the last field.
+    #[error("the line has more fields than it should")]
+    TooManyFields,
+    /// The timestamp is not `YYYYMMDDhhmmss`.
+    #[error("the timestamp is not 14 digits")]
+    Timestamp,
+    /// The field is not a number, or is one out of bounds.
+    #[error("the field `{0}` is not a number within bounds")]
+    Number(&'static str),
+    /// The file name could lead elsewhere, so it is not used.
+    #[error("the file name is not a plain one")]
+    FileName,
+    /// What follows the timestamp is not a JSON object.
+    #[error("the metadata is not a JSON object: {0}")]
+    Json(String),
+}
+
+/// A line without its end, if it is not too long.
+pub(crate) fn bounded(line: &str) -> Result<&str, LineFault> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    if line.len() > MAX_LINE_BYTES {
+        return Err(LineFault::TooLong { bytes: line.len() });
+    }
+    Ok(line)
+}
+
+pub(crate) fn surt(field: &str) -> Result<String, LineFault> {
+    if field.is_empty() { Err(LineFault::Missing("surt")) } else { Ok(field.to_owned()) }
+}
+
+pub(crate) fn timestamp(field: &str) -> Result<String, LineFault> {
+    let is_timestamp = field.len() == 14 && field.bytes().all(|byte| byte.is_ascii_digit());
+    if is_timestamp { Ok(field.to_owned()) } else { Err(LineFault::Timestamp) }
+}
+
+/// Digits only: no sign, no space.
+pub(crate) fn number(digits: &str) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
+/// Whether a range of a file is one that can be asked for.
+pub(crate) fn is_range(offset: u64, length: u64, max_length: u64) -> bool {
+    (1..=max_length).contains(&length) && offset <= i64::MAX.unsigned_abs() - length
+}
+
+/// Whether one part of a path is a plain name: it cannot lead out of its folder, nor become
+/// another part of a URL.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'=' | b'+');
+    (1..=255).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_plain)
+}

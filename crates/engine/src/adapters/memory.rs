@@ -1,0 +1,425 @@
+//! In memory: for tests on a simulated clock, with the same meaning as the durable adapters.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::chance::Chance;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Permit, SiteState, Spend};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+
+use super::{NewJob, QUARANTINE_AFTER, QUARANTINE_REASON};
+use crate::clock::Clock;
+use crate::ports::{
+    Demand, Lease, LeaseId, Ledger, Politeness, Renewal, RobotsRecord, Settle, Settled, Settlement,
+    SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
+};
+
+/// A politeness store in memory.
+pub struct MemoryPoliteness {
+    clock: Clock,
+    rule: BreakerRule,
+    state: Mutex<Shared>,
+}
+
+struct Shared {
+    sites: HashMap<Site, SiteState>,
+    robots: HashMap<Origin, RobotsRecord>,
+    chance: Chance,
+}
+
+impl MemoryPoliteness {
+    /// An empty one.
+    pub fn new(clock: Clock, rule: BreakerRule, seed: u64) -> MemoryPoliteness {
+        let chance = Chance::seeded(seed);
+        let state = Shared { sites: HashMap::new(), robots: HashMap::new(), chance };
+        MemoryPoliteness { clock, rule, state: Mutex::new(state) }
+    }
+
+    /// How many sites are remembered.
+    pub fn sites_known(&self) -> usize {
+        self.lock().sites.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Politeness for MemoryPoliteness {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+        let now = self.clock.now();
+        let mut shared = self.lock();
+        let Shared { sites, chance, .. } = &mut *shared;
+        let mut turn = Turn { now, ..Turn::default() };
+        for SiteReport { site, report } in reports {
+            let state = sites.entry(site.clone()).or_default();
+            let transition = state.record(report, now, &self.rule, chance.unit());
+            if transition != Transition::None {
+                turn.transitions.push((site.clone(), transition));
+            }
+        }
+        for ask in asks {
+            let state = sites.entry(ask.site.clone()).or_default();
+            turn.verdicts.push(state.ask(now, ask.rate, ask.follows_robots, &self.rule));
+        }
+        Ok(turn)
+    }
+
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault> {
+        let now = self.clock.now();
+        let mut shared = self.lock();
+        let state = shared.sites.entry(site.clone()).or_default();
+        Ok((state.spend(permit, now, rate), now))
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        Ok(self.lock().robots.get(origin).cloned())
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        self.lock().robots.insert(origin.clone(), record.clone());
+        Ok(())
+    }
+
+    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault> {
+        Ok(self.lock().sites.get(site).copied())
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        let now = self.clock.now();
+        let mut shared = self.lock();
+        let before = shared.sites.len();
+        shared.sites.retain(|_, state| !state.is_forgettable(now));
+        Ok((before - shared.sites.len()) as u64)
+    }
+}
+
+/// A queue in memory that several instances can share.
+#[derive(Clone)]
+pub struct MemoryQueue {
+    clock: Clock,
+    lease_ttl: Duration,
+    /// Whether an empty queue ends the run.
+    run_once: bool,
+    state: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: BTreeMap<LeaseId, Stored>,
+    keys: BTreeSet<[u8; 16]>,
+    /// What waits, site by site.
+    waiting: HashMap<String, BTreeSet<(Time, LeaseId)>>,
+    /// Sites with something waiting, by when they may next give.
+    rooms: BTreeSet<(Time, String)>,
+    room_due: HashMap<String, Time>,
+    instances: BTreeMap<u64, Time>,
+    ledger: Ledger,
+    next_id: LeaseId,
+    next_epoch: u64,
+}
+
+struct Stored {
+    lease: Lease,
+    due: Time,
+    standing: Standing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    Queued,
+    Delayed,
+    Leased { epoch: u64, started: bool },
+    Dead(String),
+}
+
+/// One instance's hold on a [`MemoryQueue`].
+pub struct MemoryInstance {
+    queue: MemoryQueue,
+    epoch: Mutex<Option<u64>>,
+}
+
+impl MemoryQueue {
+    /// An empty queue; `run_once` doors end when it is empty.
+    pub fn new(clock: Clock, lease_ttl: Duration, run_once: bool) -> MemoryQueue {
+        MemoryQueue { clock, lease_ttl, run_once, state: Arc::default() }
+    }
+
+    /// Joins as a new instance.
+    pub fn instance(&self) -> MemoryInstance {
+        MemoryInstance { queue: self.clone(), epoch: Mutex::new(None) }
+    }
+
+    /// Puts jobs in; one whose key is there already is not put in again. Returns how many went in.
+    pub fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
+        let now = self.clock.now();
+        let mut queue = self.lock();
+        let mut accepted = 0;
+        for NewJob { job, key, due } in jobs {
+            if key.is_some_and(|key| !queue.keys.insert(key)) {
+                continue;
+            }
+            queue.next_id += 1;
+            let id = queue.next_id;
+            let history = Default::default();
+            let lease = Lease { id, job, history, interruptions: 0, accepted_at: now };
+            queue.jobs.insert(id, Stored { lease, due: now, standing: Standing::Queued });
+            queue.ledger.accepted += 1;
+            queue.wait(id, due.unwrap_or(now), due.is_some_and(|due| due > now));
+            accepted += 1;
+        }
+        accepted
+    }
+
+    /// How many jobs stand where.
+    pub fn ledger(&self) -> Ledger {
+        self.lock().ledger
+    }
+
+    /// The dead, with their reasons.
+    pub fn dead(&self) -> Vec<(String, String)> {
+        let queue = self.lock();
+        let dead = queue.jobs.values().filter_map(|stored| match &stored.standing {
+            Standing::Dead(reason) => Some((stored.lease.job.url.clone(), reason.clone())),
+            _ => None,
+        });
+        dead.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Lets a job wait until `due`; it must not be waiting already.
+    fn wait(&mut self, id: LeaseId, due: Time, delayed: bool) {
+        let Some(stored) = self.jobs.get_mut(&id) else { return };
+        stored.due = due;
+        stored.standing = if delayed { Standing::Delayed } else { Standing::Queued };
+        if delayed {
+            self.ledger.delayed += 1
+        } else {
+            self.ledger.queued += 1
+        }
+        let site = site_key(&stored.lease);
+        self.waiting.entry(site.clone()).or_default().insert((due, id));
+        let room = self.room_due.get(&site).copied().unwrap_or(Time::FAR_FUTURE);
+        self.open_room(site, due.min(room));
+    }
+
+    fn open_room(&mut self, site: String, due: Time) {
+        if let Some(before) = self.room_due.insert(site.clone(), due) {
+            self.rooms.remove(&(before, site.clone()));
+        }
+        self.rooms.insert((due, site));
+    }
+
+    fn close_room(&mut self, site: &str) {
+        if let Some(before) = self.room_due.remove(site) {
+            self.rooms.remove(&(before, site.to_owned()));
+        }
+    }
+
+    fn lease_from(&mut self, site: &str, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
+        let Some(waiting) = self.waiting.get_mut(site) else { return Vec::new() };
+        let due: Vec<_> = waiting.range(..=(now, LeaseId::MAX)).take(most).copied().collect();
+        let mut leases = Vec::new();
+        for entry in due {
+            waiting.remove(&entry);
+            let Some(stored) = self.jobs.get_mut(&entry.1) else { continue };
+            match stored.standing {
+                Standing::Delayed => self.ledger.delayed -= 1,
+                _ => self.ledger.queued -= 1,
+            }
+            self.ledger.in_flight += 1;
+            stored.standing = Standing::Leased { epoch, started: false };
+            leases.push(stored.lease.clone());
+        }
+        match waiting.first().copied() {
+            Some((due, _)) => self.open_room(site.to_owned(), due),
+            None => {
+                self.waiting.remove(site);
+                self.close_room(site);
+            }
+        }
+        leases
+    }
+
+    /// What dead instances held waits again; what made them die too often is quarantined.
+    fn rescue(&mut self, now: Time) {
+        let dead: BTreeSet<u64> = self
+            .instances
+            .iter()
+            .filter(|(_, expires)| **expires <= now)
+            .map(|(epoch, _)| *epoch)
+            .collect();
+        self.instances.retain(|epoch, _| !dead.contains(epoch));
+        let orphans: Vec<(LeaseId, bool)> = self
+            .jobs
+            .iter()
+            .filter_map(|(id, stored)| match stored.standing {
+                Standing::Leased { epoch, started } if dead.contains(&epoch) => {
+                    Some((*id, started))
+                }
+                _ => None,
+            })
+            .collect();
+        for (id, started) in orphans {
+            self.ledger.in_flight -= 1;
+            let Some(stored) = self.jobs.get_mut(&id) else { continue };
+            stored.lease.interruptions += u32::from(started);
+            if stored.lease.interruptions >= QUARANTINE_AFTER {
+                stored.standing = Standing::Dead(QUARANTINE_REASON.to_owned());
+                self.ledger.dead += 1;
+            } else {
+                self.wait(id, now, false);
+            }
+        }
+    }
+
+    fn settle(&mut self, lease: &Lease, settlement: &Settlement, epoch: u64, now: Time) -> Settled {
+        let Some(stored) = self.jobs.get_mut(&lease.id) else { return Settled::Stale };
+        if !matches!(stored.standing, Standing::Leased { epoch: held, .. } if held == epoch) {
+            return Settled::Stale;
+        }
+        self.ledger.in_flight -= 1;
+        match settlement {
+            Settlement::Done | Settlement::Skipped => {
+                self.jobs.remove(&lease.id);
+                match settlement {
+                    Settlement::Done => self.ledger.done += 1,
+                    _ => self.ledger.skipped += 1,
+                }
+            }
+            Settlement::Retry { at, history } => {
+                stored.lease.history = *history;
+                self.wait(lease.id, *at, *at > now);
+            }
+            Settlement::Recur { at } => {
+                self.ledger.done += 1;
+                self.ledger.accepted += 1;
+                stored.lease.history = Default::default();
+                stored.lease.accepted_at = now;
+                self.wait(lease.id, *at, *at > now);
+            }
+            Settlement::HandBack { at } => self.wait(lease.id, *at, *at > now),
+            Settlement::Dead { reason } => {
+                stored.standing = Standing::Dead(reason.clone());
+                self.ledger.dead += 1;
+            }
+        }
+        Settled::Confirmed
+    }
+}
+
+impl MemoryInstance {
+    fn epoch(&self) -> Option<u64> {
+        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The epoch, when this instance still lives by the queue's clock.
+    fn live_epoch(&self, queue: &Queue, now: Time) -> Option<u64> {
+        let epoch = self.epoch()?;
+        (*queue.instances.get(&epoch)? > now).then_some(epoch)
+    }
+}
+
+#[async_trait]
+impl Source for MemoryInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let now = self.queue.clock.now();
+        let mut queue = self.queue.lock();
+        for (site, until) in &demand.closed {
+            if let Some(due) = queue.room_due.get(site.as_str()).copied() {
+                queue.open_room(site.as_str().to_owned(), due.max(*until));
+            }
+        }
+        let Some(epoch) = self.live_epoch(&queue, now) else {
+            return Ok(Taken::Idle { until: now + self.queue.lease_ttl / 4 });
+        };
+        let due: Vec<String> = queue
+            .rooms
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .take(demand.most)
+            .map(|(_, site)| site.clone())
+            .collect();
+        let mut leases = Vec::new();
+        for site in due {
+            let most = demand.most_per_site.min(demand.most - leases.len());
+            if most == 0 {
+                break;
+            }
+            leases.extend(queue.lease_from(&site, most, epoch, now));
+        }
+        if !leases.is_empty() {
+            return Ok(Taken::Jobs(leases));
+        }
+        let ledger = queue.ledger;
+        if self.queue.run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+            return Ok(Taken::Exhausted);
+        }
+        let poll = now + Duration::from_secs(1);
+        let next = queue.rooms.first().map_or(poll, |(due, _)| (*due).max(now));
+        Ok(Taken::Idle { until: next.min(poll) })
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        let Some(ours) = self.epoch() else { return Ok(()) };
+        let mut queue = self.queue.lock();
+        for id in leases {
+            match queue.jobs.get_mut(id).map(|stored| &mut stored.standing) {
+                Some(Standing::Leased { epoch, started }) if *epoch == ours => *started = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        let now = self.queue.clock.now();
+        let mut queue = self.queue.lock();
+        let held = self.live_epoch(&queue, now);
+        queue.rescue(now);
+        let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = epoch.is_none();
+        let current = held.unwrap_or_else(|| {
+            queue.next_epoch += 1;
+            queue.next_epoch
+        });
+        *epoch = Some(current);
+        queue.instances.insert(current, now + self.queue.lease_ttl);
+        let kept = held.is_some() || is_first;
+        Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
+    }
+}
+
+#[async_trait]
+impl Settle for MemoryInstance {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        let now = self.queue.clock.now();
+        let mut queue = self.queue.lock();
+        let Some(epoch) = self.live_epoch(&queue, now) else {
+            return Ok(vec![Settled::Stale; batch.len()]);
+        };
+        let settled =
+            batch.iter().map(|(lease, settlement)| queue.settle(lease, settlement, epoch, now));
+        Ok(settled.collect())
+    }
+}
+
+fn site_key(lease: &Lease) -> String {
+    lease.job.site.as_ref().map_or_else(String::new, |site| site.as_str().to_owned())
+}

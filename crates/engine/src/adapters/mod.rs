@@ -1,0 +1,32 @@
+//! The stores behind the ports.
+
+pub mod memory;
+pub mod sqlite;
+
+use fetchwell_policy::time::Time;
+
+use crate::ports::Job;
+
+/// A URL that was being fetched this often when a process died, the last time alone, is quarantined.
+pub(crate) const QUARANTINE_AFTER: u32 = 4;
+/// Why it is.
+pub(crate) const QUARANTINE_REASON: &str =
+    "quarantined: the process died four times while fetching it, the last time alone";
+
+/// A job to be put into a queue.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// What to do.
+    pub job: Job,
+    /// Of two jobs with the same key only the first goes in.
+    pub key: Option<[u8; 16]>,
+    /// Not before this.
+    pub due: Option<Time>,
+}
+
+impl NewJob {
+    /// A job that may go at once, whatever else is queued.
+    pub fn now(job: Job) -> NewJob {
+        NewJob { job, key: None, due: None }
+    }
+}

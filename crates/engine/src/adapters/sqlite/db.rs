@@ -1,0 +1,180 @@
+//! A connection in a thread of its own, with commits in groups.
+//!
+//! A transaction is a closure that runs to its end in that thread: it can't be cancelled half-way, and
+//! no await stands inside it. Closures that arrive while another commit is under way share the next one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, Savepoint, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::ports::StoreFault;
+
+/// How long a writer waits for another process's transaction to end.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Closures that wait for the thread; more than that wait in their callers.
+const MAX_WAITING: usize = 1_024;
+/// Closures that share one commit.
+const MAX_GROUP: usize = 128;
+
+/// What a commit is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// On the disk: survives a power cut.
+    Disk,
+    /// With the operating system: survives a killed process.
+    Process,
+}
+
+type Reply = Box<dyn FnOnce(Result<(), StoreFault>) + Send>;
+type Work = Box<dyn FnOnce(&Savepoint<'_>) -> (bool, Reply) + Send>;
+
+/// A handle on the connection. Cheap to clone; the thread ends with the last one.
+#[derive(Clone)]
+pub struct Db {
+    work: mpsc::Sender<Work>,
+    path: PathBuf,
+}
+
+impl Db {
+    /// Opens or makes the file, and prepares it.
+    pub fn open(
+        path: &Path,
+        durability: Durability,
+        prepare: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    ) -> Result<Db, StoreFault> {
+        let fault = |error| unavailable(path, &error);
+        let mut connection = Connection::open(path).map_err(fault)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
+        connection.pragma_update(None, "journal_mode", "wal").map_err(fault)?;
+        let synchronous = match durability {
+            Durability::Disk => "full",
+            Durability::Process => "normal",
+        };
+        connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        prepare(&mut connection).map_err(fault)?;
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let thread_path = path.to_owned();
+        std::thread::Builder::new()
+            .name("sqlite".into())
+            .spawn(move || serve(connection, receiver, &thread_path))
+            .map_err(|error| StoreFault::Unavailable(format!("no thread for SQLite: {error}")))?;
+        Ok(Db { work: sender, path: path.to_owned() })
+    }
+
+    /// Runs `work` in a transaction, and returns once it is committed.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Savepoint<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreFault> {
+        let (sender, receiver) = oneshot::channel();
+        let path = self.path.clone();
+        let work: Work = Box::new(move |transaction| {
+            let result = work(transaction).map_err(|error| unavailable(&path, &error));
+            let worked = result.is_ok();
+            let reply: Reply = Box::new(move |committed| {
+                // A caller that has gone away does not want to know.
+                drop(sender.send(committed.and(result)));
+            });
+            (worked, reply)
+        });
+        let gone = || StoreFault::Unavailable("the SQLite thread has ended".to_owned());
+        self.work.send(work).await.map_err(|_| gone())?;
+        receiver.await.map_err(|_| gone())?
+    }
+}
+
+fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &Path) {
+    while let Some(first) = receiver.blocking_recv() {
+        let mut group = vec![first];
+        while let Some(next) = (group.len() < MAX_GROUP).then(|| receiver.try_recv().ok()).flatten()
+        {
+            group.push(next);
+        }
+        let mut replies = Vec::with_capacity(group.len());
+        let committed = commit(&mut connection, group, &mut replies);
+        for reply in replies {
+            reply(committed.as_ref().map(|()| ()).map_err(|error| unavailable(path, error)));
+        }
+    }
+}
+
+/// Runs a group in one transaction; one that fails is undone alone.
+fn commit(
+    connection: &mut Connection,
+    group: Vec<Work>,
+    replies: &mut Vec<Reply>,
+) -> rusqlite::Result<()> {
+    // Immediate: a transaction that reads first and then writes could not wait for another's end.
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for work in group {
+        let savepoint = transaction.savepoint()?;
+        let (worked, reply) = work(&savepoint);
+        replies.push(reply);
+        if worked {
+            savepoint.commit()?;
+        } else {
+            savepoint.finish()?;
+        }
+    }
+    transaction.commit()
+}
+
+fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
+    let advice = match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => "; free some space on its disk",
+        Some(rusqlite::ErrorCode::CannotOpen) => {
+            "; check that its folder exists and can be written to, or name another with --store"
+        }
+        Some(rusqlite::ErrorCode::ReadOnly) => "; make it writable, or name another with --store",
+        Some(rusqlite::ErrorCode::NotADatabase) => {
+            "; it is no SQLite file: name another with --store"
+        }
+        _ => "",
+    };
+    StoreFault::Unavailable(format!("SQLite file {}: {error}{advice}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> Db {
+        Db::open(path, Durability::Process, |connection| {
+            connection.execute_batch("CREATE TABLE IF NOT EXISTS t (n INTEGER UNIQUE)")
+        })
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_in_a_group_is_undone_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder.path().join("x.db"));
+        let inserts = (0..50).map(|n| {
+            let db = db.clone();
+            async move {
+                db.write(move |tx| {
+                    tx.execute("INSERT INTO t VALUES (?1)", [n + 1_000])?;
+                    tx.execute("INSERT INTO t VALUES (?1)", [n / 2])
+                })
+                .await
+            }
+        });
+        let results = futures::future::join_all(inserts).await;
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 25);
+        let count: i64 = db
+            .write(|tx| tx.query_row("SELECT count(*) FROM t", [], |row| row.get(0)))
+            .await
+            .unwrap();
+        assert_eq!(count, 50);
+    }
+
+    #[tokio::test]
+    async fn an_error_names_the_file_and_the_mend() {
+        let fault = Db::open(Path::new("/no/such/folder/x.db"), Durability::Disk, |_| Ok(()));
+        let text = fault.err().unwrap().to_string();
+        assert!(text.contains("/no/such/folder/x.db") && text.contains("--store"), "{text}");
+    }
+}

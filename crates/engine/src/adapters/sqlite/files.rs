@@ -1,0 +1,113 @@
+//! Results in a file, exactly once: the file's confirmed length commits with the settlements.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::OptionalExtension;
+
+use super::queue::settle_batch;
+use super::{Db, SqliteInstance};
+use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
+
+/// Writes records to a file and settles their leases in one transaction of the queue's store.
+///
+/// The bytes are written where the confirmed file ends and are on the disk before the transaction
+/// commits. What lies beyond the confirmed length was never confirmed, and is written over. The
+/// store's write lock keeps processes that share an output apart.
+pub struct FileFinish<R> {
+    instance: Arc<SqliteInstance>,
+    file: Arc<File>,
+    path: String,
+    render: fn(&R) -> Vec<u8>,
+}
+
+impl<R> FileFinish<R> {
+    /// Opens or makes the file; nothing is read, cut or written yet.
+    pub fn open(
+        instance: Arc<SqliteInstance>,
+        path: &Path,
+        render: fn(&R) -> Vec<u8>,
+    ) -> io::Result<FileFinish<R>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        Ok(FileFinish { instance, file: Arc::new(file), path: output_name(path)?, render })
+    }
+}
+
+/// How long a file is by what was confirmed; `None` when the store has never seen it.
+pub async fn confirmed_length(db: &Db, path: &Path) -> Result<Option<u64>, StoreFault> {
+    let name = output_name(path).map_err(|error| StoreFault::Unavailable(error.to_string()))?;
+    db.write(move |tx| {
+        tx.query_row("SELECT length FROM output WHERE path = ?1", [name], |row| row.get(0))
+            .optional()
+    })
+    .await
+}
+
+/// Makes this the confirmed length of a file.
+pub async fn confirm_length(db: &Db, path: &Path, length: u64) -> Result<(), StoreFault> {
+    let name = output_name(path).map_err(|error| StoreFault::Unavailable(error.to_string()))?;
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    db.write(move |tx| {
+        tx.execute(
+            "INSERT INTO output VALUES (?1, ?2)
+             ON CONFLICT (path) DO UPDATE SET length = excluded.length",
+            (name, length),
+        )
+        .map(|_| ())
+    })
+    .await
+}
+
+/// Two spellings of one path are one output.
+fn output_name(path: &Path) -> io::Result<String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize()?,
+        _ => PathBuf::from(".").canonicalize()?,
+    };
+    let name = path.file_name().unwrap_or_default();
+    Ok(folder.join(name).to_string_lossy().into_owned())
+}
+
+#[async_trait]
+impl<R: Send + Sync> Finish<R> for FileFinish<R> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+        let settlements: Vec<(LeaseId, Settlement)> =
+            batch.iter().map(|f| (f.lease.id, f.settlement.clone())).collect();
+        let rendered: Vec<Vec<u8>> =
+            batch.iter().map(|f| f.records.iter().flat_map(self.render).collect()).collect();
+        let (queue, epoch) = (self.instance.queue.queue, self.instance.epoch());
+        let (clock, file, path) =
+            (self.instance.queue.clock.clone(), self.file.clone(), self.path.clone());
+        let work = move |tx: &rusqlite::Savepoint<'_>| {
+            let settled = settle_batch(tx, queue, epoch, &settlements, clock.now())?;
+            let confirmed =
+                settled.iter().zip(&rendered).filter(|(s, _)| **s == Settled::Confirmed);
+            let bytes: Vec<u8> = confirmed.flat_map(|(_, bytes)| bytes).copied().collect();
+            if !bytes.is_empty() {
+                let length: i64 = tx
+                    .prepare_cached(
+                        "INSERT INTO output VALUES (?1, ?2)
+                         ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
+                         RETURNING length",
+                    )?
+                    .query_row((&path, bytes.len()), |row| row.get(0))?;
+                let end = u64::try_from(length).unwrap_or(0);
+                append(&file, &bytes, end.saturating_sub(bytes.len() as u64))
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+            }
+            Ok(settled)
+        };
+        self.instance.queue.db.write(work).await
+    }
+}
+
+/// Writes `bytes` at `offset`, ends the file there, and waits for the disk.
+fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.write_all_at(bytes, offset)?;
+    file.set_len(offset + bytes.len() as u64)?;
+    file.sync_data()
+}

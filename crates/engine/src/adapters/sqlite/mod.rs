@@ -1,0 +1,25 @@
+//! The embedded store: one SQLite file that any number of processes on the machine share.
+//!
+//! Two connections write to it. The queue's waits for the disk at each commit, since "accepted" means
+//! that it is there after a power cut. The politeness state's does not: it survives a killed process,
+//! and after a power cut a lost slot costs a site at most one request too early.
+
+mod db;
+mod files;
+mod politeness;
+mod queue;
+mod schema;
+
+use std::path::Path;
+
+use crate::ports::StoreFault;
+
+pub use db::{Db, Durability};
+pub use files::{FileFinish, confirm_length, confirmed_length};
+pub use politeness::SqlitePoliteness;
+pub use queue::{SqliteInstance, SqliteQueue};
+
+/// Opens the file for the queue, for politeness, or both.
+pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreFault> {
+    Db::open(path, durability, schema::migrate)
+}

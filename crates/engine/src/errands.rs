@@ -1,0 +1,201 @@
+//! Errands: what the engine fetches for itself, through the same flow as every page.
+
+use std::time::Duration;
+
+use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::retry::Backoff;
+use fetchwell_policy::robots::MAX_ROBOTS_BYTES;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site, WebUrl};
+
+use crate::ports::{RobotsRecord, Unreachable};
+use crate::web::{Method, Outcome, Request};
+
+/// A robots.txt may redirect this often.
+const MAX_ROBOTS_REDIRECTS: u32 = 5;
+
+/// How soon an unreachable robots.txt is tried again.
+const TRY_AGAIN: Backoff =
+    Backoff { base: Duration::from_secs(5), factor: 2.0, cap: Duration::from_secs(300) };
+
+/// Something that the engine needs to know before pages can go.
+#[derive(Debug)]
+pub enum Errand {
+    /// An origin's robots.txt.
+    Robots(RobotsErrand),
+    /// Whether a site is back.
+    Probe(Site),
+}
+
+/// The request of a probe.
+pub fn probe(url: WebUrl) -> Request {
+    Request::ungoverned(url).by(Method::Head)
+}
+
+/// Reads a robots.txt through its redirects. The rules count for the origin that was asked first.
+#[derive(Debug)]
+pub struct RobotsErrand {
+    /// Whose rules they are.
+    pub origin: Origin,
+    /// What was known before.
+    known: Option<RobotsRecord>,
+    at: WebUrl,
+    redirects: u32,
+}
+
+/// What follows in a robots.txt errand.
+#[derive(Debug)]
+pub enum RobotsStep {
+    /// This request.
+    Fetch(Request),
+    /// The result.
+    Learnt(RobotsRecord),
+}
+
+impl RobotsErrand {
+    /// Starts for an origin, with what was known of it before.
+    pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsErrand {
+        let at = origin.robots_url();
+        RobotsErrand { origin, known, at, redirects: 0 }
+    }
+
+    /// The request to make now.
+    pub fn request(&self) -> Request {
+        Request::ungoverned(self.at.clone())
+    }
+
+    /// Takes the outcome of that request.
+    pub fn step(&mut self, outcome: &Outcome, now: Time) -> RobotsStep {
+        let Some(answer) = &outcome.answer else {
+            return RobotsStep::Learnt(self.without_answer(outcome, now));
+        };
+        if let Some(location) = answer.redirect() {
+            return self.follow(location, now);
+        }
+        RobotsStep::Learnt(match answer.status {
+            200..=299 => {
+                let within = answer.body.len().min(MAX_ROBOTS_BYTES);
+                found(Some(answer.status), answer.body[..within].to_vec(), now)
+            }
+            429 | 500..=599 => self.unreachable(outcome, now),
+            status => found(Some(status), Vec::new(), now),
+        })
+    }
+
+    /// A file over a limit of ours was reachable but can't be read: only its absence is sure.
+    fn without_answer(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
+        match &outcome.happened {
+            Happened::BadAnswer(AnswerFault::TooManyRedirects | AnswerFault::BadRedirect) => {
+                found(None, Vec::new(), now)
+            }
+            _ => self.unreachable(outcome, now),
+        }
+    }
+
+    /// RFC 9309: after five redirects, or when one leads nowhere, the file counts as unavailable.
+    fn follow(&mut self, location: &str, now: Time) -> RobotsStep {
+        self.redirects += 1;
+        match self.at.join(location) {
+            Ok(next) if self.redirects <= MAX_ROBOTS_REDIRECTS => {
+                self.at = next;
+                RobotsStep::Fetch(self.request())
+            }
+            _ => RobotsStep::Learnt(found(None, Vec::new(), now)),
+        }
+    }
+
+    fn unreachable(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
+        let before = self.known.as_ref().and_then(|known| known.unreachable.as_ref());
+        let tries = before.map_or(0, |before| before.tries).saturating_add(1);
+        let wait = TRY_AGAIN.ceiling(tries).max(outcome.retry_after.unwrap_or_default());
+        RobotsRecord {
+            body: self.known.as_ref().and_then(|known| known.body.clone()),
+            status: outcome.happened.status(),
+            fetched_at: self.known.as_ref().map_or(now, |known| known.fetched_at),
+            unreachable: Some(Unreachable {
+                since: before.map_or(now, |before| before.since),
+                tries,
+                retry_at: now + wait,
+                reason: outcome.happened.to_string(),
+            }),
+        }
+    }
+}
+
+fn found(status: Option<u16>, body: Vec<u8>, now: Time) -> RobotsRecord {
+    RobotsRecord { body: Some(body), status, fetched_at: now, unreachable: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::budget::Share;
+    use crate::web::{Answer, Why};
+
+    const NOW: Time = Time::from_secs(1_000);
+
+    fn errand(known: Option<RobotsRecord>) -> RobotsErrand {
+        RobotsErrand::new(Origin::parse("https://example.com").unwrap(), known)
+    }
+
+    fn answered(status: u16, body: &str, location: Option<&str>) -> Outcome {
+        let mut headers = http::HeaderMap::new();
+        if let Some(location) = location {
+            headers.insert("location", location.parse().unwrap());
+        }
+        let body = body.to_owned().into();
+        let answer = Answer { status, headers, body, share: Share::none() };
+        let mut outcome = Outcome::unsent(0, Happened::Answered(status), Why::default());
+        outcome.answer = Some(answer);
+        outcome
+    }
+
+    fn learnt(step: RobotsStep) -> RobotsRecord {
+        match step {
+            RobotsStep::Learnt(record) => record,
+            RobotsStep::Fetch(request) => panic!("{request:?}"),
+        }
+    }
+
+    #[test]
+    fn statuses_mean_what_the_rfc_says() {
+        let body_of = |status| learnt(errand(None).step(&answered(status, "x", None), NOW));
+        assert_eq!(body_of(200).body.as_deref(), Some(&b"x"[..]));
+        assert_eq!(body_of(404).body.as_deref(), Some(&b""[..]));
+        assert_eq!(body_of(403).body.as_deref(), Some(&b""[..]));
+        for status in [429, 500, 503] {
+            let record = body_of(status);
+            assert_eq!((record.body, record.unreachable.is_some()), (None, true), "{status}");
+        }
+    }
+
+    #[test]
+    fn five_redirects_are_followed_and_the_sixth_is_not() {
+        let mut errand = errand(None);
+        for hop in 1..=5 {
+            let location = format!("/r{hop}");
+            let RobotsStep::Fetch(next) = errand.step(&answered(301, "", Some(&location)), NOW)
+            else {
+                panic!("hop {hop}")
+            };
+            assert_eq!(next.url.as_str(), format!("https://example.com/r{hop}"));
+            assert!(!next.obeys_robots);
+        }
+        let record = learnt(errand.step(&answered(301, "", Some("/r6")), NOW));
+        assert_eq!((record.body, record.unreachable), (Some(Vec::new()), None));
+    }
+
+    #[test]
+    fn what_was_known_stays_while_it_is_unreachable_and_tries_grow_apart() {
+        let known = found(Some(200), b"Disallow: /x".to_vec(), Time::from_secs(5));
+        let mut record = Some(known.clone());
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let later = learnt(errand(record.take()).step(&answered(503, "", None), NOW));
+            assert_eq!((&later.body, later.fetched_at), (&known.body, known.fetched_at));
+            waits.push(later.unreachable.as_ref().unwrap().retry_at.since(NOW).as_secs());
+            record = Some(later);
+        }
+        assert_eq!(waits, [5, 10, 20, 40]);
+    }
+}

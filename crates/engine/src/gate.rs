@@ -1,0 +1,318 @@
+//! The gate: the one place that says *go*, *not before t*, or *never, because…*.
+//!
+//! It combines robots.txt, the pace of the site and the breaker. What all processes share lives in the
+//! politeness store; here is what this process makes of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::robots::Robots;
+use fetchwell_policy::site::{Permit, Spend};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site, WebUrl};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::clock::Clock;
+use crate::ports::{Politeness, RobotsRecord};
+use crate::web::{Leave, Why};
+
+/// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
+const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
+
+/// What to do while a robots.txt cannot be reached and no copy is at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenUnreachable {
+    /// The URL waits, and no page is asked for.
+    Defer,
+    /// As if all were allowed.
+    Allow,
+    /// As if nothing were allowed.
+    Disallow,
+}
+
+/// The rules of robots.txt.
+#[derive(Clone, Debug)]
+pub struct RobotsRules {
+    /// The name by which robots.txt files know us.
+    pub product_token: String,
+    /// What an unreachable file means.
+    pub when_unreachable: WhenUnreachable,
+    /// How long a copy is fresh.
+    pub fresh_for: Duration,
+    /// How old a copy may be that stands in for a file that cannot be reached.
+    pub stale_for: Duration,
+    /// A longer Crawl-delay makes the site's URLs fail.
+    pub max_crawl_delay: Option<Duration>,
+}
+
+/// The pace that a site is given, and by whom.
+#[derive(Clone, Debug)]
+pub struct PaceRules {
+    /// The interval where nothing else is said.
+    pub default_interval: Duration,
+    /// Intervals of single sites.
+    pub sites: HashMap<Site, Duration>,
+    /// Sites that are paced by concurrency instead: archives that are made to be read in bulk.
+    pub concurrency: HashMap<Site, usize>,
+}
+
+/// All that the gate goes by.
+#[derive(Clone, Debug)]
+pub struct GateRules {
+    /// The pace.
+    pub pace: PaceRules,
+    /// robots.txt.
+    pub robots: RobotsRules,
+    /// A site that has been down this long, while we were there to see it, is given up.
+    pub give_up_after: Option<Duration>,
+}
+
+/// What a robots.txt record means now.
+#[derive(Clone, Debug)]
+pub enum RobotsView {
+    /// It must be fetched first.
+    Fetch,
+    /// It is known.
+    Known(Arc<Robots>),
+    /// It cannot be reached: no page is asked for before `until`.
+    Blocked {
+        /// When to try again.
+        until: Time,
+        /// Since when it has been so.
+        since: Time,
+    },
+}
+
+/// The gate of one process.
+pub struct Gate {
+    /// What all processes on one store share.
+    pub politeness: Arc<dyn Politeness>,
+    rules: GateRules,
+    clock: Clock,
+    /// When this process last wrote a head to each site, by a clock that never jumps.
+    heads: Arc<Heads>,
+    started_at: Time,
+}
+
+impl Gate {
+    /// A gate on a politeness store.
+    pub fn new(politeness: Arc<dyn Politeness>, rules: GateRules, clock: Clock) -> Gate {
+        let started_at = clock.now();
+        Gate { politeness, rules, clock, heads: Arc::default(), started_at }
+    }
+
+    /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
+    pub fn rate(&self, site: &Site, crawl_delay: Option<Duration>) -> (Rate, &'static str) {
+        if self.concurrency(site).is_some() {
+            return (Rate::every(Duration::ZERO), "concurrency");
+        }
+        let (interval, source) = match self.rules.pace.sites.get(site) {
+            Some(interval) => (*interval, "site setting"),
+            None => (self.rules.pace.default_interval, "default rate"),
+        };
+        match crawl_delay {
+            Some(delay) if delay > interval => (Rate::every(delay), "Crawl-delay"),
+            _ => (Rate::every(interval), source),
+        }
+    }
+
+    /// How many requests an archive origin may have at once.
+    pub fn concurrency(&self, site: &Site) -> Option<usize> {
+        self.rules.pace.concurrency.get(site).copied()
+    }
+
+    /// Whether a Crawl-delay is longer than we put up with; then, why its URLs fail.
+    pub fn crawl_delay_refusal(&self, robots: &Robots) -> Option<String> {
+        let (delay, most) = (robots.crawl_delay()?, self.rules.robots.max_crawl_delay?);
+        (delay > most).then(|| {
+            format!(
+                "the site's Crawl-delay of {} s is over robots.max_crawl_delay ({} s)",
+                delay.as_secs_f64(),
+                most.as_secs_f64()
+            )
+        })
+    }
+
+    /// What a robots.txt record means now.
+    pub fn view(&self, record: Option<&RobotsRecord>) -> RobotsView {
+        let Some(record) = record else { return RobotsView::Fetch };
+        let rules = &self.rules.robots;
+        let now = self.clock.now();
+        let age = now.since(record.fetched_at);
+        let copy = record.body.as_deref();
+        let Some(unreachable) = &record.unreachable else {
+            return match copy {
+                Some(body) if age < rules.fresh_for => RobotsView::Known(self.parse(body)),
+                _ => RobotsView::Fetch,
+            };
+        };
+        if now >= unreachable.retry_at {
+            return RobotsView::Fetch;
+        }
+        match (copy, rules.when_unreachable) {
+            (Some(body), _) if age < rules.stale_for => RobotsView::Known(self.parse(body)),
+            (_, WhenUnreachable::Allow) => RobotsView::Known(Arc::new(Robots::allow_all())),
+            (_, WhenUnreachable::Disallow) => RobotsView::Known(Arc::new(Robots::disallow_all())),
+            (_, WhenUnreachable::Defer) => {
+                RobotsView::Blocked { until: unreachable.retry_at, since: unreachable.since }
+            }
+        }
+    }
+
+    /// What a probe asks for: the root, or robots.txt where we may not ask for the root.
+    pub fn probe_url(&self, origin: &Origin, robots: Option<&Robots>) -> WebUrl {
+        let root_allowed = match robots {
+            Some(robots) => robots.verdict("/").allowed,
+            None => self.rules.robots.when_unreachable == WhenUnreachable::Allow,
+        };
+        if root_allowed { origin.root_url() } else { origin.robots_url() }
+    }
+
+    /// When a site that has been failing since `since` is given up.
+    pub fn gives_up_at(&self, since: Time) -> Option<Time> {
+        self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
+    }
+
+    /// Leave to write one request head under `permit`.
+    pub fn leave(&self, site: Site, permit: Permit, rate: Rate, must_spend: bool) -> GateLeave {
+        GateLeave {
+            politeness: self.politeness.clone(),
+            clock: self.clock.clone(),
+            heads: self.heads.clone(),
+            site,
+            permit,
+            rate,
+            must_spend,
+            follows_robots: false,
+        }
+    }
+
+    /// Forgets when heads were written, where it does not matter any more.
+    pub fn sweep_heads(&self) {
+        self.heads.sweep();
+    }
+
+    fn parse(&self, body: &[u8]) -> Arc<Robots> {
+        Arc::new(Robots::parse(body, &self.rules.robots.product_token))
+    }
+}
+
+/// Explains a robots.txt verdict for a row's `why`.
+pub fn why(robots: Option<&Robots>, url: &WebUrl, rate: Rate, source: &'static str) -> Why {
+    let robots = robots.and_then(|robots| {
+        let verdict = robots.verdict(url.path_and_query());
+        let (line, rule) = (verdict.line?, verdict.rule?);
+        Some(format!("line {line}: {rule}"))
+    });
+    Why { robots, interval: rate.interval, interval_source: source, site_last_served: None }
+}
+
+/// The last head of each site, by the monotonic clock: the store's clock may jump, this one can't.
+#[derive(Debug, Default)]
+struct Heads(Mutex<HashMap<Site, Head>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    written: Instant,
+    interval: Duration,
+}
+
+impl Heads {
+    /// How long until the gap to the last head is an interval; zero marks the head as written.
+    fn gap_left(&self, site: &Site, interval: Duration, exempt: bool) -> Duration {
+        if interval.is_zero() {
+            return Duration::ZERO;
+        }
+        let now = Instant::now();
+        let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(last), false) = (heads.get(site), exempt) {
+            let left = (last.written + interval).saturating_duration_since(now);
+            if !left.is_zero() {
+                return left;
+            }
+        }
+        heads.insert(site.clone(), Head { written: now, interval });
+        Duration::ZERO
+    }
+
+    fn sweep(&self) {
+        let now = Instant::now();
+        let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.retain(|_, head| head.written + head.interval > now);
+    }
+}
+
+/// A permit, and what it takes to spend it.
+pub struct GateLeave {
+    politeness: Arc<dyn Politeness>,
+    clock: Clock,
+    heads: Arc<Heads>,
+    site: Site,
+    permit: Permit,
+    rate: Rate,
+    /// The slot was waited for: somebody may have penalised the site since.
+    must_spend: bool,
+    follows_robots: bool,
+}
+
+impl GateLeave {
+    /// The page of a robots.txt may follow it at once.
+    pub fn following_robots(mut self, follows: bool) -> GateLeave {
+        self.follows_robots = follows;
+        self
+    }
+
+    /// Asks the store, and waits for a near slot. `false`: the permit is void or the slot too far.
+    async fn spend(&mut self) -> bool {
+        loop {
+            match self.politeness.spend(&self.site, &self.permit, self.rate).await {
+                Ok((Spend::Go, _)) => return true,
+                Ok((Spend::Void, _)) => return false,
+                Ok((Spend::Wait(permit), now)) => {
+                    let wait = permit.slot.at.since(now);
+                    self.permit = permit;
+                    if wait > LONGEST_WAIT_IN_FLIGHT {
+                        return false;
+                    }
+                    tokio::time::sleep(wait).await;
+                }
+                Err(fault) => {
+                    warn!(site = %self.site, %fault, "no request is sent: its slot can't be confirmed");
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Leave for GateLeave {
+    async fn to_write(&mut self) -> bool {
+        if self.rate.interval.is_zero() {
+            return true;
+        }
+        let late = self.clock.now() > self.permit.slot.use_by;
+        if (self.must_spend || late) && !self.spend().await {
+            return false;
+        }
+        loop {
+            let left = self.heads.gap_left(&self.site, self.rate.interval, self.follows_robots);
+            if left.is_zero() {
+                break;
+            }
+            if left > LONGEST_WAIT_IN_FLIGHT {
+                return false;
+            }
+            tokio::time::sleep(left).await;
+            if !self.spend().await {
+                return false;
+            }
+        }
+        debug!(target: "fetchwell::dispatch", site = %self.site, at = %self.clock.now());
+        true
+    }
+}

@@ -1,0 +1,121 @@
+//! Dials a vetted address, and speaks TLS and HTTP on it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::url::{Scheme, WebUrl};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, IpAddr as TlsIpAddr, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::pool::Sender;
+
+/// hyper's least buffer; a smaller header limit is enforced after the fact.
+const LEAST_BUFFER_BYTES: usize = 8_192;
+
+/// TLS as all connections use it.
+pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(path) = extra_ca_file {
+        let bad = |error: &dyn std::fmt::Display| {
+            io::Error::other(format!("http.extra_ca_file {}: {error}", path.display()))
+        };
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
+            let certificate = certificate.map_err(|error| bad(&error))?;
+            roots.add(certificate).map_err(|error| bad(&error))?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Connects to the first address that answers.
+pub(super) async fn connect(
+    url: &WebUrl,
+    addresses: &[SocketAddr],
+    tls: &Arc<ClientConfig>,
+    max_header_bytes: usize,
+) -> Result<Sender, Happened> {
+    let stream = dial(addresses).await?;
+    match url.scheme() {
+        Scheme::Http => http1_on(stream, max_header_bytes).await,
+        Scheme::Https => {
+            let name = server_name(url)?;
+            let connector = TlsConnector::from(tls.clone());
+            let stream =
+                connector.connect(name, stream).await.map_err(|_| failed(NetworkFault::Tls))?;
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                http2_on(stream, max_header_bytes).await
+            } else {
+                http1_on(stream, max_header_bytes).await
+            }
+        }
+    }
+}
+
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, Happened> {
+    for address in addresses {
+        #[expect(clippy::disallowed_methods, reason = "the one place that opens connections")]
+        let Ok(stream) = TcpStream::connect(address).await else { continue };
+        // The address was vetted; the peer must be that address and no other.
+        if stream.peer_addr().is_ok_and(|peer| peer == *address) {
+            // Small requests must not wait for each other; without it they are slow, not wrong.
+            drop(stream.set_nodelay(true));
+            return Ok(stream);
+        }
+    }
+    Err(failed(NetworkFault::ConnectRefused))
+}
+
+fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
+    match url.host_ip() {
+        Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
+        None => ServerName::try_from(url.host().to_owned()).map_err(|_| failed(NetworkFault::Tls)),
+    }
+}
+
+async fn http1_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happened>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(max_header_bytes.max(LEAST_BUFFER_BYTES))
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| failed(NetworkFault::Reset))?;
+    // The request that uses the connection sees its errors; the task ends with the connection.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Sender::One(sender))
+}
+
+async fn http2_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happened>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .max_header_list_size(u32::try_from(max_header_bytes).unwrap_or(u32::MAX))
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| failed(NetworkFault::Reset))?;
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Sender::Two(sender))
+}
+
+fn failed(fault: NetworkFault) -> Happened {
+    Happened::Network(fault)
+}

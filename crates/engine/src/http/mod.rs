@@ -1,0 +1,74 @@
+//! The only code that opens an outbound connection.
+//!
+//! A request connects to a vetted address, asks for leave at the last moment, writes its head, and reads
+//! the answer within every limit. What goes wrong is an outcome, never a panic and never a hang.
+
+pub mod budget;
+mod client;
+mod connect;
+mod decode;
+mod dns;
+mod pool;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::url::Site;
+
+pub use client::Client;
+pub use dns::{Resolve, ResolveRule};
+
+/// Every limit of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// Looking up the name, connecting and the TLS handshake together.
+    pub connect_timeout: Duration,
+    /// The whole request.
+    pub request_timeout: Duration,
+    /// Between two pieces of an answer.
+    pub idle_read_timeout: Duration,
+    /// A body, with its content encoding undone.
+    pub max_body_bytes: usize,
+    /// How much larger than on the wire a body may be, beyond its first MiB.
+    pub max_ratio: usize,
+    /// The headers of an answer.
+    pub max_header_bytes: usize,
+    /// All bodies together.
+    pub body_budget_bytes: usize,
+    /// Connections kept for later requests.
+    pub max_idle_connections: usize,
+}
+
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits {
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(30),
+            idle_read_timeout: Duration::from_secs(10),
+            max_body_bytes: 10 << 20,
+            max_ratio: 100,
+            max_header_bytes: 64 << 10,
+            body_budget_bytes: 256 << 20,
+            max_idle_connections: 512,
+        }
+    }
+}
+
+/// What a client needs to know.
+pub struct HttpSettings {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// The limits.
+    pub limits: HttpLimits,
+    /// Which addresses may be connected to.
+    pub guard: AddressGuard,
+    /// Names that are sent to fixed addresses.
+    pub resolve: Vec<ResolveRule>,
+    /// Sites that may be connected to at private addresses only: they go without pacing, and nobody
+    /// said that they are ours.
+    pub private_only: Arc<dyn Fn(&Site) -> bool + Send + Sync>,
+    /// Certificates to trust besides the usual ones, as a PEM file.
+    pub extra_ca_file: Option<PathBuf>,
+}

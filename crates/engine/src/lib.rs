@@ -1,0 +1,15 @@
+//! The engine: one flow from a queued URL to a settled result, whatever the door.
+//!
+//! Read [`pipeline`] first. A door brings a [`ports::Source`], a [`ports::Plan`] and a
+//! [`ports::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
+
+pub mod adapters;
+pub mod clock;
+pub mod errands;
+pub mod gate;
+pub mod http;
+pub mod journey;
+pub mod pipeline;
+pub mod ports;
+pub mod web;
+pub mod workbench;

@@ -1,0 +1,139 @@
+//! The one flow. Read [`run`] first.
+//!
+//! ```text
+//! source ──take──▶ workbench ──due──▶ gate ──go──▶ http ──▶ plan ──finish──▶ sink ──▶ settle
+//! ```
+//!
+//! One task, the conductor, owns all that is decided: what was taken, what waits where, what is under
+//! way. Everything that takes time (the store, the web, a plan's step on a large page) runs in tasks of
+//! its own and comes back as an event. So nothing here is locked, and nothing here waits for a site.
+
+mod conductor;
+mod dispatch;
+mod intake;
+mod results;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::time::Time;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::gate::Gate;
+use crate::ports::{Finish, Lease, Plan, Source, StoreFault};
+use crate::web::Web;
+use conductor::Conductor;
+
+/// Makes the plan of a lease.
+pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
+
+/// A door: where work comes from, what is done with it, where it goes.
+pub struct Door<R> {
+    /// Where leases come from.
+    pub source: Arc<dyn Source>,
+    /// What is done with each.
+    pub planner: Planner<R>,
+    /// Where the records go, and the leases end.
+    pub finish: Arc<dyn Finish<R>>,
+}
+
+/// The bounds of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests under way at once.
+    pub max_in_flight: usize,
+    /// Leases held in memory.
+    pub window: usize,
+    /// Leases held for one site and group.
+    pub max_per_site: usize,
+    /// Finished leases settled in one step.
+    pub max_finish_batch: usize,
+    /// How long requests under way may go on after the signal to stop.
+    pub shutdown_grace: Duration,
+    /// How often the instance's lease is renewed.
+    pub heartbeat: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_in_flight: 128,
+            window: 8_192,
+            max_per_site: 64,
+            max_finish_batch: 256,
+            shutdown_grace: Duration::from_secs(25),
+            heartbeat: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What a pipeline tells whoever watches: counted, logged or shown, never decided upon.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// A breaker opened or closed.
+    Breaker(fetchwell_policy::url::Site, Transition),
+    /// A lease was settled as done, skipped or dead.
+    Ended,
+    /// A lease goes round again.
+    Retried,
+    /// A settlement came too late: the lease had been given to somebody else.
+    Stale,
+}
+
+/// Receives the news. Must return at once.
+pub type Watcher = Arc<dyn Fn(News) + Send + Sync>;
+
+/// What a pipeline needs besides a door.
+pub struct Plant {
+    /// Says go, not before, or never.
+    pub gate: Gate,
+    /// The real web, or a simulated one.
+    pub web: Arc<dyn Web>,
+    /// The bounds.
+    pub limits: Limits,
+    /// Tells the time.
+    pub clock: Clock,
+    /// Seeds the jitter.
+    pub seed: u64,
+    /// Hears the news.
+    pub watcher: Watcher,
+}
+
+/// Runs a door until its source is exhausted or `stop` is cancelled.
+///
+/// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
+/// whoever comes next.
+pub async fn run<R: Send + Sync + 'static>(
+    door: Door<R>,
+    plant: Plant,
+    stop: CancellationToken,
+) -> Result<(), StoreFault> {
+    let mut conductor = Conductor::start(door, plant).await?;
+    loop {
+        conductor.renew_lease_when_due();
+        conductor.take_when_there_is_room();
+        conductor.dispatch_what_is_due();
+        conductor.ask_the_gate();
+        conductor.finish_what_is_done();
+        if conductor.is_idle_for_good() {
+            return Ok(());
+        }
+        let (wake_at, now, stopping) =
+            (conductor.next_due(), conductor.now(), conductor.is_stopping());
+        tokio::select! {
+            event = conductor.next_event() => conductor.handle(event)?,
+            () = sleep_until(wake_at, now) => {}
+            () = stop.cancelled(), if !stopping => conductor.stop_taking(),
+        }
+    }
+}
+
+/// Timers are coarse: they fire a little after their time, never before it.
+async fn sleep_until(at: Option<Time>, now: Time) {
+    match at {
+        Some(at) => tokio::time::sleep(at.since(now)).await,
+        None => std::future::pending().await,
+    }
+}

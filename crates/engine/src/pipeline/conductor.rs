@@ -1,0 +1,357 @@
+//! The conductor's state, its events, and the lease of this instance.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fetchwell_policy::chance::Chance;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+use super::dispatch::FetchEnd;
+use super::{Door, Plant};
+use crate::errands::Errand;
+use crate::ports::{
+    Demand, Finished, Lease, LeaseId, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk,
+    SiteReport, StoreFault, Taken, Turn,
+};
+use crate::web::Phases;
+use crate::workbench::{Item, JobKey, Workbench};
+
+/// After a store failed, it is asked again this much later.
+const STORE_RETRY: Duration = Duration::from_millis(500);
+/// How often idle sites are swept from the politeness store.
+const SWEEP_EVERY: Duration = Duration::from_secs(300);
+
+/// A plan, shared with the task that steps it.
+pub(super) type SharedPlan<R> = Arc<Mutex<Box<dyn Plan<R>>>>;
+
+/// A lease under work.
+pub(super) struct LeaseWork<R> {
+    pub(super) lease: Lease,
+    pub(super) plan: SharedPlan<R>,
+    /// Requests that wait or are under way.
+    pub(super) outstanding: usize,
+    pub(super) phases: Phases,
+}
+
+/// What a job is.
+pub(super) enum Work<R> {
+    Lease(LeaseWork<R>),
+    Errand(Errand),
+}
+
+/// What comes back from the tasks.
+pub(super) enum Event<R> {
+    Taken(Demand, Result<Taken, StoreFault>),
+    Turned(Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
+    RobotsLookedUp(Origin, Result<Option<RobotsRecord>, StoreFault>),
+    Fetched(Box<FetchEnd<R>>),
+    Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>),
+    Renewed(Instant, Result<Renewal, StoreFault>),
+    Noted(Result<(), StoreFault>),
+}
+
+/// What a task that fetches was doing, in case it panics.
+pub(super) struct Flight {
+    pub(super) job: JobKey,
+    pub(super) site: Site,
+    pub(super) abort: AbortHandle,
+}
+
+/// Owns all that is decided.
+pub(super) struct Conductor<R> {
+    pub(super) door: Door<R>,
+    pub(super) plant: Plant,
+    pub(super) chance: Chance,
+    pub(super) bench: Workbench,
+    pub(super) jobs: HashMap<JobKey, Work<R>>,
+    pub(super) next_job: JobKey,
+    pub(super) leases_held: usize,
+    pub(super) tasks: JoinSet<Event<R>>,
+    pub(super) flights: HashMap<Id, Flight>,
+    /// Robots.txt lookups and errands under way, so that each origin has one.
+    pub(super) learning: HashMap<Origin, Option<RobotsRecord>>,
+    // What waits to be told to, or asked of, the stores.
+    pub(super) asks: Vec<SiteAsk>,
+    pub(super) reports: Vec<SiteReport>,
+    pub(super) started: Vec<LeaseId>,
+    pub(super) ready: Vec<Finished<R>>,
+    pub(super) closed: HashMap<Site, Time>,
+    /// URLs that were being fetched when a process died, again and again: each runs alone.
+    pub(super) suspects: Vec<Lease>,
+    // One of each is under way at most.
+    pub(super) taking: bool,
+    pub(super) turning: bool,
+    pub(super) finishing: bool,
+    pub(super) renewing: bool,
+    // When each may go next.
+    pub(super) take_at: Time,
+    pub(super) turn_at: Time,
+    pub(super) finish_at: Time,
+    renew_at: Instant,
+    sweep_at: Instant,
+    /// By our own clock: after this we neither dispatch nor settle.
+    lease_good_until: Instant,
+    pub(super) exhausted: bool,
+    stopping_since: Option<Instant>,
+    pub(super) last_wait_logged: HashMap<Site, Time>,
+}
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Registers the instance and starts with empty hands.
+    pub(super) async fn start(door: Door<R>, plant: Plant) -> Result<Conductor<R>, StoreFault> {
+        let now = plant.clock.now();
+        let started = Instant::now();
+        let mut conductor = Conductor {
+            chance: Chance::seeded(plant.seed),
+            door,
+            plant,
+            bench: Workbench::default(),
+            jobs: HashMap::new(),
+            next_job: 0,
+            leases_held: 0,
+            tasks: JoinSet::new(),
+            flights: HashMap::new(),
+            learning: HashMap::new(),
+            asks: Vec::new(),
+            reports: Vec::new(),
+            started: Vec::new(),
+            ready: Vec::new(),
+            closed: HashMap::new(),
+            suspects: Vec::new(),
+            taking: false,
+            turning: false,
+            finishing: false,
+            renewing: false,
+            take_at: now,
+            turn_at: now,
+            finish_at: now,
+            renew_at: started,
+            sweep_at: started + SWEEP_EVERY,
+            lease_good_until: started,
+            exhausted: false,
+            stopping_since: None,
+            last_wait_logged: HashMap::new(),
+        };
+        let renewal = conductor.door.source.renew().await?;
+        conductor.on_renewed(started, Ok(renewal));
+        Ok(conductor)
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.plant.clock.now()
+    }
+
+    pub(super) fn moment(&mut self) -> Moment {
+        Moment { now: self.plant.clock.now(), chance: self.chance.unit() }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping_since.is_some()
+    }
+
+    /// Whether we may dispatch and settle, by our own clock.
+    pub(super) fn holds_its_lease(&self) -> bool {
+        Instant::now() < self.lease_good_until
+    }
+
+    pub(super) fn renew_lease_when_due(&mut self) {
+        self.sweep_when_due();
+        if self.renewing || Instant::now() < self.renew_at {
+            return;
+        }
+        self.renewing = true;
+        let source = self.door.source.clone();
+        self.tasks.spawn(async move {
+            let asked_at = Instant::now();
+            Event::Renewed(asked_at, source.renew().await)
+        });
+    }
+
+    fn sweep_when_due(&mut self) {
+        if Instant::now() < self.sweep_at {
+            return;
+        }
+        self.sweep_at = Instant::now() + SWEEP_EVERY;
+        self.plant.gate.sweep_heads();
+        let now = self.now();
+        self.last_wait_logged.retain(|_, at| now.since(*at) < SWEEP_EVERY);
+        let politeness = self.plant.gate.politeness.clone();
+        self.tasks.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
+    }
+
+    /// Takes no more; what has not gone out goes back.
+    pub(super) fn stop_taking(&mut self) {
+        self.stopping_since = Some(Instant::now());
+        self.hand_back_all_that_waits();
+    }
+
+    /// What is still under way when the grace is over goes back too.
+    pub(super) fn cut_short_when_grace_is_over(&mut self) {
+        let grace = self.plant.limits.shutdown_grace;
+        if self.stopping_since.is_some_and(|since| since.elapsed() >= grace) {
+            for job in self.abort_flights() {
+                self.hand_back(job, self.now());
+            }
+            self.hand_back_all_that_waits();
+        }
+    }
+
+    /// Whether there is nothing left to do, ever.
+    pub(super) fn is_idle_for_good(&mut self) -> bool {
+        self.cut_short_when_grace_is_over();
+        let empty_handed = self.leases_held == 0
+            && self.ready.is_empty()
+            && self.suspects.is_empty()
+            && !self.finishing
+            && !self.taking;
+        // The last reports must reach the store: a penalty outlives us.
+        let all_told = self.reports.is_empty() && !self.turning;
+        empty_handed && all_told && (self.exhausted || self.is_stopping())
+    }
+
+    /// When something is due that no event announces.
+    pub(super) fn next_due(&mut self) -> Option<Time> {
+        let now = self.now();
+        let (next_ask, next_slot) = self.bench.next_due();
+        let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
+        let mut due = vec![in_clock(self.renew_at), in_clock(self.sweep_at)];
+        due.extend(next_ask.filter(|_| self.may_ask()));
+        due.extend(next_slot.filter(|_| self.may_dispatch()));
+        if self.wants_to_take() {
+            due.push(self.take_at);
+        }
+        if !self.turning && !(self.asks.is_empty() && self.reports.is_empty()) {
+            due.push(self.turn_at);
+        }
+        if !self.finishing && !self.ready.is_empty() {
+            due.push(self.finish_at);
+        }
+        if let Some(since) = self.stopping_since {
+            due.push(in_clock(since + self.plant.limits.shutdown_grace));
+        }
+        due.into_iter().min()
+    }
+
+    /// Waits for a task to come back.
+    pub(super) async fn next_event(&mut self) -> Result<(Id, Event<R>), JoinError> {
+        match self.tasks.join_next_with_id().await {
+            Some(event) => event,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes what a task brought.
+    pub(super) fn handle(
+        &mut self,
+        event: Result<(Id, Event<R>), JoinError>,
+    ) -> Result<(), StoreFault> {
+        let (id, event) = match event {
+            Ok(event) => event,
+            Err(failed) => return self.on_task_failed(failed),
+        };
+        let still_ours = self.flights.remove(&id).is_some();
+        match event {
+            Event::Taken(demand, taken) => self.on_taken(demand, taken),
+            Event::Turned(reports, asks, turn) => self.on_turned(reports, asks, turn),
+            Event::RobotsLookedUp(origin, record) => self.on_robots_looked_up(origin, record),
+            Event::Fetched(end) if still_ours => self.on_fetched(*end),
+            Event::Fetched(_) => {} // It was cut short and is back in the store.
+            Event::Finished(batch, settled) => self.on_finished(batch, settled),
+            Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
+            Event::Noted(result) => {
+                if let Err(fault) = result {
+                    warn!(%fault, "a note to the store was lost; it will be made again");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A panic while fetching ends its URL, with the panic's text; the process goes on.
+    fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreFault> {
+        let Some(flight) = self.flights.remove(&failed.id()) else {
+            if failed.is_cancelled() {
+                return Ok(());
+            }
+            let text = panic_text(failed);
+            error!(panic = text, "the engine failed; what it holds will be rescued");
+            return Err(StoreFault::Damaged(format!("a panic in the engine: {text}")));
+        };
+        self.landed(&flight.site);
+        if failed.is_panic() {
+            let reason = format!("it made the program panic: {}", panic_text(failed));
+            error!(reason, "a URL is given up");
+            self.give_up(flight.job, reason);
+        }
+        Ok(())
+    }
+
+    fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreFault>) {
+        self.renewing = false;
+        self.renew_at = asked_at + self.plant.limits.heartbeat;
+        match renewal {
+            Ok(Renewal::Held { ttl }) => self.lease_good_until = asked_at + ttl - ttl / 4,
+            Ok(Renewal::Lost) => {
+                warn!(
+                    "this instance was taken for dead: others do now what it held; starting anew"
+                );
+                self.drop_everything();
+                self.renew_at = Instant::now();
+            }
+            Err(fault) => {
+                warn!(%fault, "the instance's lease could not be renewed; trying again");
+                self.renew_at = Instant::now() + STORE_RETRY;
+            }
+        }
+    }
+
+    /// Nothing that we hold is ours any more.
+    fn drop_everything(&mut self) {
+        self.abort_flights();
+        self.bench = Workbench::default();
+        self.jobs.clear();
+        self.learning.clear();
+        self.asks.clear();
+        self.started.clear();
+        self.ready.clear();
+        self.suspects.clear();
+        self.leases_held = 0;
+        self.exhausted = false;
+        self.take_at = self.now();
+    }
+
+    /// Ends all requests under way, and names their jobs.
+    fn abort_flights(&mut self) -> Vec<JobKey> {
+        let flights: Vec<Flight> = self.flights.drain().map(|(_, flight)| flight).collect();
+        for flight in &flights {
+            flight.abort.abort();
+            self.landed(&flight.site);
+        }
+        flights.into_iter().map(|flight| flight.job).collect()
+    }
+
+    pub(super) fn store_retry_at(&self) -> Time {
+        self.now() + STORE_RETRY
+    }
+
+    /// An item of the engine's own or of a lease, for a room.
+    pub(super) fn item(&self, job: JobKey, request: crate::web::Request, is_errand: bool) -> Item {
+        Item { job, request, since: self.now(), robots_known_at: None, is_errand }
+    }
+}
+
+fn panic_text(failed: JoinError) -> String {
+    match failed.try_into_panic() {
+        Ok(payload) => payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a panic without text".to_owned()),
+        Err(cancelled) => cancelled.to_string(),
+    }
+}

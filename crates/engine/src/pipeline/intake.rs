@@ -1,0 +1,212 @@
+//! From the source to the workbench, and back again for what is not due soon.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_policy::site::HORIZON;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use tracing::warn;
+
+use super::conductor::{Conductor, Event, LeaseWork, Work};
+use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
+use crate::web::{Outcome, Phases};
+use crate::workbench::{Item, JobKey};
+
+/// A URL that was being fetched this many times when a process died runs alone from then on.
+const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Asks the source for more when the window has room.
+    pub(super) fn take_when_there_is_room(&mut self) {
+        self.run_a_suspect_when_alone();
+        if !self.wants_to_take() || self.now() < self.take_at {
+            return;
+        }
+        self.taking = true;
+        let demand = Demand {
+            most: self.plant.limits.window - self.leases_held,
+            most_per_site: self.plant.limits.max_per_site,
+            closed: self.closed.drain().collect(),
+        };
+        let source = self.door.source.clone();
+        self.tasks.spawn(async move {
+            let taken = source.take(&demand).await;
+            Event::Taken(demand, taken)
+        });
+    }
+
+    /// Whether more may be taken: not while stopping, while the sink fails, or for a suspect's sake.
+    pub(super) fn wants_to_take(&self) -> bool {
+        let window = self.plant.limits.window;
+        !self.taking
+            && !self.is_stopping()
+            && self.suspects.is_empty()
+            && self.finish_at <= self.now()
+            && self.holds_its_lease()
+            && self.leases_held + self.ready.len() <= window - window / 4
+    }
+
+    pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreFault>) {
+        self.taking = false;
+        let now = self.now();
+        self.exhausted = false;
+        match taken {
+            Ok(Taken::Jobs(leases)) => {
+                self.take_at = now;
+                for lease in leases {
+                    self.accept(lease);
+                }
+            }
+            Ok(Taken::Idle { until }) => self.take_at = until,
+            Ok(Taken::Exhausted) => {
+                self.exhausted = true;
+                self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
+            }
+            Err(fault) => {
+                warn!(%fault, "nothing could be taken; trying again");
+                self.closed.extend(demand.closed);
+                self.take_at = self.store_retry_at();
+            }
+        }
+    }
+
+    fn accept(&mut self, lease: Lease) {
+        if self.is_stopping() {
+            let at = self.now();
+            return self.finished(lease, Vec::new(), Settlement::HandBack { at });
+        }
+        if lease.interruptions >= INTERRUPTIONS_UNTIL_ALONE {
+            self.suspects.push(lease);
+            return self.hand_back_all_that_waits();
+        }
+        self.begin(lease);
+    }
+
+    /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
+    fn run_a_suspect_when_alone(&mut self) {
+        if self.leases_held == 0 && self.ready.is_empty() && !self.finishing && !self.is_stopping()
+        {
+            if let Some(suspect) = self.suspects.pop() {
+                self.begin(suspect);
+            }
+        }
+    }
+
+    fn begin(&mut self, lease: Lease) {
+        let plan = (self.door.planner)(&lease);
+        let queued = self.now().since(lease.accepted_at);
+        let phases = Phases { queued, ..Phases::default() };
+        let job = self.next_job;
+        self.next_job += 1;
+        self.leases_held += 1;
+        let plan = Arc::new(Mutex::new(plan));
+        self.jobs.insert(job, Work::Lease(LeaseWork { lease, plan, outstanding: 0, phases }));
+        self.step(job, None);
+    }
+
+    /// Steps a plan here: for outcomes without a body to work through.
+    pub(super) fn step(&mut self, job: JobKey, outcome: Option<Outcome>) {
+        let moment = self.moment();
+        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+        let step = {
+            let mut plan = work.plan.lock().unwrap_or_else(PoisonError::into_inner);
+            plan.step(outcome, moment)
+        };
+        self.carry_out(job, step);
+    }
+
+    /// Does what a plan asked for.
+    pub(super) fn carry_out(&mut self, job: JobKey, step: Step<R>) {
+        match step {
+            Step::Finish(records, settlement) => self.end(job, records, settlement),
+            Step::Fetch(requests) => {
+                let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+                let group = work.lease.job.group.clone();
+                // What a redirect leads to has waited its turn already.
+                let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
+                work.outstanding += requests.len();
+                if work.outstanding == 0 {
+                    let reason = "its plan neither fetches nor finishes".to_owned();
+                    return self.end(job, Vec::new(), Settlement::Dead { reason });
+                }
+                for request in requests {
+                    let (now, site) = (self.now(), request.url.site());
+                    let item = self.item(job, request, false);
+                    self.bench.room(&site, now).push(item, group.as_deref(), first);
+                    self.wake(&site);
+                    self.keep_within_bounds(&site);
+                }
+            }
+        }
+    }
+
+    /// A site that has enough here gives no more for a while.
+    fn keep_within_bounds(&mut self, site: &Site) {
+        let now = self.now();
+        let interval = self.interval_of(site);
+        let enough = self.enough_for(interval);
+        let Some(room) = self.bench.existing(site) else { return };
+        if room.pages() >= enough {
+            let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
+            self.closed.insert(site.clone(), now + interval.saturating_mul(half));
+        }
+    }
+
+    /// How many pages of a site can go within the horizon.
+    pub(super) fn enough_for(&self, interval: Duration) -> usize {
+        let most = self.plant.limits.max_per_site;
+        if interval.is_zero() {
+            return most;
+        }
+        let within = HORIZON.as_micros() / interval.as_micros().max(1);
+        usize::try_from(within).unwrap_or(most).clamp(1, most)
+    }
+
+    fn interval_of(&mut self, site: &Site) -> Duration {
+        let crawl_delay =
+            self.bench.existing(site).and_then(|room| super::dispatch::crawl_delay(room));
+        self.plant.gate.rate(site, crawl_delay).0.interval
+    }
+
+    /// Gives a lease back, untouched.
+    pub(super) fn hand_back(&mut self, job: JobKey, at: Time) {
+        self.end(job, Vec::new(), Settlement::HandBack { at });
+    }
+
+    /// Gives back the leases of these items; the source keeps the rest of the site until `at`, too.
+    pub(super) fn hand_back_items(&mut self, site: &Site, items: Vec<Item>, at: Time) {
+        if items.is_empty() {
+            return;
+        }
+        self.closed.insert(site.clone(), at);
+        for item in items {
+            self.hand_back(item.job, at);
+        }
+    }
+
+    /// Gives back all that is not under way.
+    pub(super) fn hand_back_all_that_waits(&mut self) {
+        let now = self.now();
+        for site in self.bench.sites() {
+            let Some(room) = self.bench.existing(&site) else { continue };
+            for item in room.take_beyond(0) {
+                self.hand_back(item.job, now);
+            }
+            self.bench.tidy(&site);
+        }
+    }
+
+    /// Ends a job: its lease is ready to be settled.
+    pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, settlement: Settlement) {
+        if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
+            self.leases_held -= 1;
+            let LeaseWork { lease, phases, .. } = work;
+            self.ready.push(Finished { lease, records, settlement, phases });
+        }
+    }
+
+    fn finished(&mut self, lease: Lease, records: Vec<R>, settlement: Settlement) {
+        self.ready.push(Finished { lease, records, settlement, phases: Phases::default() });
+    }
+}

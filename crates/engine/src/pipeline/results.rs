@@ -1,0 +1,87 @@
+//! From a finished plan to a settled lease.
+
+use tracing::{debug, warn};
+
+use super::News;
+use super::conductor::{Conductor, Event, Work};
+use crate::ports::{Finished, Settled, Settlement, StoreFault};
+use crate::workbench::JobKey;
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Hands what is done to the sink, a batch at a time; the next batch gathers meanwhile.
+    pub(super) fn finish_what_is_done(&mut self) {
+        let now = self.now();
+        if self.finishing
+            || self.ready.is_empty()
+            || now < self.finish_at
+            || !self.holds_its_lease()
+        {
+            return;
+        }
+        self.finishing = true;
+        let many = self.ready.len().min(self.plant.limits.max_finish_batch);
+        let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
+        let finish = self.door.finish.clone();
+        self.tasks.spawn(async move {
+            let settled = finish.finish(&batch).await;
+            Event::Finished(batch, settled)
+        });
+    }
+
+    pub(super) fn on_finished(
+        &mut self,
+        batch: Vec<Finished<R>>,
+        settled: Result<Vec<Settled>, StoreFault>,
+    ) {
+        self.finishing = false;
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(fault) => {
+                // Nothing is fetched again for it, and nothing more is taken until it works.
+                warn!(%fault, results = batch.len(), "results could not be stored; trying again");
+                self.finish_at = self.store_retry_at();
+                self.ready.splice(0..0, batch);
+                return;
+            }
+        };
+        for (finished, settled) in batch.into_iter().zip(settled) {
+            self.on_settled(&finished, settled);
+        }
+    }
+
+    fn on_settled(&mut self, finished: &Finished<R>, settled: Settled) {
+        let Finished { lease, settlement, phases, .. } = finished;
+        if settled == Settled::Stale {
+            warn!(
+                url = lease.job.url,
+                "a result came too late and was refused: others have the URL"
+            );
+            return (self.plant.watcher)(News::Stale);
+        }
+        debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
+        match settlement {
+            Settlement::Retry { at, .. }
+            | Settlement::Recur { at }
+            | Settlement::HandBack { at } => {
+                self.take_at = self.take_at.min(*at);
+                self.exhausted = false;
+                (self.plant.watcher)(News::Retried);
+            }
+            Settlement::Done | Settlement::Skipped | Settlement::Dead { .. } => {
+                (self.plant.watcher)(News::Ended);
+            }
+        }
+        if self.leases_held == 0 {
+            self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
+        }
+    }
+
+    /// Gives a URL up whose plan can't go on.
+    pub(super) fn give_up(&mut self, job: JobKey, reason: String) {
+        match self.jobs.get(&job) {
+            Some(Work::Lease(_)) => self.end(job, Vec::new(), Settlement::Dead { reason }),
+            Some(Work::Errand(_)) => self.errand_failed(job, reason),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The ports: what a door brings, and what a store must do.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::site::{Permit, Report, SiteState, Spend, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::web::{Outcome, Phases, Request};
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum StoreFault {
+    /// The store could not be reached or is busy: try again.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// The store answered something that it never should.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Something to be fetched, as a door queued it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The exact string that was queued.
+    pub url: String,
+    /// The site that its first request goes to; `None` when the URL makes no sense.
+    pub site: Option<Site>,
+    /// A group (a retailer) within which callers share a pace.
+    pub group: Option<String>,
+    /// The door's own data.
+    pub payload: Vec<u8>,
+}
+
+/// Names a lease within its source.
+pub type LeaseId = i64;
+
+/// A job that is ours until it is settled, or until this instance is taken for dead.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// Its name.
+    pub id: LeaseId,
+    /// What to do.
+    pub job: Job,
+    /// What it has been through.
+    pub history: History,
+    /// How often a process died while it was being fetched.
+    pub interruptions: u32,
+    /// When it was accepted.
+    pub accepted_at: Time,
+}
+
+/// What a source is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// At most so many.
+    pub most: usize,
+    /// At most so many of one site.
+    pub most_per_site: usize,
+    /// None of these sites before the time given: they are busy, full or closed.
+    pub closed: Vec<(Site, Time)>,
+}
+
+/// What a source gives.
+#[derive(Debug)]
+pub enum Taken {
+    /// These.
+    Jobs(Vec<Lease>),
+    /// Nothing is due; ask again then, or sooner.
+    Idle {
+        /// When something is due by what the source knows.
+        until: Time,
+    },
+    /// Nothing is left and nothing will come: a run-once door ends.
+    Exhausted,
+}
+
+/// How the instance's own lease stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It holds for this long from the moment it was asked for.
+    Held {
+        /// How long.
+        ttl: Duration,
+    },
+    /// It had run out. Everything that was taken before is not ours any more; a new epoch began.
+    Lost,
+}
+
+/// Where leases come from.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// Hands out leases.
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault>;
+
+    /// Notes that these are about to be fetched: if we die now, that was an interruption.
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault>;
+
+    /// Renews the instance's lease, and rescues what dead instances held.
+    async fn renew(&self) -> Result<Renewal, StoreFault>;
+}
+
+/// What is to become of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It has its result.
+    Done,
+    /// It was not to be fetched.
+    Skipped,
+    /// Another attempt, not before `at`.
+    Retry {
+        /// When.
+        at: Time,
+        /// What it has been through by now.
+        history: History,
+    },
+    /// Done for now, and due again at `at`.
+    Recur {
+        /// When.
+        at: Time,
+    },
+    /// Given up.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// Untouched: somebody else, or we ourselves, shall have it not before `at`.
+    HandBack {
+        /// When.
+        at: Time,
+    },
+}
+
+/// A lease that has come to an end.
+#[derive(Debug)]
+pub struct Finished<R> {
+    /// The lease.
+    pub lease: Lease,
+    /// What came out.
+    pub records: Vec<R>,
+    /// What is to become of the lease.
+    pub settlement: Settlement,
+    /// Where the time of its last request went.
+    pub phases: Phases,
+}
+
+/// Whether a settlement was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was: the records are in the sink and the lease is gone.
+    Confirmed,
+    /// The lease was not ours any more: nothing was written.
+    Stale,
+}
+
+/// Where records go, and how leases end.
+#[async_trait]
+pub trait Finish<R>: Send + Sync {
+    /// Writes the records, then settles the leases; in one transaction where store and sink are one.
+    /// An error means that nothing is known: the same batch is tried again.
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault>;
+}
+
+/// A sink on its own: idempotent by key, since a batch may come again.
+#[async_trait]
+pub trait Sink<R>: Send + Sync {
+    /// Returns once the records are safe.
+    async fn write(&self, records: &[&R]) -> Result<(), StoreFault>;
+}
+
+/// Ends leases without writing records: the second half of a finish that is not one transaction.
+#[async_trait]
+pub trait Settle: Send + Sync {
+    /// Ends the leases that are still ours.
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault>;
+}
+
+/// Sink, then settle: for a sink and a source that share no transaction.
+pub struct SinkThenSettle<S, Q> {
+    /// Where the records go first.
+    pub sink: S,
+    /// Where the leases end after that.
+    pub source: Q,
+}
+
+#[async_trait]
+impl<R, S, Q> Finish<R> for SinkThenSettle<S, Q>
+where
+    R: Send + Sync,
+    S: Sink<R>,
+    Q: Settle,
+{
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+        let records: Vec<&R> = batch.iter().flat_map(|finished| &finished.records).collect();
+        if !records.is_empty() {
+            self.sink.write(&records).await?;
+        }
+        let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
+        self.source.settle(&leases).await
+    }
+}
+
+/// What a plan wants next.
+#[derive(Debug)]
+pub enum Step<R> {
+    /// These requests besides those under way; an empty list waits for the latter.
+    Fetch(Vec<Request>),
+    /// The end.
+    Finish(Vec<R>, Settlement),
+}
+
+/// Time and chance, for plans: they are pure.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// What time it is.
+    pub now: Time,
+    /// A number in `0.0..1.0`.
+    pub chance: f64,
+}
+
+/// What a door does with one lease: a pure state machine.
+pub trait Plan<R>: Send {
+    /// Called first with nothing, then with each outcome as it comes.
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R>;
+}
+
+/// A site's question to the politeness store.
+#[derive(Clone, Debug)]
+pub struct SiteAsk {
+    /// Which site.
+    pub site: Site,
+    /// Its pace.
+    pub rate: Rate,
+    /// The request is for the page that a robots.txt was just read for.
+    pub follows_robots: bool,
+}
+
+/// A site's news for the politeness store.
+#[derive(Clone, Debug)]
+pub struct SiteReport {
+    /// Which site.
+    pub site: Site,
+    /// What became of a request.
+    pub report: Report,
+}
+
+/// The answer to a turn.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// The store's clock: verdicts are by it.
+    pub now: Time,
+    /// A verdict for each question, in order.
+    pub verdicts: Vec<Verdict>,
+    /// Breakers that opened or closed.
+    pub transitions: Vec<(Site, Transition)>,
+}
+
+/// What is known of an origin's robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsRecord {
+    /// The text, when it was last reachable; empty when there is no such file (4xx).
+    pub body: Option<Vec<u8>>,
+    /// The status of the last answer that settled the matter.
+    pub status: Option<u16>,
+    /// When `body` was read.
+    pub fetched_at: Time,
+    /// Since when it cannot be reached, and why; `None`: it was there the last time.
+    pub unreachable: Option<Unreachable>,
+}
+
+/// A robots.txt that cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreachable {
+    /// Since when.
+    pub since: Time,
+    /// How often it was tried since.
+    pub tries: u32,
+    /// When to try again.
+    pub retry_at: Time,
+    /// What happened.
+    pub reason: String,
+}
+
+/// The politeness store: what all processes on it share.
+#[async_trait]
+pub trait Politeness: Send + Sync {
+    /// One atomic step: records the reports, then answers the questions, by the store's own clock.
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault>;
+
+    /// Judges a permit at the moment the head is about to be written. Also tells the store's time.
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault>;
+
+    /// What is known of an origin's robots.txt.
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault>;
+
+    /// Keeps what was learnt of an origin's robots.txt.
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;
+
+    /// Looks at a site without asking for anything.
+    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault>;
+
+    /// Forgets sites at rest, never one in penalty. Returns how many.
+    async fn sweep(&self) -> Result<u64, StoreFault>;
+}
+
+/// How many jobs stand where. Every move changes two of these in the same transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// All that ever came in (a recurring job counts once a round).
+    pub accepted: i64,
+    /// With a result.
+    pub done: i64,
+    /// Not to be fetched.
+    pub skipped: i64,
+    /// Waiting.
+    pub queued: i64,
+    /// Leased.
+    pub in_flight: i64,
+    /// Waiting for a time.
+    pub delayed: i64,
+    /// Given up.
+    pub dead: i64,
+}
+
+impl Ledger {
+    /// Whether nothing is missing and nothing is double.
+    pub fn balances(&self) -> bool {
+        self.accepted
+            == self.done + self.skipped + self.queued + self.in_flight + self.delayed + self.dead
+    }
+}

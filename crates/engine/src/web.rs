@@ -1,0 +1,176 @@
+//! Requests and what comes back: the words that plans and the HTTP client share.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+use crate::http::budget::Share;
+
+/// One request that a plan wants made.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Tells a plan's requests apart; comes back in the [`Outcome`].
+    pub tag: u32,
+    /// Where to.
+    pub url: WebUrl,
+    /// How.
+    pub method: Method,
+    /// Headers besides the client's own.
+    pub headers: Vec<(&'static str, String)>,
+    /// Whether robots.txt has a say. It has none over itself, over an archive or over a webhook.
+    pub obeys_robots: bool,
+}
+
+impl Request {
+    /// A page, by the rules of its robots.txt.
+    pub fn page(url: WebUrl) -> Request {
+        Request { tag: 0, url, method: Method::Get, headers: Vec::new(), obeys_robots: true }
+    }
+
+    /// Something that robots.txt does not govern.
+    pub fn ungoverned(url: WebUrl) -> Request {
+        Request { obeys_robots: false, ..Request::page(url) }
+    }
+
+    /// The same with a header.
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Request {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The same with a tag.
+    pub fn tagged(mut self, tag: u32) -> Request {
+        self.tag = tag;
+        self
+    }
+
+    /// The same with another method.
+    pub fn by(mut self, method: Method) -> Request {
+        self.method = method;
+        self
+    }
+}
+
+/// The methods that this program uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Fetches.
+    Get,
+    /// Probes.
+    Head,
+    /// Delivers a webhook.
+    Post(Bytes),
+}
+
+/// An answer that was read whole, within every limit.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers, as received.
+    pub headers: http::HeaderMap,
+    /// The body with its content encoding undone.
+    pub body: Bytes,
+    /// The body's share of the budget that all bodies have together; returned when this is dropped.
+    pub share: Share,
+}
+
+impl Answer {
+    /// A header as text, when it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Where the answer sends us, when it does: the raw `Location`.
+    pub fn redirect(&self) -> Option<&str> {
+        matches!(self.status, 301 | 302 | 303 | 307 | 308).then(|| self.header("location"))?
+    }
+}
+
+/// What became of a request, for its plan.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The request's tag.
+    pub tag: u32,
+    /// What happened.
+    pub happened: Happened,
+    /// The answer, when there was one: for 4xx and 5xx too.
+    pub answer: Option<Answer>,
+    /// How long the server asked us to wait.
+    pub retry_after: Option<Duration>,
+    /// Why it went, or did not go.
+    pub why: Why,
+    /// Where the time went.
+    pub phases: Phases,
+}
+
+impl Outcome {
+    /// An outcome without a request: the gate said no.
+    pub fn unsent(tag: u32, happened: Happened, why: Why) -> Outcome {
+        Outcome { tag, happened, answer: None, retry_after: None, why, phases: Phases::default() }
+    }
+}
+
+/// What the gate went by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Why {
+    /// The robots.txt rule that decided, with its line: `line 3: Disallow: /private/`.
+    pub robots: Option<String>,
+    /// The interval between requests to the site.
+    pub interval: Duration,
+    /// Where that interval comes from.
+    pub interval_source: &'static str,
+    /// When the site last served a page, as far as the store knows.
+    pub site_last_served: Option<Time>,
+}
+
+/// Where the time of one request went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// In the store, from acceptance until it was taken.
+    pub queued: Duration,
+    /// Waiting for the site's robots.txt.
+    pub robots: Duration,
+    /// Waiting for the site's slot and for a free place in flight.
+    pub slot: Duration,
+    /// Looking up the name, connecting, the TLS handshake. Zero on a kept connection.
+    pub connect: Duration,
+    /// From the request head to the answer's head.
+    pub first_byte: Duration,
+    /// Reading the body.
+    pub body: Duration,
+}
+
+/// What an exchange came to.
+#[derive(Debug)]
+pub enum Exchange {
+    /// No request head was written: leave was not given in time. The item asks anew.
+    NotSent,
+    /// An answer was read whole.
+    Answered(Answer),
+    /// It failed.
+    Failed(Happened),
+}
+
+/// Leave to write one request head, asked for at the last moment.
+#[async_trait]
+pub trait Leave: Send {
+    /// Waits for the slot when it is near. `false`: not now; write nothing.
+    async fn to_write(&mut self) -> bool;
+}
+
+/// The web, as the pipeline sees it: the real one, or a simulated one in tests.
+#[async_trait]
+pub trait Web: Send + Sync {
+    /// Connects, asks for leave, writes the request, and reads the answer within the limits.
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn Leave,
+        phases: &mut Phases,
+    ) -> Exchange;
+}

@@ -1,0 +1,142 @@
+//! Bytes become text.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+use crate::media_type::parameter;
+
+/// How far into the body a declaration may stand; the HTML standard's own bound.
+const DECLARATION_BYTES: usize = 1024;
+
+/// How much of the body detection looks at: it costs far more than all else, and hardly learns
+/// from more.
+const DETECTION_SAMPLE_BYTES: usize = 16 * 1024;
+
+/// A body as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The text, without byte order mark; NULs and bytes that mean nothing are U+FFFD.
+    pub text: Cow<'a, str>,
+    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …).
+    pub charset: &'static str,
+}
+
+/// Decodes a body by the first of: byte order mark, `Content-Type` header, the body's own
+/// declaration, being valid UTF-8, detection.
+#[must_use]
+pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
+    let (encoding, mark_bytes) = match Encoding::for_bom(body) {
+        Some((encoding, mark_bytes)) => (encoding, mark_bytes),
+        None => (without_mark(body, content_type), 0),
+    };
+    let body = body.get(mark_bytes..).unwrap_or_default();
+    let (text, _) = encoding.decode_without_bom_handling(body);
+    Decoded { text: without_nul(text), charset: encoding.name() }
+}
+
+fn without_mark(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
+    content_type
+        .and_then(|value| parameter(value, "charset"))
+        .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()))
+        .or_else(|| declared(body))
+        .unwrap_or_else(|| detected(body))
+}
+
+/// The encoding that the body names in a `<meta>` or in its XML declaration.
+fn declared(body: &[u8]) -> Option<&'static Encoding> {
+    let head = body.get(..DECLARATION_BYTES).unwrap_or(body).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&head);
+    let label = match head.strip_prefix("<?xml") {
+        Some(rest) => label_after(rest.split('>').next()?, "encoding"),
+        None => head
+            .split("<meta")
+            .skip(1)
+            .find_map(|rest| label_after(rest.split('>').next()?, "charset")),
+    }?;
+    let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
+    // Whoever could read the declaration as ASCII was not reading UTF-16.
+    Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
+}
+
+fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
+    let (_, after_key) = tag.split_once(key)?;
+    let value = after_key.trim_start().strip_prefix('=')?;
+    value
+        .split(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | ';' | '/' | '?'))
+        .find(|part| !part.is_empty())
+}
+
+fn detected(body: &[u8]) -> &'static Encoding {
+    if simdutf8::basic::from_utf8(body).is_ok() {
+        return UTF_8;
+    }
+    let sample = body.get(..DETECTION_SAMPLE_BYTES).unwrap_or(body);
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(sample, sample.len() == body.len());
+    // Allowed though the whole is not valid: UTF-8 with one torn character is still UTF-8.
+    detector.guess(None, Utf8Detection::Allow)
+}
+
+fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &[u8], content_type: Option<&str>, text: &str, charset: &str) {
+        let decoded = decode(body, content_type);
+        assert_eq!((decoded.text.as_ref(), decoded.charset), (text, charset));
+    }
+
+    #[test]
+    fn the_mark_beats_the_header() {
+        check(b"\xEF\xBB\xBF\xC3\xA9", Some("text/html; charset=latin1"), "é", "UTF-8");
+        check(b"\xFF\xFEh\0i\0", None, "hi", "UTF-16LE");
+    }
+
+    #[test]
+    fn the_header_beats_the_declaration() {
+        let body = b"<meta charset=utf-8>\xE9";
+        let header = Some("text/html;charset=\"ISO-8859-1\"");
+        check(body, header, "<meta charset=utf-8>é", "windows-1252");
+    }
+
+    #[test]
+    fn declarations_are_read() {
+        check(
+            b"<META Charset='windows-1251'>\xEF",
+            None,
+            "<META Charset='windows-1251'>п",
+            "windows-1251",
+        );
+        let body = b"<meta http-equiv=content-type content=\"text/html; charset=koi8-r\">\xD0";
+        assert_eq!(decode(body, None).charset, "KOI8-R");
+        assert_eq!(decode(b"<?xml version=\"1.0\" encoding=\"euc-jp\"?>", None).charset, "EUC-JP");
+        assert_eq!(decode(b"<meta charset=utf-16>", None).charset, "UTF-8");
+    }
+
+    #[test]
+    fn an_unknown_label_is_passed_over() {
+        check("é".as_bytes(), Some("text/html; charset=klingon"), "é", "UTF-8");
+    }
+
+    #[test]
+    fn what_nobody_declares_is_detected() {
+        let russian = encoding_rs::WINDOWS_1251.encode("Съешь ещё этих мягких французских булок").0;
+        assert_eq!(decode(&russian, None).charset, "windows-1251");
+    }
+
+    #[test]
+    fn nul_and_broken_bytes_are_replaced() {
+        check(b"a\0b\xFFc", Some("text/plain; charset=utf-8"), "a\u{FFFD}b\u{FFFD}c", "UTF-8");
+    }
+
+    #[test]
+    fn plain_utf8_is_borrowed() {
+        assert!(matches!(decode("é".as_bytes(), None).text, Cow::Borrowed(_)));
+    }
+}

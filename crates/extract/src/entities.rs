@@ -1,0 +1,113 @@
+//! Character references (`&amp;`, `&#8217;`) become characters.
+
+use std::borrow::Cow;
+
+use encoding_rs::WINDOWS_1252;
+
+use crate::entity_names::ENTITIES;
+
+/// No name in the table is longer; what is longer is no reference.
+const MAX_NAME_BYTES: usize = 32;
+
+/// Decodes the character references in a piece of text or in an attribute's value.
+pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
+    if !raw.contains('&') {
+        return Cow::Borrowed(raw);
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut parts = raw.split('&');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        match reference(part) {
+            Some((character, rest)) => {
+                out.push(character);
+                out.push_str(rest);
+            }
+            None => {
+                out.push('&');
+                out.push_str(part);
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The reference at the beginning of what follows an `&`, and what follows the reference.
+fn reference(after_ampersand: &str) -> Option<(char, &str)> {
+    match after_ampersand.strip_prefix('#') {
+        Some(number) => numeric(number),
+        None => named(after_ampersand),
+    }
+}
+
+fn numeric(number: &str) -> Option<(char, &str)> {
+    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => (digits, 16),
+        None => (number, 10),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let (digits, rest) = digits.split_at_checked(end)?;
+    if digits.is_empty() {
+        return None;
+    }
+    // A number too long to parse is out of range as well.
+    let code = u32::from_str_radix(digits, radix).unwrap_or(u32::MAX);
+    Some((character(code), rest.strip_prefix(';').unwrap_or(rest)))
+}
+
+/// The standard reads 128 to 159 as windows-1252, because the pages that have them mean it.
+fn character(code: u32) -> char {
+    match u8::try_from(code) {
+        Ok(0) => char::REPLACEMENT_CHARACTER,
+        Ok(byte @ 0x80..=0x9F) => {
+            let bytes = [byte];
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(&bytes);
+            text.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+    }
+}
+
+fn named(after_ampersand: &str) -> Option<(char, &str)> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric();
+    let end = after_ampersand.bytes().take(MAX_NAME_BYTES + 1).take_while(is_name).count();
+    let (name, rest) = after_ampersand.split_at_checked(end).filter(|_| end > 0)?;
+    let index = ENTITIES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    let (_, character) = ENTITIES.get(index)?;
+    match rest.strip_prefix(';') {
+        Some(rest) => Some((*character, rest)),
+        // The oldest names do without the semicolon, but in `?a=1&copy=2` it is no reference.
+        None => {
+            (u32::from(*character) < 256 && !rest.starts_with('=')).then_some((*character, rest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(ENTITIES.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(ENTITIES.iter().all(|(name, _)| name.len() <= MAX_NAME_BYTES));
+    }
+
+    #[test]
+    fn references_are_decoded() {
+        for (raw, want) in [
+            ("Fish &amp; Chips", "Fish & Chips"),
+            ("&lt;b&gt;", "<b>"),
+            ("&#8217;&#x2019;&rsquo;", "’’’"),
+            ("&#146;", "’"),
+            ("&nbsp;", "\u{A0}"),
+            ("caf&eacute", "café"),
+            ("&#0;&#xD800;&#99999999999;", "\u{FFFD}\u{FFFD}\u{FFFD}"),
+            ("?a=1&copy=2&b", "?a=1&copy=2&b"),
+            ("&&;&#;&#x;&nosuch;&", "&&;&#;&#x;&nosuch;&"),
+            ("&amp;lt;", "&lt;"),
+        ] {
+            assert_eq!(decode(raw), want, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Addresses in a page become absolute.
+
+use url::Url;
+
+use crate::content::Content;
+use crate::page::{Element, NodeKind, Page, Tag};
+
+/// Resolves a reference. None for what is not of the web: `javascript:`, `data:`, `mailto:`.
+pub(crate) fn absolute(base_url: &Url, reference: &str) -> Option<Url> {
+    let reference = reference.trim();
+    if reference.is_empty() {
+        return None;
+    }
+    base_url.join(reference).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Where an `img` has its picture. Pages that load late put a placeholder into `src`.
+pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> {
+    ["data-src", "data-original", "src"]
+        .iter()
+        .find_map(|name| absolute(base_url, &image.attribute(name)?))
+}
+
+/// The first image of the article, else of the page.
+pub(crate) fn first_image(page: &Page<'_>, content: &Content, base_url: &Url) -> Option<String> {
+    let first_in = |range: std::ops::Range<usize>| {
+        page.nodes.get(range)?.iter().find_map(|node| match &node.kind {
+            NodeKind::Element(element) if element.tag == Tag::Img => {
+                image_address(base_url, element)
+            }
+            _ => None,
+        })
+    };
+    first_in(content.root.clone()).or_else(|| first_in(0..page.nodes.len())).map(String::from)
+}

@@ -1,0 +1,205 @@
+//! Tokens become nodes: who stands in whom, with the end tags that authors leave out.
+
+use super::tag::Tag;
+use super::tokenizer::{Token, Tokenizer};
+use super::{Element, Node, NodeKind};
+
+/// Elements nested deeper are siblings.
+const MAX_DEPTH: usize = 400;
+
+/// How far out a tag looks for what it closes. In a deep page each tag would else cost as much as
+/// hundreds.
+const MAX_LOOK_OUT: usize = 64;
+
+/// What follows is left out: a page of ten megabytes of tags must not take half a gigabyte.
+const MAX_NODES: usize = 1_000_000;
+
+/// Parses the source into nodes in document order.
+pub(super) fn build(html: &str) -> Vec<Node<'_>> {
+    let mut builder = Builder::default();
+    for token in Tokenizer::new(html) {
+        if builder.nodes.len() >= MAX_NODES {
+            break;
+        }
+        match token {
+            Token::Text(text) => builder.push(NodeKind::Text(text)),
+            Token::Start { tag, name, attributes } => builder.start(tag, name, attributes),
+            Token::End { tag, name } => builder.end(tag, name),
+        }
+    }
+    builder.close_from(0);
+    builder.nodes
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    nodes: Vec<Node<'a>>,
+    open: Vec<Open<'a>>,
+    /// How many elements are open beyond the depth that is kept; their end tags close nothing.
+    too_deep: usize,
+}
+
+struct Open<'a> {
+    node: usize,
+    tag: Tag,
+    /// Tells one [`Tag::Other`] from another.
+    name: &'a str,
+}
+
+impl<'a> Builder<'a> {
+    fn push(&mut self, kind: NodeKind<'a>) {
+        let end = self.nodes.len() + 1;
+        self.nodes.push(Node { kind, end });
+    }
+
+    fn start(&mut self, tag: Tag, name: &'a str, attributes: &'a str) {
+        self.close_implied(tag);
+        let node = self.nodes.len();
+        self.push(NodeKind::Element(Element { tag, attributes }));
+        if tag.is_void() {
+            return;
+        }
+        if self.open.len() < MAX_DEPTH {
+            self.open.push(Open { node, tag, name });
+        } else {
+            self.too_deep += 1;
+        }
+    }
+
+    fn end(&mut self, tag: Tag, name: &str) {
+        // What follows the body's end still belongs to the page.
+        if matches!(tag, Tag::Body | Tag::Html) || tag.is_void() || tag.is_skipped() {
+            return;
+        }
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let is_match = |open: &Open<'_>| match tag {
+            Tag::Other => open.tag == Tag::Other && open.name.eq_ignore_ascii_case(name),
+            _ => open.tag == tag || (open.tag.is_heading() && tag.is_heading()),
+        };
+        self.close_nearest(is_match, barrier_for_end(tag));
+    }
+
+    /// Closes what a start tag closes though nobody wrote so.
+    fn close_implied(&mut self, tag: Tag) {
+        if tag.is_block() {
+            self.close_nearest(|open| open.tag == Tag::P, Tag::is_block);
+        }
+        if !tag.is_head_content() && self.open.last().is_some_and(|open| open.tag == Tag::Head) {
+            self.close_from(self.open.len() - 1);
+        }
+        if let Some((is_closed, is_barrier)) = implied_end(tag) {
+            self.close_nearest(|open| is_closed(open.tag), is_barrier);
+        }
+    }
+
+    /// Closes the innermost open element that fits, and all within it, unless a barrier stands
+    /// further in.
+    fn close_nearest(&mut self, fits: impl Fn(&Open<'a>) -> bool, is_barrier: TagTest) {
+        for (depth, open) in self.open.iter().enumerate().rev().take(MAX_LOOK_OUT) {
+            if fits(open) {
+                self.close_from(depth);
+                return;
+            }
+            if is_barrier(open.tag) {
+                return;
+            }
+        }
+    }
+
+    fn close_from(&mut self, depth: usize) {
+        let end = self.nodes.len();
+        for open in self.open.drain(depth..) {
+            if let Some(node) = self.nodes.get_mut(open.node) {
+                node.end = end;
+            }
+        }
+    }
+}
+
+type TagTest = fn(Tag) -> bool;
+
+/// What a start tag ends, and what keeps it from looking further out.
+fn implied_end(tag: Tag) -> Option<(TagTest, TagTest)> {
+    use Tag::*;
+    match tag {
+        A => Some((|t| t == A, Tag::is_block)),
+        Li => Some((|t| t == Li, |t| matches!(t, Ul | Ol | Menu | Table))),
+        Dt | Dd => Some((|t| matches!(t, Dt | Dd), |t| matches!(t, Dl | Table))),
+        SelectOption => Some((|t| t == SelectOption, |t| t == Select)),
+        Td | Th => Some((Tag::is_cell, |t| matches!(t, Tr | Table))),
+        Tr => Some((|t| t == Tr, |t| t == Table)),
+        Thead | Tbody | Tfoot => Some((|t| matches!(t, Thead | Tbody | Tfoot), |t| t == Table)),
+        _ => None,
+    }
+}
+
+/// A stray end tag must not close what stands far outside.
+fn barrier_for_end(tag: Tag) -> TagTest {
+    use Tag::*;
+    match tag {
+        Table => |_| false,
+        Tr | Td | Th | Thead | Tbody | Tfoot | Caption => |open| open == Table,
+        Other => |open| open.is_cell() || open == Table,
+        _ if tag.is_block() => |open| open.is_cell() || open == Table,
+        _ => Tag::is_block,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tree in a short form: `p(a b(c))`.
+    fn check(html: &str, want: &str) {
+        let nodes = build(html);
+        let mut got = String::new();
+        let mut ends = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            while ends.last().is_some_and(|end| *end <= index) {
+                ends.pop();
+                got.push(')');
+            }
+            match &node.kind {
+                NodeKind::Text(text) => got.push_str(text),
+                NodeKind::Element(element) => {
+                    got.push_str(&format!("{:?}(", element.tag));
+                    ends.push(node.end);
+                }
+            }
+        }
+        got.extend(ends.iter().map(|_| ')'));
+        assert_eq!(got, want, "{html}");
+    }
+
+    #[test]
+    fn end_tags_that_are_left_out() {
+        check("<p>a<p>b<div>c</div>", "P(a)P(b)Div(c)");
+        check("<ul><li>a<ul><li>b</ul><li>c</ul>", "Ul(Li(aUl(Li(b)))Li(c))");
+        check("<table><tr><td>a<td>b<tr><th>c</table>d", "Table(Tr(Td(a)Td(b))Tr(Th(c)))d");
+        check("<dl><dt>a<dd>b<dt>c</dl>", "Dl(Dt(a)Dd(b)Dt(c))");
+        check("<head><title>t</title><div>x", "Head(Title(t))Div(x)");
+        check("<a>x<a>y</a>", "A(x)A(y)");
+    }
+
+    #[test]
+    fn end_tags_that_match_nothing() {
+        check("a</div></p>b</body>c", "abc");
+        check("<div><b>a</div>b</b>c", "Div(B(a))bc");
+        check("<b><div>a</b>b</div>", "B(Div(ab))");
+        check("<div><table><td>a</div>b</table>", "Div(Table(Td(ab)))");
+        check("<h1>a</h2>b", "H1(a)b");
+        check("<x-a>1<x-b>2</x-a>3", "Other(1Other(2))3");
+    }
+
+    #[test]
+    fn depth_is_capped() {
+        let html = format!("{}x{}<p>y", "<div>".repeat(1000), "</div>".repeat(1000));
+        let nodes = build(&html);
+        assert_eq!(nodes.len(), 1003);
+        assert_eq!(nodes[0].end, 1001);
+        assert_eq!(nodes[MAX_DEPTH].end, MAX_DEPTH + 1);
+    }
+}

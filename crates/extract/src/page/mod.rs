@@ -1,0 +1,87 @@
+//! The page as a flat array of nodes in document order.
+
+mod attributes;
+mod builder;
+mod tag;
+mod tokenizer;
+
+pub(crate) use tag::Tag;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::entities;
+
+/// A parsed page.
+pub(crate) struct Page<'a> {
+    /// In document order: the descendants of a node follow it directly.
+    pub(crate) nodes: Vec<Node<'a>>,
+}
+
+/// An element or a piece of text, and where its subtree ends.
+pub(crate) struct Node<'a> {
+    pub(crate) kind: NodeKind<'a>,
+    /// One past the last descendant: always greater than the node's own index.
+    pub(crate) end: usize,
+}
+
+pub(crate) enum NodeKind<'a> {
+    Element(Element<'a>),
+    /// As it stands in the source, character references and all.
+    Text(&'a str),
+}
+
+/// An element's name and attributes; the attributes are parsed when somebody asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Element<'a> {
+    pub(crate) tag: Tag,
+    attributes: &'a str,
+}
+
+impl<'a> Page<'a> {
+    /// Parses whatever it is given; there is no page that is an error.
+    pub(crate) fn parse(html: &'a str) -> Self {
+        Page { nodes: builder::build(html) }
+    }
+
+    /// Every element with its index, in document order.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = (usize, &Element<'a>)> {
+        self.nodes.iter().enumerate().filter_map(|(index, node)| match &node.kind {
+            NodeKind::Element(element) => Some((index, element)),
+            NodeKind::Text(_) => None,
+        })
+    }
+
+    /// A node and its descendants; empty for an index out of the page.
+    pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
+        index..self.nodes.get(index).map_or(index, |node| node.end)
+    }
+
+    /// The text of a subtree as it is written, with a line feed for each `br`.
+    pub(crate) fn raw_text(&self, index: usize) -> String {
+        let mut out = String::new();
+        for node in self.nodes.get(self.subtree(index)).unwrap_or_default() {
+            match &node.kind {
+                NodeKind::Text(text) => out.push_str(&entities::decode(text)),
+                NodeKind::Element(element) if element.tag == Tag::Br => out.push('\n'),
+                NodeKind::Element(_) => {}
+            }
+        }
+        out
+    }
+}
+
+impl<'a> Element<'a> {
+    /// The decoded value of an attribute, given in lower case; empty where it has none.
+    pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
+        let (_, value) =
+            attributes::parse(self.attributes).find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+        Some(entities::decode(value))
+    }
+
+    /// Whether one of an attribute's space-separated words is this one.
+    pub(crate) fn attribute_has(&self, name: &str, word: &str) -> bool {
+        self.attribute(name)
+            .is_some_and(|value| value.split_whitespace().any(|w| w.eq_ignore_ascii_case(word)))
+    }
+}

@@ -1,0 +1,115 @@
+//! The article as plain text.
+
+use crate::content::Content;
+use crate::entities;
+use crate::fold::{Piece, pieces, visible};
+use crate::page::{Element, Page, Tag};
+use crate::walk::{Visitor, walk};
+
+/// A shorter paragraph is a date line or a caption, not an abstract.
+const MIN_ABSTRACT_CHARS: usize = 40;
+
+/// The text of an article.
+pub(crate) struct PlainText {
+    /// Blocks, separated by blank lines.
+    pub(crate) text: String,
+    /// The first one that is a paragraph and long enough, else empty.
+    pub(crate) first_paragraph: String,
+}
+
+/// Writes what is kept of the page.
+pub(crate) fn write(page: &Page<'_>, content: &Content) -> PlainText {
+    let mut writer = Writer::default();
+    walk(page, content, &mut writer);
+    writer.end_block();
+    PlainText { text: writer.out, first_paragraph: writer.first_paragraph }
+}
+
+#[derive(Default)]
+struct Writer {
+    out: String,
+    first_paragraph: String,
+    block: String,
+    is_space_due: bool,
+    /// Open `pre` elements: in them white space stays.
+    preformatted: usize,
+    /// Open headings: they are no paragraphs.
+    headings: usize,
+}
+
+impl Writer {
+    fn end_block(&mut self) {
+        let block = self.block.trim_matches(['\n', ' ']);
+        if !block.is_empty() {
+            if !self.out.is_empty() {
+                self.out.push_str("\n\n");
+            }
+            self.out.push_str(block);
+            let is_paragraph = self.headings == 0 && self.preformatted == 0;
+            if is_paragraph && self.first_paragraph.is_empty() && is_long_enough(block) {
+                self.first_paragraph = block.to_owned();
+            }
+        }
+        self.block.clear();
+        self.is_space_due = false;
+    }
+
+    fn line_break(&mut self) {
+        if self.block.ends_with('\n') && self.preformatted == 0 {
+            self.end_block();
+        } else {
+            self.block.push('\n');
+            self.is_space_due = false;
+        }
+    }
+
+    fn word(&mut self, word: &str) {
+        if self.is_space_due && !self.block.is_empty() && !self.block.ends_with('\n') {
+            self.block.push(' ');
+        }
+        self.is_space_due = false;
+        self.block.push_str(word);
+    }
+}
+
+impl Visitor for Writer {
+    fn enter(&mut self, _: usize, element: &Element<'_>) -> bool {
+        match element.tag {
+            Tag::Br => self.line_break(),
+            tag if tag.is_cell() => self.is_space_due = true,
+            tag if tag.is_block() => self.end_block(),
+            _ => {}
+        }
+        self.preformatted += usize::from(element.tag == Tag::Pre);
+        self.headings += usize::from(element.tag.is_heading());
+        true
+    }
+
+    fn leave(&mut self, _: usize, element: &Element<'_>) {
+        match element.tag {
+            tag if tag.is_cell() => self.is_space_due = true,
+            tag if tag.is_block() => self.end_block(),
+            _ => {}
+        }
+        self.preformatted -= usize::from(element.tag == Tag::Pre);
+        self.headings -= usize::from(element.tag.is_heading());
+    }
+
+    fn text(&mut self, source: &str) {
+        let text = entities::decode(source);
+        if self.preformatted > 0 {
+            self.block.push_str(&visible(&text));
+            return;
+        }
+        for piece in pieces(&text) {
+            match piece {
+                Piece::Space => self.is_space_due = true,
+                Piece::Word(word) => self.word(&word),
+            }
+        }
+    }
+}
+
+fn is_long_enough(block: &str) -> bool {
+    block.chars().nth(MIN_ABSTRACT_CHARS).is_some()
+}

@@ -1,0 +1,133 @@
+//! Small pages of our own making, through the public door.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
+
+use fetchwell_extract::{Article, extract};
+use url::Url;
+
+fn article(html: &str) -> Article {
+    extract(html, &Url::parse("https://site.test/news/one").unwrap())
+}
+
+fn check_markdown(html: &str, want: &str) {
+    assert_eq!(article(html).markdown, want, "{html}");
+}
+
+const LEAD: &str =
+    "The bees came back on the first warm day of March, as they have for sixty years.";
+
+fn page() -> String {
+    let story = "The keeper counted them twice and was content with what she saw. ".repeat(6);
+    format!(
+        r#"<!DOCTYPE html><html lang="en-GB"><head>
+        <meta charset="utf-8"><title>Bees are back &amp; well | The Hive</title>
+        <meta property="og:site_name" content="The Hive">
+        <meta property="og:image" content="/img/bee.jpg">
+        <meta name="author" content="Ada Keeper">
+        <meta property="article:published_time" content="2024-03-02T08:00:00Z">
+        <link rel="canonical" href="../news/bees">
+        <script>var text = "<p>not this</p>";</script><style>p {{ color: red }}</style>
+        </head><body>
+        <header><h2>The Hive</h2><a href="/">Home</a></header>
+        <nav><ul><li><a href="/a">Honey</a><li><a href="/b">Wax</a></ul></nav>
+        <article><h1>Bees are back &amp; well</h1>
+        <p>By the river</p><p>{LEAD}</p><p>{story}</p>
+        <div class="social-share"><a href="/share">Share this</a></div>
+        <noscript>Turn it on</noscript>
+        <ul class="related-links"><li><a href="/c">Wasps</a></ul>
+        </article><aside>Buy our honey</aside><footer>Copyright</footer></body></html>"#
+    )
+}
+
+#[test]
+fn a_whole_article() {
+    let got = article(&page());
+    assert_eq!(got.title, "Bees are back & well");
+    assert_eq!(got.abstract_text, LEAD);
+    assert_eq!(got.image.as_deref(), Some("https://site.test/img/bee.jpg"));
+    assert_eq!(got.lang.as_deref(), Some("en-GB"));
+    assert_eq!(got.canonical.as_deref(), Some("https://site.test/news/bees"));
+    assert_eq!(got.author.as_deref(), Some("Ada Keeper"));
+    assert_eq!(got.published.as_deref(), Some("2024-03-02T08:00:00Z"));
+    assert!(got.text.starts_with("Bees are back & well\n\nBy the river\n\nThe bees came"));
+    assert!(got.text.ends_with("content with what she saw."), "{}", got.text);
+    assert!(got.markdown.starts_with("# Bees are back & well\n\nBy the river\n\nThe bees"));
+}
+
+#[test]
+fn a_page_without_structure_is_all_content() {
+    let got = article("<title>Note</title>One line<br>and another<br><br>A new block");
+    assert_eq!(got.text, "One line\nand another\n\nA new block");
+    assert_eq!(got.title, "Note");
+    assert_eq!(got.lang, None);
+    assert_eq!(article("").text, "");
+}
+
+#[test]
+fn a_page_that_stands_in_a_form_is_kept() {
+    let html =
+        format!("<form><div id=sidebar><p>{LEAD}</p><p>{LEAD}</p></div></form><footer>x</footer>");
+    assert_eq!(article(&html).text, format!("{LEAD}\n\n{LEAD}"));
+}
+
+#[test]
+fn white_space_is_folded_but_in_preformatted_text() {
+    let got =
+        article("<p> a\n\t b&nbsp;c<b> d</b>e </p><pre>x\n  y</pre><table><tr><td>1<td>2</table>");
+    assert_eq!(got.text, "a b c de\n\nx\n  y\n\n1 2");
+}
+
+#[test]
+fn links_and_images_become_absolute() {
+    check_markdown(
+        r#"<p>See <a href="../x?a=1&amp;b=2"> this </a>!<a href="javascript:alert(1)">no</a>
+        <a href="/w_(x)"><img src="i.png" alt="an [image]"></a><img src="data:image/gif;base64,R0"></p>"#,
+        "See [this](https://site.test/x?a=1&b=2) !no \
+         [![an \\[image\\]](https://site.test/news/i.png)](<https://site.test/w_(x)>)",
+    );
+    let html = r#"<base href="https://cdn.test/a/"><p>words <a href="b">b</a> and more words</p>"#;
+    check_markdown(html, "words [b](https://cdn.test/a/b) and more words");
+}
+
+#[test]
+fn emphasis_touches_its_words_and_ends_with_its_block() {
+    check_markdown("<p>a<b> bold </b>c <i></i><em>d</em>", "a **bold** c *d*");
+    check_markdown(
+        "<b><p>one</p><p>two <strong>three</strong></p></b>",
+        "**one**\n\n**two three**",
+    );
+    check_markdown("<p>use <code>a*b`</code> now", "use `` a*b` `` now");
+}
+
+#[test]
+fn lists_nest() {
+    check_markdown(
+        "<p>x</p><ul><li>a<ol start=3><li>b<li><p>c</p><p>d</p></ol><li>e</ul><p>y",
+        "x\n\n- a\n  3. b\n  4. c\n\n     d\n- e\n\ny",
+    );
+}
+
+#[test]
+fn quotes_code_headings_and_rules() {
+    check_markdown(
+        "<h2>A <br>title</h2><blockquote><p>q1</p><ul><li>q2</ul></blockquote><hr>\
+         <pre><code>if a &lt; b {\n  *x\n}</code></pre>",
+        "## A title\n\n> q1\n>\n> - q2\n\n---\n\n```\nif a < b {\n  *x\n}\n```",
+    );
+}
+
+#[test]
+fn tables_of_data_have_pipes_and_tables_of_layout_have_not() {
+    check_markdown(
+        "<table><caption>Cap</caption><tr><th>k<th>v|w<tr><td><p>1</p><p>2</p><td><b>3</b></table>",
+        "Cap\n\n| k | v\\|w |\n| --- | --- |\n| 1 2 | **3** |",
+    );
+    check_markdown("<table><tr><td><h3>t</h3>a<td>b</table>", "### t\n\na\n\nb");
+}
+
+#[test]
+fn no_raw_html_comes_through() {
+    let got = article("<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp;lt; <x-y>z</x-y> # 1</p>");
+    assert_eq!(got.markdown, r"\<script>alert(1)\</script> \&lt; z # 1");
+    assert_eq!(got.text, "<script>alert(1)</script> &lt; z # 1");
+}

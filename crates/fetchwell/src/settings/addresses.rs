@@ -1,0 +1,215 @@
+//! Settings that say where something is: stores, networks, and hosts that are sent elsewhere.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use serde_json::Value as Json;
+
+use super::fault::{Wrong, quoted};
+use super::kinds::Kind;
+use super::layer::Raw;
+
+/// A store, by what it runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// `sqlite:PATH`: embedded, in one file.
+    Sqlite(PathBuf),
+    /// `postgres://…`
+    Postgres(SecretUrl),
+    /// `redis://…`
+    Redis(SecretUrl),
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
+            StoreUrl::Postgres(url) | StoreUrl::Redis(url) => write!(out, "{url}"),
+        }
+    }
+}
+
+/// A URL that may hold a password; whatever prints it prints `***` in the password's place.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretUrl(String);
+
+impl SecretUrl {
+    /// The URL with its password, for the one who connects.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretUrl {
+    /// Rather hides too much than too little: a password may hold `/`, `?` or `#` unescaped, so
+    /// user info reaches to the last `@` of all, and the whole query goes.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
+        write!(out, "{scheme}://")?;
+        let host_on = match rest.rsplit_once('@') {
+            Some((user_info, host_on)) => {
+                let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+                write!(out, "{user}{}@", if password.is_empty() { "" } else { ":***" })?;
+                host_on
+            }
+            None => rest,
+        };
+        match host_on.split_once('?') {
+            Some((address, _)) => write!(out, "{address}?***"),
+            None => write!(out, "{host_on}"),
+        }
+    }
+}
+
+impl fmt::Debug for SecretUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{self}")
+    }
+}
+
+/// A store's URL. Its faults don't quote it.
+pub(super) struct Store;
+
+impl Kind for Store {
+    type Value = StoreUrl;
+
+    fn read(&self, raw: &Raw) -> Result<StoreUrl, Wrong> {
+        let text = raw.one()?;
+        if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+            return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
+        }
+        let server = text.split_once("://").filter(|(_, address)| !address.is_empty());
+        let url = SecretUrl(text.to_owned());
+        match server.map(|(scheme, _)| scheme) {
+            Some("postgres" | "postgresql") => Ok(StoreUrl::Postgres(url)),
+            Some("redis" | "rediss") => Ok(StoreUrl::Redis(url)),
+            _ => Err(Wrong::new(
+                "names no store that is known",
+                r#"write "sqlite:PATH", "postgres://HOST/DATABASE" or "redis://HOST""#,
+            )),
+        }
+    }
+
+    fn show(&self, value: &StoreUrl) -> Json {
+        value.to_string().into()
+    }
+}
+
+/// A network, or a single address.
+pub(super) struct Cidr;
+
+impl Kind for Cidr {
+    type Value = IpNet;
+
+    fn read(&self, raw: &Raw) -> Result<IpNet, Wrong> {
+        let text = raw.one()?;
+        let single = || text.parse::<IpAddr>().ok().map(IpNet::from);
+        text.parse().ok().or_else(single).ok_or_else(|| {
+            Wrong::new(
+                format!("{} is no network", quoted(text)),
+                r#"write an address and a prefix length, such as "10.0.0.0/8" or "::1/128""#,
+            )
+        })
+    }
+
+    fn show(&self, value: &IpNet) -> Json {
+        value.to_string().into()
+    }
+}
+
+/// Where the hosts of a pattern are found, instead of by DNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveRule {
+    /// A host, or `*.` and the end of hosts, or `*`; lower case.
+    pub pattern: String,
+    /// The address to connect to.
+    pub address: IpAddr,
+    /// The port to connect to; none: the URL's own.
+    pub port: Option<u16>,
+}
+
+impl fmt::Display for ResolveRule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}=", self.pattern)?;
+        match self.port {
+            Some(port) => write!(out, "{}", SocketAddr::new(self.address, port)),
+            None => write!(out, "{}", self.address),
+        }
+    }
+}
+
+/// `PATTERN=ADDR[:PORT]`.
+pub(super) struct Resolve;
+
+impl Kind for Resolve {
+    type Value = ResolveRule;
+
+    fn read(&self, raw: &Raw) -> Result<ResolveRule, Wrong> {
+        let text = raw.one()?;
+        parse_resolve_rule(text).ok_or_else(|| {
+            Wrong::new(
+                format!("{} is not PATTERN=ADDR[:PORT]", quoted(text)),
+                r#"write a host and an address, such as "*.test=127.0.0.1:8099" or "a.test=::1""#,
+            )
+        })
+    }
+
+    fn show(&self, value: &ResolveRule) -> Json {
+        value.to_string().into()
+    }
+}
+
+fn parse_resolve_rule(text: &str) -> Option<ResolveRule> {
+    let (pattern, target) = text.split_once('=')?;
+    let host = pattern.strip_prefix("*.").unwrap_or(pattern);
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if pattern != "*" && (host.is_empty() || !host.bytes().all(is_host_byte)) {
+        return None;
+    }
+    let (address, port) = match target.parse::<SocketAddr>() {
+        Ok(socket) => (socket.ip(), Some(socket.port())),
+        Err(_) => (target.trim_matches(['[', ']']).parse().ok()?, None),
+    };
+    Some(ResolveRule { pattern: pattern.to_ascii_lowercase(), address, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolve_rules_are_written_as_they_are_read() {
+        for text in ["*.test=127.0.0.1:8099", "a.test=10.0.0.1", "*=[::1]:80", "a=::1"] {
+            let rule = parse_resolve_rule(text).expect(text);
+            assert_eq!(rule.to_string(), text);
+        }
+        for text in
+            ["", "a", "a=", "=127.0.0.1", "a=b", "a b=127.0.0.1", "*.=::1", "a=1.2.3.4:99999"]
+        {
+            assert_eq!(parse_resolve_rule(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_store_never_shows_its_password() {
+        for (text, shown) in [
+            ("postgres://host/db", "postgres://host/db"),
+            ("postgres://me@host/db", "postgres://me@host/db"),
+            ("postgres://me:hunter2@host/db", "postgres://me:***@host/db"),
+            ("redis://:hunter2@host", "redis://:***@host"),
+            ("postgres://me:hun/ter2?#@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:p@hunter2@host/db", "postgres://me:***@host/db"),
+            ("postgres://host/db?user=me&password=hunter2", "postgres://host/db?***"),
+        ] {
+            let store = Store.read(&Raw::One(text.to_owned())).expect(text);
+            assert_eq!(store.to_string(), shown);
+            assert!(!format!("{store:?}").contains("ter2"), "{store:?}");
+        }
+        for text in ["", "sqlite:", "mysql://me:hunter2@host", "postgres://", "hunter2"] {
+            let wrong = Store.read(&Raw::One(text.to_owned())).expect_err(text);
+            assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
+        }
+    }
+}

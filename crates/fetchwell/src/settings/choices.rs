@@ -1,0 +1,32 @@
+//! Settings that are one of a few words.
+
+use super::kinds::OneOf;
+
+/// What to do with a URL whose robots.txt cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenUnreachable {
+    /// The URL waits; no page is asked for.
+    Defer,
+    /// As if all were allowed.
+    Allow,
+    /// As if nothing were allowed.
+    Disallow,
+}
+
+pub(super) const WHEN_UNREACHABLE: OneOf<WhenUnreachable> = OneOf(&[
+    ("defer", WhenUnreachable::Defer),
+    ("allow", WhenUnreachable::Allow),
+    ("disallow", WhenUnreachable::Disallow),
+]);
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line, for machines.
+    Json,
+}
+
+pub(super) const LOG_FORMAT: OneOf<LogFormat> =
+    OneOf(&[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)]);

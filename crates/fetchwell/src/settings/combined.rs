@@ -1,0 +1,37 @@
+//! Kinds made of other kinds: a value that may be absent, and several values.
+
+use serde_json::Value as Json;
+
+use super::fault::Wrong;
+use super::kinds::Kind;
+use super::layer::Raw;
+
+/// A list; in the environment and in a flag its items stand between commas.
+pub(super) struct ListOf<K>(pub(super) K);
+
+impl<K: Kind> Kind for ListOf<K> {
+    type Value = Vec<K::Value>;
+
+    fn read(&self, raw: &Raw) -> Result<Vec<K::Value>, Wrong> {
+        raw.items().into_iter().map(|item| self.0.read(&Raw::One(item.to_owned()))).collect()
+    }
+
+    fn show(&self, values: &Vec<K::Value>) -> Json {
+        values.iter().map(|value| self.0.show(value)).collect()
+    }
+}
+
+/// Nothing, written as empty text, or a value.
+pub(super) struct Optional<K>(pub(super) K);
+
+impl<K: Kind> Kind for Optional<K> {
+    type Value = Option<K::Value>;
+
+    fn read(&self, raw: &Raw) -> Result<Option<K::Value>, Wrong> {
+        if raw.one()?.is_empty() { Ok(None) } else { self.0.read(raw).map(Some) }
+    }
+
+    fn show(&self, value: &Option<K::Value>) -> Json {
+        value.as_ref().map_or_else(|| "".into(), |value| self.0.show(value))
+    }
+}

@@ -1,0 +1,57 @@
+//! What `fetchwell config init`, `show` and `check` do.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::{Origin, Settings, SettingsFaults, Sources, default_file};
+
+/// Writes the commented default file; a file that is there already only with `force`.
+pub fn config_init(path: &Path, force: bool) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => io::Error::new(
+            error.kind(),
+            format!("{} is there already; --force writes over it", path.display()),
+        ),
+        kind => io::Error::new(kind, format!("cannot write {}: {error}", path.display())),
+    })?;
+    file.write_all(default_file().as_bytes())
+}
+
+/// Prints each setting as it holds and where it came from. As text the settings are TOML.
+pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io::Result<()> {
+    if json {
+        let all: Json = settings
+            .effective()
+            .iter()
+            .map(|setting| {
+                let origin = setting.origin.to_string();
+                (setting.key.clone(), json!({ "value": setting.value, "origin": origin }))
+            })
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        return writeln!(out, "{all:#}");
+    }
+    for setting in settings.effective() {
+        let line = format!("{} = {}", setting.key, setting.value);
+        writeln!(out, "{line:<55} # {}", setting.origin)?;
+    }
+    Ok(())
+}
+
+/// Looks for faults in all sources; says in a line what it looked at when there are none.
+pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
+    let settings = Settings::load(sources)?;
+    let all = settings.effective();
+    let given = all.iter().filter(|setting| setting.origin != Origin::Default).count();
+    Ok(format!("No fault found; settings given: {given}, defaults: {}.", all.len() - given))
+}

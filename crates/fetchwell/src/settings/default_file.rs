@@ -1,0 +1,64 @@
+//! The commented default file, made from the table.
+
+use serde_json::Value as Json;
+
+use super::key::{Key, group_of};
+use super::reader::{Findings, Reader};
+use super::schema::{Retailer, Site, Values};
+
+const HEAD: &str = "\
+# Fetchwell's settings. Each is shown with its default: take the # away to change it.
+#
+# A flag beats the environment, which beats this file. In the environment http.max_body is
+# FETCHWELL_HTTP__MAX_BODY. Durations take ms, s, m, h, d, as in \"1h30m\"; sizes KiB, MiB, GiB or
+# KB, MB, GB. `fetchwell config check` finds what is wrong, `fetchwell config show` what holds.
+";
+
+/// The default file: prose begins with `# `, a setting that can be switched on with `#`.
+pub fn default_file() -> String {
+    let mut text = HEAD.to_owned();
+    write_table(&mut text, Values::KEYS, Values::read);
+    text.push_str("\n# Sites with a pace of their own, as many as you like.\n");
+    text.push_str("#[sites.\"example.com\"]\n");
+    write_table(&mut text, Site::KEYS, Site::read);
+    text.push_str("\n# Retailers with limits of their own, as many as you like.\n");
+    text.push_str("#[retailers.example]\n");
+    write_table(&mut text, Retailer::KEYS, Retailer::read);
+    text
+}
+
+fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> Option<T>) {
+    // Reading no source at all gives the defaults, and with them how each kind is written.
+    let mut findings = Findings::default();
+    read(&mut Reader { prefix: String::new(), strongest_first: &[], findings: &mut findings });
+    let mut group = None;
+    for (key, setting) in keys.iter().zip(&findings.effective) {
+        if group_of(key) != group {
+            group = group_of(key);
+            text.push_str(&format!("\n[{}]\n", group.unwrap_or_default()));
+        }
+        text.push('\n');
+        for line in key.docs {
+            text.push_str(&format!("#{line}\n"));
+        }
+        let name = last(key);
+        if key.secret {
+            text.push_str(&format!("# {name}_file names a file that holds it instead.\n"));
+        }
+        text.push_str(&format!("#{name} = {}\n", default_literal(key, &setting.value)));
+    }
+}
+
+/// The default as TOML, in the words of the table (`24h`, not `1d`).
+fn default_literal(key: &Key, normal_form: &Json) -> String {
+    match normal_form {
+        Json::String(_) => format!("{:?}", key.default),
+        Json::Array(_) => normal_form.to_string(),
+        _ => key.default.to_owned(),
+    }
+}
+
+/// The key as it stands within its table.
+fn last(key: &Key) -> &'static str {
+    key.path.rsplit_once('.').map_or(key.path, |(_, last)| last)
+}

@@ -1,0 +1,113 @@
+//! What may be wrong with settings, told so that it can be mended.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Every fault that was found, not only the first.
+#[derive(Clone, Debug)]
+pub struct SettingsFaults {
+    faults: Vec<Fault>,
+}
+
+impl SettingsFaults {
+    pub(super) fn new(mut faults: Vec<Fault>) -> SettingsFaults {
+        faults.sort_by(|a, b| a.origin.cmp(&b.origin));
+        SettingsFaults { faults }
+    }
+
+    /// The faults, by origin and line.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+}
+
+impl fmt::Display for SettingsFaults {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.faults.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            write!(out, "{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SettingsFaults {}
+
+/// One thing that is wrong, with its place and its mend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where the value stands.
+    pub origin: Origin,
+    /// The setting's key; empty when the whole file is at fault.
+    pub key: String,
+    /// What is wrong with it.
+    pub wrong: Wrong,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: ", self.origin)?;
+        if !self.key.is_empty() {
+            write!(out, "{}: ", self.key)?;
+        }
+        write!(out, "{}\n    {}", self.wrong.problem, self.wrong.mend)
+    }
+}
+
+/// A problem and its mend, before it is known where the value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub mend: String,
+}
+
+impl Wrong {
+    pub(super) fn new(problem: impl Into<String>, mend: impl Into<String>) -> Wrong {
+        Wrong { problem: problem.into(), mend: mend.into() }
+    }
+}
+
+/// Where a value came from, the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A flag of the command line, such as `--rate`.
+    Flag(String),
+    /// A variable of the environment.
+    Environment(String),
+    /// A settings file.
+    File {
+        /// The file, as its user would name it.
+        path: PathBuf,
+        /// The line, from 1; none when the whole file is meant.
+        line: Option<usize>,
+    },
+    /// The built-in default.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(name) => write!(out, "flag {name}"),
+            Origin::Environment(name) => write!(out, "environment {name}"),
+            Origin::File { path, line: Some(line) } => {
+                write!(out, "file {} line {line}", path.display())
+            }
+            Origin::File { path, line: None } => write!(out, "file {}", path.display()),
+            Origin::Default => write!(out, "default"),
+        }
+    }
+}
+
+/// `text` in quotes for a fault, cut short: a fault is no place for a megabyte.
+pub(super) fn quoted(text: &str) -> String {
+    const MOST_CHARS: usize = 60;
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

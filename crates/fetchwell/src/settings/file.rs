@@ -1,0 +1,63 @@
+//! The settings file: finds it, reads it, and hands its values out by table.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+
+use toml_edit::Document;
+
+use super::Sources;
+use super::fault::{Fault, Origin, Wrong};
+use super::find_file::{Place, places};
+use super::layer::{Layer, read_text_file};
+use super::toml_walk::{Walk, line_starts};
+
+/// What a settings file says.
+#[derive(Default)]
+pub(super) struct FileLayers {
+    pub(super) settings: Layer,
+    pub(super) sites: BTreeMap<String, Layer>,
+    pub(super) retailers: BTreeMap<String, Layer>,
+}
+
+/// Reads the first file there is; where there is none, it says nothing.
+pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers {
+    const MOST_BYTES: u64 = 8 * 1024 * 1024;
+    for place in places(sources) {
+        match read_text_file(&place.path, MOST_BYTES) {
+            Ok(text) => return parse(&text, &place, sources, faults),
+            Err(error) if error.kind() == ErrorKind::NotFound && !place.required => {}
+            Err(error) => {
+                faults.push(Fault {
+                    origin: Origin::File { path: place.shown, line: None },
+                    key: String::new(),
+                    wrong: Wrong::new(
+                        format!("cannot be read: {error}"),
+                        "name a text file that this process may read; \
+                         `fetchwell config init` writes one to start from",
+                    ),
+                });
+                break;
+            }
+        }
+    }
+    FileLayers::default()
+}
+
+fn parse(text: &str, place: &Place, sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers {
+    let mut walk = Walk {
+        path: &place.shown,
+        line_starts: line_starts(text),
+        working_directory: sources.working_directory,
+        faults,
+    };
+    match Document::parse(text) {
+        Ok(document) => walk.root(document.as_table()),
+        Err(error) => {
+            let origin = walk.origin(error.span().map(|span| span.start));
+            let mend = "mend the line; text stands in quotes, as in store = \"sqlite:my.db\"";
+            let wrong = Wrong::new(format!("is not TOML: {}", error.message().trim()), mend);
+            faults.push(Fault { origin, key: String::new(), wrong });
+            FileLayers::default()
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the table says about one setting, apart from its type.
+
+/// One row of a table of settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    /// Where it stands in the file, such as `http.connect_timeout`.
+    pub(super) path: &'static str,
+    /// Its default, as a user would write it.
+    pub(super) default: &'static str,
+    /// What it is for, line by line.
+    pub(super) docs: &'static [&'static str],
+    /// Whether it may hold a secret: then it can be read from a file, and faults don't quote it.
+    pub(super) secret: bool,
+    /// The name that a design has for it.
+    pub(super) own_name: Option<OwnName>,
+}
+
+pub(super) const fn key(path: &'static str, default: &'static str) -> Key {
+    Key { path, default, docs: &[], secret: false, own_name: None }
+}
+
+impl Key {
+    pub(super) const fn docs(mut self, docs: &'static [&'static str]) -> Key {
+        self.docs = docs;
+        self
+    }
+
+    pub(super) const fn secret(mut self) -> Key {
+        self.secret = true;
+        self
+    }
+
+    pub(super) const fn also(mut self, own_name: OwnName) -> Key {
+        self.own_name = Some(own_name);
+        self
+    }
+}
+
+/// A door whose design has names of its own in the environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// `fetchwell pages`, the Page Fetcher: `PAGE_FETCHER_…`.
+    Pages,
+}
+
+/// A variable of the environment that a design had for a setting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnName {
+    pub(super) door: Door,
+    pub(super) name: &'static str,
+    /// The unit that a bare number under this name is in.
+    pub(super) unit: &'static str,
+}
+
+pub(super) const fn pages(name: &'static str) -> OwnName {
+    OwnName { door: Door::Pages, name, unit: "" }
+}
+
+pub(super) const fn pages_seconds(name: &'static str) -> OwnName {
+    OwnName { door: Door::Pages, name, unit: "s" }
+}
+
+/// What a path in a source stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meaning {
+    /// The setting's value.
+    Value(&'static Key),
+    /// The file that holds the setting's value (`store_file`, for secrets).
+    ValueFile(&'static Key),
+}
+
+/// Finds what `path` stands for in the table `keys`.
+pub(super) fn meaning(keys: &'static [Key], path: &str) -> Option<Meaning> {
+    let find = |path: &str| keys.iter().find(|key| key.path == path);
+    find(path).map(Meaning::Value).or_else(|| {
+        let key = find(path.strip_suffix("_file")?)?;
+        key.secret.then_some(Meaning::ValueFile(key))
+    })
+}
+
+/// Whether `path` is a table of the file, such as `http`.
+pub(super) fn is_group(keys: &[Key], path: &str) -> bool {
+    keys.iter().any(|key| group_of(key) == Some(path))
+}
+
+/// The table of the file in which the setting stands.
+pub(super) fn group_of(key: &Key) -> Option<&'static str> {
+    key.path.split_once('.').map(|(group, _)| group)
+}

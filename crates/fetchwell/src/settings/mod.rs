@@ -1,0 +1,131 @@
+//! Settings: one table (`schema`), five places a value may come from, and every fault at once.
+//!
+//! Flags beat the environment, which beats a design's own names, which beat the file, which beats
+//! the defaults. [`Settings::load`] is the one way in. All it reads is handed to it in
+//! [`Sources`], so that a test needs no process state; only files are opened.
+
+mod addresses;
+mod choices;
+mod combined;
+pub mod commands;
+mod cross_checks;
+mod default_file;
+mod environment;
+mod fault;
+mod file;
+mod find_file;
+mod key;
+mod kinds;
+mod layer;
+mod names;
+mod reader;
+mod schema;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod toml_walk;
+pub mod units;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use addresses::{ResolveRule, SecretUrl, StoreUrl};
+pub use choices::{LogFormat, WhenUnreachable};
+pub use default_file::default_file;
+pub use environment::process_environment;
+pub use fault::{Fault, Origin, SettingsFaults, Wrong};
+pub use key::Door;
+pub use reader::Effective;
+pub use schema::{Retailer, Values};
+
+use reader::{Findings, Reader, read_named_tables};
+use schema::Site;
+
+/// Everything a setting may come from. Not `Debug`: it holds secrets.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// The flags that were given; the same key may come several times when it is a list.
+    pub flags: &'a [Flag<'a>],
+    /// What `--config` names; without it the usual places are looked at.
+    pub config_file: Option<&'a Path>,
+    /// The environment, as [`process_environment`] reads it.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Where relative paths start.
+    pub working_directory: &'a Path,
+    /// The door that runs, whose design may have names of its own for some settings.
+    pub door: Option<Door>,
+}
+
+/// A flag of the command line that sets a setting.
+#[derive(Clone)]
+pub struct Flag<'a> {
+    /// The setting's key, such as `rate`.
+    pub key: &'a str,
+    /// The flag as its user knows it, such as `--rate`.
+    pub name: &'a str,
+    /// What was given.
+    pub value: String,
+}
+
+/// Settings that passed every check.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Every setting of the table, by name and type.
+    pub values: Values,
+    site_rates: BTreeMap<String, f64>,
+    retailers: BTreeMap<String, Retailer>,
+    effective: Vec<Effective>,
+}
+
+impl Settings {
+    /// Reads and checks all sources. What is wrong in a source is a fault even where a stronger
+    /// source overrides it: a file that only works under one flag is broken.
+    pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsFaults> {
+        let mut findings = Findings::default();
+        let file = file::read(sources, &mut findings.faults);
+        let strongest_first = &[
+            layer::of_flags(sources, &mut findings.faults),
+            environment::layer(sources, &mut findings.faults),
+            environment::own_names_layer(sources),
+            file.settings,
+        ];
+
+        let prefix = String::new();
+        let values = Values::read(&mut Reader { prefix, strongest_first, findings: &mut findings });
+        let sites = read_named_tables("sites", file.sites, &mut findings, Site::read);
+        let retailers =
+            read_named_tables("retailers", file.retailers, &mut findings, Retailer::read);
+        if let Some(values) = &values {
+            cross_checks::run(values, &mut findings);
+        }
+
+        match values {
+            Some(values) if findings.faults.is_empty() => Ok(Settings {
+                values,
+                site_rates: sites
+                    .into_iter()
+                    .filter_map(|(host, site)| Some((host, site.rate?)))
+                    .collect(),
+                retailers,
+                effective: findings.effective,
+            }),
+            _ => Err(SettingsFaults::new(findings.faults)),
+        }
+    }
+
+    /// Requests per second for each site with a rate of its own.
+    pub fn site_rates(&self) -> &BTreeMap<String, f64> {
+        &self.site_rates
+    }
+
+    /// The retailers that have a table of their own.
+    pub fn retailers(&self) -> &BTreeMap<String, Retailer> {
+        &self.retailers
+    }
+
+    /// Each setting as it holds, with where it came from; secrets hidden.
+    pub fn effective(&self) -> &[Effective] {
+        &self.effective
+    }
+}

@@ -1,0 +1,82 @@
+//! Reads the rows of a table out of the layers: the strongest value holds, all are checked.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::fault::{Fault, Origin};
+use super::key::Key;
+use super::kinds::Kind;
+use super::layer::{Layer, Raw};
+use super::names::table_path;
+
+/// A setting as it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effective {
+    /// Its key, as it would stand in the file, such as `sites."example.com".rate`.
+    pub key: String,
+    /// Its value in its normal form; a secret is hidden.
+    pub value: Json,
+    /// Where the value came from.
+    pub origin: Origin,
+}
+
+/// What reading leaves behind besides the values themselves.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) effective: Vec<Effective>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Reads one table.
+pub(super) struct Reader<'a> {
+    /// What stands before the paths of the table's rows, such as `sites."example.com".`.
+    pub(super) prefix: String,
+    pub(super) strongest_first: &'a [Layer],
+    pub(super) findings: &'a mut Findings,
+}
+
+impl Reader<'_> {
+    /// The value of a row; none when no layer has a good one and the default is none either.
+    pub(super) fn take<K: Kind>(&mut self, key: &Key, kind: &K) -> Option<K::Value> {
+        let mut winner = None;
+        for given in self.strongest_first.iter().filter_map(|layer| layer.get(key)) {
+            match kind.read(&given.raw) {
+                Ok(value) => winner = winner.or(Some((value, given.origin.clone()))),
+                Err(wrong) => self.findings.faults.push(Fault {
+                    origin: given.origin.clone(),
+                    key: self.full_path(key),
+                    wrong,
+                }),
+            }
+        }
+        let default =
+            || Some((kind.read(&Raw::One(key.default.to_owned())).ok()?, Origin::Default));
+        let (value, origin) = winner.or_else(default)?;
+        let effective = Effective { key: self.full_path(key), value: kind.show(&value), origin };
+        self.findings.effective.push(effective);
+        Some(value)
+    }
+
+    fn full_path(&self, key: &Key) -> String {
+        format!("{}{}", self.prefix, key.path)
+    }
+}
+
+/// Reads the tables of a map, such as `[sites."example.com"]`, each by `read`.
+pub(super) fn read_named_tables<T>(
+    map: &str,
+    tables: BTreeMap<String, Layer>,
+    findings: &mut Findings,
+    read: fn(&mut Reader<'_>) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let mut values = BTreeMap::new();
+    for (name, layer) in tables {
+        let prefix = format!("{}.", table_path(map, &name));
+        let mut reader = Reader { prefix, strongest_first: &[layer], findings };
+        if let Some(value) = read(&mut reader) {
+            values.insert(name, value);
+        }
+    }
+    values
+}

@@ -1,0 +1,162 @@
+//! The table: every setting there is, its type, what it may be, its default, what it is for.
+//!
+//! All else follows from it: the fields that the program reads, the default file, `config show`
+//! and `config check`. A row's comment is also its text in the default file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::addresses::{Cidr, Resolve, ResolveRule, Store, StoreUrl};
+use super::choices::{LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable};
+use super::combined::{ListOf, Optional};
+use super::key::{Key, key, pages, pages_seconds};
+use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
+use super::reader::Reader;
+use super::texts::{Contact, FilePath, HeaderText};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $visible:vis $table:ident {
+            $($(#[doc = $doc:literal])+ $field:ident: $type:ty = $kind:expr, $key:expr;)+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        $visible struct $table {
+            $($(#[doc = $doc])+ pub $field: $type,)+
+        }
+
+        impl $table {
+            pub(super) const KEYS: &'static [Key] = &[$($key.docs(&[$($doc),+])),+];
+
+            /// Reads every row, so that every fault is found; none when a row has no good value.
+            pub(super) fn read(reader: &mut Reader<'_>) -> Option<$table> {
+                $(let $field = reader.take(&$key, &$kind);)+
+                Some($table { $($field: $field?),+ })
+            }
+        }
+    };
+}
+
+table! {
+    /// Every setting but those of single sites and retailers.
+    pub Values {
+        /// Where URLs, results and pace are kept: "sqlite:PATH", "postgres://…" or "redis://…".
+        store: StoreUrl = Store, key("store", "sqlite:fetchwell.db").secret();
+        /// Where the pace of sites is kept when not in the store, in the same forms.
+        /// All processes that share it share one pace.
+        politeness: Option<StoreUrl> = Optional(Store), key("politeness", "").secret();
+        /// The User-Agent; empty: the door's own.
+        user_agent: Option<String> = Optional(HeaderText),
+            key("user_agent", "").also(pages("PAGE_FETCHER_USER_AGENT"));
+        /// A web or mail address for those who run the sites; it goes into the User-Agent.
+        contact: String = Contact, key("contact", "https://github.com/fetchwell/fetchwell");
+        /// Requests per second to each site. 0 is no pacing at all, which is refused for public
+        /// addresses unless i_own_these_sites is true.
+        rate: f64 = RATE,
+            key("rate", "1").also(pages("PAGE_FETCHER_RATE_LIMIT_PER_SECOND"));
+        /// Your word that the sites are yours, so that a rate of 0 is allowed.
+        i_own_these_sites: bool = Switch, key("i_own_these_sites", "false");
+        /// Requests under way at once, over all sites.
+        max_in_flight: usize = whole(1, 100_000), key("max_in_flight", "128");
+        /// URLs held in memory at once; all others stay in the store.
+        window: usize = whole(1, 1_000_000), key("window", "8192");
+        /// Where hosts are found, as PATTERN=ADDR[:PORT]: "*.test=127.0.0.1:8099" sends every
+        /// such host there.
+        resolve: Vec<ResolveRule> = ListOf(Resolve), key("resolve", "");
+        /// Networks that may be fetched from though they are not public, such as "10.0.0.0/8".
+        allow_private: Vec<IpNet> = ListOf(Cidr), key("allow_private", "");
+        /// How long a stop waits for what is in flight before it hands it back.
+        shutdown_grace: Duration = LONG, key("shutdown_grace", "25s");
+
+        /// How long opening a connection may take.
+        http_connect_timeout: Duration = TIMEOUT, key("http.connect_timeout", "10s");
+        /// How long a whole request may take, its body included.
+        http_request_timeout: Duration = TIMEOUT, key("http.request_timeout", "30s")
+            .also(pages_seconds("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS"));
+        /// How long a body may pause.
+        http_idle_read_timeout: Duration = TIMEOUT, key("http.idle_read_timeout", "10s");
+        /// Redirects that are followed for one URL.
+        http_max_redirects: u32 = whole(0, 20),
+            key("http.max_redirects", "5").also(pages("PAGE_FETCHER_MAX_REDIRECTS"));
+        /// The largest body, after decompression.
+        http_max_body: u64 = size(KIB, 16 * GIB), key("http.max_body", "10MiB");
+        /// How many times larger than on the wire a body may become, beyond 1 MiB.
+        http_max_ratio: u32 = whole(1, 100_000), key("http.max_ratio", "100");
+        /// The largest response head.
+        http_max_headers: u64 = size(KIB, 16 * MIB), key("http.max_headers", "64KiB");
+        /// The memory for all bodies together.
+        http_body_budget: u64 = size(KIB, 1024 * GIB), key("http.body_budget", "256MiB");
+        /// A PEM file of certificates to trust besides the usual ones; empty: none.
+        http_extra_ca_file: Option<PathBuf> = Optional(FilePath), key("http.extra_ca_file", "");
+
+        /// When robots.txt cannot be read and no copy is left: "defer" (the URL waits), "allow"
+        /// or "disallow".
+        robots_unreachable: WhenUnreachable = WHEN_UNREACHABLE, key("robots.unreachable", "defer");
+        /// How long a robots.txt is taken for fresh.
+        robots_cache_ttl: Duration = LONG, key("robots.cache_ttl", "24h")
+            .also(pages_seconds("PAGE_FETCHER_ROBOTS_TXT_CACHE_TTL_SECONDS"));
+        /// How long an old copy serves while robots.txt cannot be read.
+        robots_stale_ttl: Duration = LONG, key("robots.stale_ttl", "30d");
+        /// The longest Crawl-delay that is put up with; a site that asks for more fails.
+        /// Empty: none is too long.
+        robots_max_crawl_delay: Option<Duration> = Optional(POSITIVE),
+            key("robots.max_crawl_delay", "");
+
+        /// Failures of a site in a row that open its breaker.
+        breaker_failure_threshold: u32 = whole(1, 1_000), key("breaker.failure_threshold", "5")
+            .also(pages("PAGE_FETCHER_CIRCUIT_BREAKER_FAILURE_THRESHOLD"));
+        /// How long a breaker is open at first.
+        breaker_initial_backoff: Duration = POSITIVE, key("breaker.initial_backoff", "30s")
+            .also(pages_seconds("PAGE_FETCHER_CIRCUIT_BREAKER_INITIAL_BACKOFF_SECONDS"));
+        /// How long a breaker is open at most.
+        breaker_max_backoff: Duration = POSITIVE, key("breaker.max_backoff", "300s")
+            .also(pages_seconds("PAGE_FETCHER_CIRCUIT_BREAKER_MAX_BACKOFF_SECONDS"));
+        /// Each failed probe makes the open time so many times longer.
+        breaker_backoff_multiplier: f64 = decimal(1.0, 100.0),
+            key("breaker.backoff_multiplier", "2")
+                .also(pages("PAGE_FETCHER_CIRCUIT_BREAKER_BACKOFF_MULTIPLIER"));
+        /// Open times are shortened by up to this share, so that sites don't come back all at once.
+        breaker_jitter: f64 = decimal(0.0, 0.9), key("breaker.jitter", "0.2");
+
+        /// How often an instance says that it lives.
+        lease_heartbeat: Duration = POSITIVE, key("lease.heartbeat", "5s");
+        /// How long after its last heartbeat an instance is taken for dead.
+        lease_ttl: Duration = POSITIVE, key("lease.ttl", "20s");
+
+        /// How long "fetch" waits for a site that stays down before its URLs fail.
+        fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
+
+        /// How log lines look: "pretty" or "json".
+        log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
+    }
+}
+
+table! {
+    /// What `[sites."host"]` may say.
+    pub(super) Site {
+        /// Requests per second to this site, such as 0.5; empty: as all others.
+        rate: Option<f64> = Optional(RATE), key("rate", "");
+    }
+}
+
+table! {
+    /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
+    pub Retailer {
+        /// Requests per second for this retailer.
+        requests_per_second: f64 = decimal(0.001, 10_000.0), key("requests_per_second", "10");
+        /// Requests that may go at once after a pause.
+        burst_size: u32 = whole(1, 100_000), key("burst_size", "20");
+        /// How long opening a connection may take; empty: http.connect_timeout.
+        connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");
+        /// How long a whole request may take; empty: http.request_timeout.
+        request_timeout: Option<Duration> = Optional(TIMEOUT), key("request_timeout", "");
+    }
+}

@@ -1,0 +1,145 @@
+use super::*;
+
+#[test]
+fn each_source_beats_the_next() {
+    let with_sources = |count: usize| {
+        let mut world = World::new().door(Door::Pages);
+        if count > 0 {
+            world = world.toml("# a comment\nrate = 2\n");
+        }
+        if count > 1 {
+            world = world.variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "3");
+        }
+        if count > 2 {
+            world = world.variable("FETCHWELL_RATE", "4");
+        }
+        if count > 3 {
+            world = world.flag("rate", "--rate", "5");
+        }
+        world.settings()
+    };
+    for (count, rate, from) in [
+        (0, 1.0, "default"),
+        (1, 2.0, "file ./fetchwell.toml line 2"),
+        (2, 3.0, "environment PAGE_FETCHER_RATE_LIMIT_PER_SECOND"),
+        (3, 4.0, "environment FETCHWELL_RATE"),
+        (4, 5.0, "flag --rate"),
+    ] {
+        let settings = with_sources(count);
+        assert_eq!(settings.values.rate, rate);
+        assert_eq!(origin(&settings, "rate"), from);
+    }
+}
+
+#[test]
+fn the_defaults() {
+    let settings = World::new().settings();
+    let values = &settings.values;
+    assert_eq!(values.store, StoreUrl::Sqlite("fetchwell.db".into()));
+    assert_eq!(values.politeness, None);
+    assert_eq!(values.user_agent, None);
+    assert_eq!(values.http_connect_timeout, Duration::from_secs(10));
+    assert_eq!(values.http_max_body, 10 * 1024 * 1024);
+    assert_eq!(values.robots_unreachable, WhenUnreachable::Defer);
+    assert_eq!(values.robots_max_crawl_delay, None);
+    assert_eq!(values.breaker_jitter, 0.2);
+    assert_eq!(values.log_format, LogFormat::Pretty);
+    assert!(values.resolve.is_empty() && settings.site_rates().is_empty());
+    assert!(settings.effective().iter().all(|setting| setting.origin == Origin::Default));
+}
+
+#[test]
+fn levels_are_two_underscores_apart() {
+    let world = World::new().variable("FETCHWELL_HTTP__CONNECT_TIMEOUT", "1m30s");
+    let settings = world.settings();
+    assert_eq!(settings.values.http_connect_timeout, Duration::from_secs(90));
+    let from = origin(&settings, "http.connect_timeout");
+    assert_eq!(from, "environment FETCHWELL_HTTP__CONNECT_TIMEOUT");
+}
+
+#[test]
+fn own_names_hold_for_their_door_only() {
+    let named = || {
+        World::new()
+            .variable("PAGE_FETCHER_USER_AGENT", "OttoBot/1.0")
+            .variable("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS", "7")
+            .variable("PAGE_FETCHER_INPUT_QUEUE", "a name of another part")
+    };
+    let pages = named().door(Door::Pages).settings();
+    assert_eq!(pages.values.user_agent.as_deref(), Some("OttoBot/1.0"));
+    assert_eq!(pages.values.http_request_timeout, Duration::from_secs(7));
+    let others = named().settings();
+    assert_eq!(others.values.user_agent, None);
+    assert_eq!(others.values.http_request_timeout, Duration::from_secs(30));
+}
+
+#[test]
+fn files_are_looked_for_in_order() {
+    let home = |world: World| {
+        let home = world.directory.path().join("home").display().to_string();
+        world.variable("HOME", &home)
+    };
+    let world = home(World::new().file("home/.config/fetchwell/fetchwell.toml", "rate = 2"));
+    assert_eq!(world.settings().values.rate, 2.0);
+
+    let xdg = world.directory.path().join("xdg").display().to_string();
+    let world =
+        world.variable("XDG_CONFIG_HOME", &xdg).file("xdg/fetchwell/fetchwell.toml", "rate = 3");
+    assert_eq!(world.settings().values.rate, 3.0);
+
+    let world = world.toml("rate = 4");
+    assert_eq!(world.settings().values.rate, 4.0);
+
+    let world = world.file("mine.toml", "\n\nrate = 5");
+    let named = world.load_with(Some(Path::new("mine.toml"))).expect("good settings");
+    assert_eq!(origin(&named, "rate"), "file mine.toml line 3");
+
+    let missing = world.load_with(Some(Path::new("missing.toml"))).expect_err("no such file");
+    assert!(missing.to_string().starts_with("file missing.toml: cannot be read: "), "{missing}");
+}
+
+#[test]
+fn lists_come_from_anywhere() {
+    let file = World::new().toml("resolve = [\"*.test=127.0.0.1:8099\", \"a.test=::1\"]");
+    assert_eq!(file.settings().values.resolve.len(), 2);
+    let environment = World::new().variable("FETCHWELL_ALLOW_PRIVATE", "10.0.0.0/8, 127.0.0.1");
+    let networks = environment.settings().values.allow_private;
+    let shown: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["10.0.0.0/8", "127.0.0.1/32"]);
+    let flags = World::new()
+        .toml("allow_private = [\"10.0.0.0/8\"]")
+        .flag("allow_private", "--allow-private", "127.0.0.0/8")
+        .flag("allow_private", "--allow-private", "::1/128");
+    assert_eq!(flags.settings().values.allow_private.len(), 2);
+}
+
+#[test]
+fn secrets_come_from_files_too() {
+    let secret = "postgres://me:hunter2@host/db";
+    let expect_secret = |world: World| match world.settings().values.store {
+        StoreUrl::Postgres(url) => assert_eq!(url.reveal(), secret),
+        other => panic!("{other}"),
+    };
+    for text in [secret.to_owned(), format!("{secret}\n"), format!("{secret}\r\n")] {
+        expect_secret(World::new().file("secret", &text).toml("store_file = \"secret\""));
+        let world = World::new().file("secret", &text).toml("store = \"sqlite:a.db\"");
+        expect_secret(world.variable("FETCHWELL_STORE_FILE", "secret"));
+    }
+}
+
+#[test]
+fn sites_and_retailers_have_tables() {
+    let world = World::new().toml(
+        "[sites.\"EXAMPLE.com.\"]\nrate = 2\n[sites.\"b.test:8080\"]\nrate = 0.5\n\
+         [sites.\"c.test\"]\n\
+         [retailers.admhr]\nburst_size = 5\nrequest_timeout = \"3s\"\n",
+    );
+    let settings = world.settings();
+    let rates = [("b.test:8080".to_owned(), 0.5), ("example.com".to_owned(), 2.0)];
+    assert_eq!(settings.site_rates(), &BTreeMap::from(rates));
+    assert_eq!(origin(&settings, "sites.\"example.com\".rate"), "file ./fetchwell.toml line 2");
+    let retailer = &settings.retailers()["admhr"];
+    assert_eq!((retailer.requests_per_second, retailer.burst_size), (10.0, 5));
+    assert_eq!(retailer.request_timeout, Some(Duration::from_secs(3)));
+    assert_eq!(retailer.connection_timeout, None);
+}

@@ -1,0 +1,185 @@
+//! Walks a TOML document along the tables of settings; whatever is not in them is a fault.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml_edit::{Item, TableLike, Value};
+
+use super::fault::{Fault, Origin, Wrong};
+use super::file::FileLayers;
+use super::key::{Key, group_of, is_group, meaning};
+use super::layer::{Layer, Raw};
+use super::names::{retailer_name, site_name, table_path};
+use super::schema::{Retailer, Site, Values};
+use super::suggest::nearest;
+
+/// Everything a walk needs to place and report what it finds.
+pub(super) struct Walk<'a> {
+    pub(super) path: &'a Path,
+    pub(super) line_starts: Vec<usize>,
+    pub(super) working_directory: &'a Path,
+    pub(super) faults: &'a mut Vec<Fault>,
+}
+
+/// A table under way: the rows it may have, and what stands before their paths.
+struct Level<'a> {
+    keys: &'static [Key],
+    /// What faults put before the path, such as `sites."example.com".`.
+    shown_prefix: &'a str,
+    group: &'a str,
+}
+
+impl Walk<'_> {
+    pub(super) fn root(&mut self, table: &dyn TableLike) -> FileLayers {
+        let mut layers = FileLayers::default();
+        let level = Level { keys: Values::KEYS, shown_prefix: "", group: "" };
+        for (name, item) in table.iter() {
+            let origin = self.origin_of(table, name, item);
+            match name {
+                "sites" => {
+                    layers.sites = self.named_tables(name, item, &origin, Site::KEYS, site_name);
+                }
+                "retailers" => {
+                    layers.retailers =
+                        self.named_tables(name, item, &origin, Retailer::KEYS, retailer_name);
+                }
+                _ => self.entry(&level, name, item, origin, &mut layers.settings),
+            }
+        }
+        layers
+    }
+
+    /// `[sites."host"]` and the like: any name that passes `canonical`, each with the same rows.
+    fn named_tables(
+        &mut self,
+        map: &str,
+        item: &Item,
+        origin: &Origin,
+        keys: &'static [Key],
+        canonical: fn(&str) -> Result<String, Wrong>,
+    ) -> BTreeMap<String, Layer> {
+        let mut layers = BTreeMap::new();
+        let Some(tables) = item.as_table_like() else {
+            self.fault(origin.clone(), map, not_a_table(&format!("{map}.NAME")));
+            return layers;
+        };
+        for (name, item) in tables.iter() {
+            let origin = self.origin_of(tables, name, item);
+            let shown = table_path(map, name);
+            let Some(table) = item.as_table_like() else {
+                self.fault(origin, &shown, not_a_table(&shown));
+                continue;
+            };
+            match canonical(name) {
+                Err(wrong) => self.fault(origin, &shown, wrong),
+                Ok(name) if layers.contains_key(&name) => {
+                    let problem = format!("{name} has a table already, in another spelling");
+                    self.fault(origin, &shown, Wrong::new(problem, "keep one of the two"));
+                }
+                Ok(name) => {
+                    let prefix = format!("{}.", table_path(map, &name));
+                    let level = Level { keys, shown_prefix: &prefix, group: "" };
+                    let layer = layers.entry(name).or_default();
+                    self.table(&level, table, layer);
+                }
+            }
+        }
+        layers
+    }
+
+    fn table(&mut self, level: &Level<'_>, table: &dyn TableLike, layer: &mut Layer) {
+        for (name, item) in table.iter() {
+            let origin = self.origin_of(table, name, item);
+            self.entry(level, name, item, origin, layer);
+        }
+    }
+
+    fn entry(
+        &mut self,
+        level: &Level<'_>,
+        name: &str,
+        item: &Item,
+        origin: Origin,
+        layer: &mut Layer,
+    ) {
+        let path = format!("{}{name}", level.group);
+        let outcome = if let Some(meaning) = meaning(level.keys, &path) {
+            raw_value(item)
+                .and_then(|raw| layer.add(meaning, raw, origin.clone(), self.working_directory))
+        } else if is_group(level.keys, &path) {
+            match item.as_table_like() {
+                Some(table) => {
+                    let group = format!("{path}.");
+                    self.table(&Level { group: &group, ..*level }, table, layer);
+                    Ok(())
+                }
+                None => Err(not_a_table(&path)),
+            }
+        } else {
+            Err(unknown(level, &path))
+        };
+        if let Err(wrong) = outcome {
+            self.fault(origin, &format!("{}{path}", level.shown_prefix), wrong);
+        }
+    }
+
+    fn fault(&mut self, origin: Origin, key: &str, wrong: Wrong) {
+        self.faults.push(Fault { origin, key: key.to_owned(), wrong });
+    }
+
+    fn origin_of(&self, table: &dyn TableLike, name: &str, item: &Item) -> Origin {
+        let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
+        self.origin(span.map(|span| span.start))
+    }
+
+    /// The line of a place in the text, counted in bytes.
+    pub(super) fn origin(&self, offset: Option<usize>) -> Origin {
+        let line_at = |offset| self.line_starts.partition_point(|start| *start <= offset);
+        Origin::File { path: self.path.to_owned(), line: offset.map(line_at) }
+    }
+}
+
+/// Where each line begins, in bytes.
+pub(super) fn line_starts(text: &str) -> Vec<usize> {
+    let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
+    std::iter::once(0).chain(after_newlines).collect()
+}
+
+/// A TOML value as text; its kind decides later whether the text will do.
+fn raw_value(item: &Item) -> Result<Raw, Wrong> {
+    let wrong = |what: &str| Wrong::new(format!("is {what}"), "give it a plain value");
+    let value = item.as_value().ok_or_else(|| wrong("a table"))?;
+    match value {
+        Value::Array(items) => items
+            .iter()
+            .map(|item| plain_text(item).ok_or_else(|| wrong("a list within a list")))
+            .collect::<Result<_, _>>()
+            .map(Raw::Many),
+        other => plain_text(other).map(Raw::One).ok_or_else(|| wrong("a date or a table")),
+    }
+}
+
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.value().clone()),
+        Value::Integer(number) => Some(number.value().to_string()),
+        Value::Float(number) => Some(number.value().to_string()),
+        Value::Boolean(switch) => Some(switch.value().to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
+    }
+}
+
+fn not_a_table(name: &str) -> Wrong {
+    Wrong::new("is not a table", format!("write [{name}] and its settings below it"))
+}
+
+fn unknown(level: &Level<'_>, path: &str) -> Wrong {
+    let maps: &[&str] = if level.shown_prefix.is_empty() { &["sites", "retailers"] } else { &[] };
+    let known = level.keys.iter().map(|key| key.path);
+    let groups = level.keys.iter().filter_map(group_of);
+    let mend = match nearest(path, known.chain(groups).chain(maps.iter().copied())) {
+        Some(near) => format!("did you mean {}{near}?", level.shown_prefix),
+        None => "take it out; `fetchwell config show` lists all settings".to_owned(),
+    };
+    Wrong::new("no such setting", mend)
+}

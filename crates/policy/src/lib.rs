@@ -1,0 +1,16 @@
+//! What is right, as pure functions: no async, no I/O; time and chance are arguments.
+//!
+//! Everything here can be shown by tables and property tests. The engine carries it out.
+
+pub mod address;
+pub mod breaker;
+pub mod chance;
+pub mod outcome;
+pub mod pace;
+pub mod retry;
+pub mod retry_after;
+pub mod robots;
+pub mod site;
+pub mod surt;
+pub mod time;
+pub mod url;

@@ -1,0 +1,239 @@
+//! What happened to a request, and who is to blame: the left half of the contract's table.
+
+use std::fmt;
+
+use crate::site::Mark;
+use crate::time::Time;
+
+/// What happened, in the end, to a URL. Redirects that were followed are not in here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The server answered with this status, and the answer was read whole.
+    Answered(u16),
+    /// robots.txt disallows it.
+    RobotsDisallow,
+    /// No connection, or it broke.
+    Network(NetworkFault),
+    /// It took too long.
+    TimedOut(Phase),
+    /// The answer went over a limit or made no sense.
+    BadAnswer(AnswerFault),
+    /// The address guard refused: what and why.
+    Refused(String),
+    /// The caller's deadline passed before there was an answer.
+    DeadlinePassed,
+    /// The site was down, or could not be asked for its robots.txt, for longer than we wait.
+    SiteStayedDown {
+        /// Since when.
+        since: Time,
+    },
+    /// We stopped, or lacked something of our own; the URL and the site are innocent.
+    OurFault(String),
+}
+
+/// How a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkFault {
+    /// The name has no address.
+    Dns,
+    /// Nobody listens, or there is no way there.
+    ConnectRefused,
+    /// The TLS handshake failed.
+    Tls,
+    /// The connection broke before the answer was whole.
+    Reset,
+    /// What came back is not HTTP.
+    NotHttp,
+}
+
+/// Where the time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Looking up the name, connecting, or the TLS handshake.
+    Connect,
+    /// Waiting for the first byte or between two bytes.
+    Read,
+    /// The whole request.
+    Total,
+}
+
+/// What was wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerFault {
+    /// The body is larger than allowed.
+    TooLarge,
+    /// The body inflates beyond the allowed ratio.
+    Bomb,
+    /// The headers are larger than allowed.
+    HeadersTooLarge,
+    /// The content encoding is unknown or corrupt.
+    BadEncoding,
+    /// More redirects than allowed.
+    TooManyRedirects,
+    /// A redirect without a usable target.
+    BadRedirect,
+}
+
+/// Who is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody: it went well, or was not to be fetched.
+    Nobody,
+    /// The site is down or overloaded; the URL is innocent.
+    Site,
+    /// We were too fast for the site.
+    Pace,
+    /// This URL.
+    Url,
+    /// Whoever asked for it.
+    Caller,
+    /// This program.
+    Us,
+}
+
+impl Happened {
+    /// Who is to blame.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Happened::Answered(200..=299) | Happened::RobotsDisallow => Blame::Nobody,
+            Happened::Answered(429) => Blame::Pace,
+            Happened::Answered(502..=504) => Blame::Site,
+            Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
+            Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
+            Happened::SiteStayedDown { .. } => Blame::Site,
+            Happened::Refused(_) => Blame::Caller,
+            Happened::DeadlinePassed => Blame::Nobody,
+            Happened::OurFault(_) => Blame::Us,
+        }
+    }
+
+    /// What the site's breaker and pace are to learn from it.
+    pub fn mark(&self) -> Mark {
+        match self {
+            Happened::Answered(200..=299) => Mark::Served,
+            Happened::Answered(429) => Mark::Limited,
+            Happened::Answered(500..=599) | Happened::Network(_) | Happened::TimedOut(_) => {
+                Mark::Failed
+            }
+            _ => Mark::Neutral,
+        }
+    }
+
+    /// What a probe's result means: anything but a site failure or a 5xx is an answer.
+    pub fn probe_mark(&self) -> Mark {
+        if self.mark() == Mark::Failed { Mark::ProbeFailed } else { Mark::ProbeAnswered }
+    }
+
+    /// The status code, when there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Happened::Answered(status) => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+/// The reason, in words for people.
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happened::Answered(status) => write!(f, "the server answered {status}"),
+            Happened::RobotsDisallow => f.write_str("robots.txt disallows it"),
+            Happened::Network(fault) => f.write_str(fault.in_words()),
+            Happened::TimedOut(phase) => f.write_str(phase.in_words()),
+            Happened::BadAnswer(fault) => f.write_str(fault.in_words()),
+            Happened::Refused(why) => write!(f, "refused: {why}"),
+            Happened::DeadlinePassed => f.write_str("its deadline passed"),
+            Happened::SiteStayedDown { .. } => f.write_str("the site stayed down"),
+            Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
+        }
+    }
+}
+
+impl NetworkFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            NetworkFault::Dns => "the name could not be resolved",
+            NetworkFault::ConnectRefused => "the connection was refused",
+            NetworkFault::Tls => "the TLS handshake failed",
+            NetworkFault::Reset => "the connection broke",
+            NetworkFault::NotHttp => "the answer is not HTTP",
+        }
+    }
+}
+
+impl Phase {
+    fn in_words(self) -> &'static str {
+        match self {
+            Phase::Connect => "connecting took too long",
+            Phase::Read => "the server was silent for too long",
+            Phase::Total => "the request took too long",
+        }
+    }
+}
+
+impl AnswerFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            AnswerFault::TooLarge => "the body is larger than http.max_body",
+            AnswerFault::Bomb => "the body inflates beyond http.max_ratio",
+            AnswerFault::HeadersTooLarge => "the headers are larger than http.max_headers",
+            AnswerFault::BadEncoding => "the content encoding is unknown or corrupt",
+            AnswerFault::TooManyRedirects => "more redirects than http.max_redirects",
+            AnswerFault::BadRedirect => "a redirect without a usable target",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contracts_table_row_by_row() {
+        use Blame::*;
+        let rows: &[(Happened, Blame, Mark)] = &[
+            (Happened::Answered(200), Nobody, Mark::Served),
+            (Happened::Answered(204), Nobody, Mark::Served),
+            (Happened::RobotsDisallow, Nobody, Mark::Neutral),
+            (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Dns), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Tls), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
+            (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),
+            (Happened::TimedOut(Phase::Read), Site, Mark::Failed),
+            (Happened::Answered(502), Site, Mark::Failed),
+            (Happened::Answered(503), Site, Mark::Failed),
+            (Happened::Answered(504), Site, Mark::Failed),
+            (Happened::Answered(429), Pace, Mark::Limited),
+            (Happened::Answered(500), Url, Mark::Failed),
+            (Happened::Answered(501), Url, Mark::Failed),
+            (Happened::Answered(599), Url, Mark::Failed),
+            (Happened::Answered(403), Url, Mark::Neutral),
+            (Happened::Answered(408), Url, Mark::Neutral),
+            (Happened::Answered(425), Url, Mark::Neutral),
+            (Happened::Answered(404), Url, Mark::Neutral),
+            (Happened::Answered(410), Url, Mark::Neutral),
+            (Happened::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
+            (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
+            (Happened::Refused(String::new()), Caller, Mark::Neutral),
+            (Happened::DeadlinePassed, Nobody, Mark::Neutral),
+        ];
+        for (happened, blame, mark) in rows {
+            assert_eq!((happened.blame(), happened.mark()), (*blame, *mark), "{happened:?}");
+        }
+    }
+
+    #[test]
+    fn every_status_is_classified() {
+        for status in 0..=u16::MAX {
+            let happened = Happened::Answered(status);
+            let served = (200..300).contains(&status);
+            assert_eq!(happened.blame() == Blame::Nobody, served, "{status}");
+            assert_eq!(happened.mark() == Mark::Served, served, "{status}");
+            let five_hundreds = (500..600).contains(&status);
+            assert_eq!(happened.mark() == Mark::Failed, five_hundreds, "{status}");
+            assert_eq!(happened.probe_mark() == Mark::ProbeFailed, five_hundreds, "{status}");
+        }
+    }
+}

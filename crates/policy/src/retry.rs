@@ -1,0 +1,334 @@
+//! What follows from what happened: the right half of the contract's table, one rule a door.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{Blame, Happened};
+use crate::time::Time;
+
+/// Exponential back-off with full jitter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    /// The longest first delay.
+    pub base: Duration,
+    /// Each repetition multiplies it by this.
+    pub factor: f64,
+    /// It never grows beyond this.
+    pub cap: Duration,
+}
+
+impl Backoff {
+    /// The delay before repetition number `repetition` (the first is 1); `chance` in `0.0..1.0`.
+    pub fn delay(&self, repetition: u32, chance: f64) -> Duration {
+        self.ceiling(repetition).mul_f64(chance.clamp(0.0, 1.0))
+    }
+
+    /// The longest that [`Backoff::delay`] can be.
+    pub fn ceiling(&self, repetition: u32) -> Duration {
+        let growth = self.factor.max(1.0).powi(repetition.saturating_sub(1).min(1_000) as i32);
+        let secs = (self.base.as_secs_f64() * growth).min(self.cap.as_secs_f64());
+        Duration::try_from_secs_f64(secs).unwrap_or(self.cap)
+    }
+}
+
+/// What a URL has been through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// Failures blamed on the URL.
+    pub url_failures: u32,
+    /// Failures blamed on its site.
+    pub site_failures: u32,
+    /// Times it was told to come back later (429).
+    pub paced: u32,
+    /// When the first of the site's failures happened.
+    pub first_site_failure: Option<Time>,
+}
+
+impl History {
+    /// How many requests there have been that did not end the matter.
+    pub fn failures(&self) -> u32 {
+        self.url_failures.saturating_add(self.site_failures).saturating_add(self.paced)
+    }
+}
+
+/// What a door does about failures of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteRule {
+    /// So many attempts, the first one included.
+    Attempts(u32),
+    /// The URL waits until the site is back; one that fails this often while its site serves others
+    /// is given up.
+    Requeue {
+        /// How often.
+        dead_after: u32,
+    },
+}
+
+/// What a door does about failures. Attempts count the first one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryRule {
+    /// Attempts at a URL that answers 500 or another 5xx of its own.
+    pub server_error_attempts: u32,
+    /// Attempts at a URL that answers 403, 408 or 425.
+    pub soft_refusal_attempts: u32,
+    /// Attempts at a URL that answers 429; `None`: as many as it takes.
+    pub paced_attempts: Option<u32>,
+    /// What site failures lead to.
+    pub site: SiteRule,
+    /// The delays between attempts at a URL.
+    pub backoff: Backoff,
+    /// The delays of a URL whose site fails.
+    pub site_backoff: Backoff,
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const TWO_SECONDS_DOUBLING: Backoff =
+    Backoff { base: Duration::from_secs(2), factor: 2.0, cap: HOUR };
+
+impl RetryRule {
+    /// `fetchwell pages`.
+    pub const PAGES: RetryRule = RetryRule {
+        server_error_attempts: 3,
+        soft_refusal_attempts: 3,
+        paced_attempts: None,
+        site: SiteRule::Requeue { dead_after: 20 },
+        backoff: TWO_SECONDS_DOUBLING,
+        site_backoff: TWO_SECONDS_DOUBLING,
+    };
+
+    /// `fetchwell serve`.
+    pub const RETRIEVER: RetryRule = RetryRule {
+        server_error_attempts: 3,
+        soft_refusal_attempts: 1,
+        paced_attempts: Some(5),
+        site: SiteRule::Attempts(3),
+        backoff: TWO_SECONDS_DOUBLING,
+        site_backoff: TWO_SECONDS_DOUBLING,
+    };
+
+    /// `fetchwell fetch`: as the retriever, but a site that is down is waited for.
+    pub const FETCH: RetryRule = RetryRule {
+        site: SiteRule::Requeue { dead_after: 20 },
+        site_backoff: Backoff {
+            base: Duration::from_secs(2),
+            factor: 2.0,
+            cap: Duration::from_secs(30),
+        },
+        ..RetryRule::RETRIEVER
+    };
+
+    /// `fetchwell articles`: a run is a batch, and the next run comes soon.
+    pub const ARTICLES: RetryRule = RetryRule {
+        server_error_attempts: 1,
+        soft_refusal_attempts: 1,
+        paced_attempts: Some(3),
+        site: SiteRule::Attempts(1),
+        backoff: TWO_SECONDS_DOUBLING,
+        site_backoff: TWO_SECONDS_DOUBLING,
+    };
+
+    /// `fetchwell feeds` and `fetchwell commoncrawl`.
+    pub const ARCHIVE: RetryRule = RetryRule {
+        server_error_attempts: 3,
+        soft_refusal_attempts: 1,
+        paced_attempts: None,
+        site: SiteRule::Requeue { dead_after: 20 },
+        backoff: TWO_SECONDS_DOUBLING,
+        site_backoff: TWO_SECONDS_DOUBLING,
+    };
+
+    /// Decides what follows.
+    pub fn next(&self, last: &Attempt<'_>, history: History, now: Time, chance: f64) -> Next {
+        let mut history = history;
+        match last.happened.blame() {
+            Blame::Nobody | Blame::Caller => Next::Finish,
+            Blame::Us => Next::Again { at: now, history },
+            Blame::Pace => {
+                history.paced += 1;
+                if self.paced_attempts.is_some_and(|most| history.paced >= most) {
+                    return Next::Finish;
+                }
+                let own = self.backoff.delay(history.paced, chance);
+                Next::Again { at: now + longer(own, last.retry_after), history }
+            }
+            Blame::Site => self.next_for_site(last, history, now, chance),
+            Blame::Url => {
+                history.url_failures += 1;
+                if history.url_failures >= self.url_attempts(last.happened) {
+                    return Next::Finish;
+                }
+                let own = self.backoff.delay(history.url_failures, chance);
+                Next::Again { at: now + longer(own, last.retry_after), history }
+            }
+        }
+    }
+
+    fn next_for_site(
+        &self,
+        last: &Attempt<'_>,
+        mut history: History,
+        now: Time,
+        chance: f64,
+    ) -> Next {
+        if matches!(last.happened, Happened::SiteStayedDown { .. }) {
+            return Next::Finish;
+        }
+        history.site_failures += 1;
+        let first_failure = *history.first_site_failure.get_or_insert(now);
+        let spent = match self.site {
+            SiteRule::Attempts(most) => history.site_failures >= most,
+            SiteRule::Requeue { dead_after } => {
+                let serves_others = last.site_last_served.is_some_and(|at| at > first_failure);
+                history.site_failures >= dead_after && serves_others
+            }
+        };
+        if spent {
+            return Next::Finish;
+        }
+        let own = self.site_backoff.delay(history.site_failures, chance);
+        Next::Again { at: now + longer(own, last.retry_after), history }
+    }
+
+    fn url_attempts(&self, happened: &Happened) -> u32 {
+        match happened {
+            Happened::Answered(500..=599) => self.server_error_attempts,
+            Happened::Answered(403 | 408 | 425) => self.soft_refusal_attempts,
+            _ => 1,
+        }
+    }
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// What happened.
+    pub happened: &'a Happened,
+    /// How long the server asked us to wait: it lengthens our delay, never shortens it.
+    pub retry_after: Option<Duration>,
+    /// When the site last served a page, as far as we know.
+    pub site_last_served: Option<Time>,
+}
+
+/// What follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This is the URL's result, good or bad.
+    Finish,
+    /// Another attempt, not before `at`.
+    Again {
+        /// When.
+        at: Time,
+        /// The history with this attempt in it.
+        history: History,
+    },
+}
+
+fn longer(own: Duration, asked: Option<Duration>) -> Duration {
+    own.max(asked.unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::outcome::{AnswerFault, NetworkFault, Phase};
+
+    const NOW: Time = Time::from_secs(1_000);
+
+    /// How many attempts a URL gets that always ends like this; `None`: it is never given up.
+    fn attempts(rule: &RetryRule, happened: &Happened, serves_others: bool) -> Option<u32> {
+        let mut history = History::default();
+        let served = serves_others.then_some(Time::FAR_FUTURE);
+        let last = Attempt { happened, retry_after: None, site_last_served: served };
+        for attempt in 1..1_000 {
+            match rule.next(&last, history, NOW, 0.5) {
+                Next::Finish => return Some(attempt),
+                Next::Again { history: later, .. } => history = later,
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn the_contracts_table_column_by_column() {
+        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        let slow = Happened::TimedOut(Phase::Read);
+        let large = Happened::BadAnswer(AnswerFault::TooLarge);
+        let guard = Happened::Refused(String::new());
+        let answered = Happened::Answered;
+        let (pages, retriever) = (&RetryRule::PAGES, &RetryRule::RETRIEVER);
+        let rows: &[(&RetryRule, Happened, Option<u32>)] = &[
+            (pages, answered(200), Some(1)),
+            (pages, Happened::RobotsDisallow, Some(1)),
+            (pages, refused.clone(), None),
+            (pages, slow.clone(), None),
+            (pages, answered(503), None),
+            (pages, answered(429), None),
+            (pages, answered(500), Some(3)),
+            (pages, answered(403), Some(3)),
+            (pages, answered(408), Some(3)),
+            (pages, answered(425), Some(3)),
+            (pages, answered(404), Some(1)),
+            (pages, large.clone(), Some(1)),
+            (pages, guard.clone(), Some(1)),
+            (retriever, refused.clone(), Some(3)),
+            (retriever, slow.clone(), Some(3)),
+            (retriever, answered(502), Some(3)),
+            (retriever, answered(429), Some(5)),
+            (retriever, answered(500), Some(3)),
+            (retriever, answered(403), Some(1)),
+            (retriever, answered(404), Some(1)),
+            (retriever, Happened::DeadlinePassed, Some(1)),
+            (&RetryRule::ARTICLES, answered(500), Some(1)),
+            (&RetryRule::ARTICLES, refused.clone(), Some(1)),
+            (&RetryRule::FETCH, refused.clone(), None),
+            (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
+        ];
+        for (rule, happened, expected) in rows {
+            assert_eq!(attempts(rule, happened, false), *expected, "{happened:?}");
+        }
+        assert_eq!(attempts(pages, &answered(502), true), Some(20));
+    }
+
+    #[test]
+    fn our_own_faults_never_count() {
+        let happened = Happened::OurFault("no descriptors left".into());
+        assert_eq!(attempts(&RetryRule::RETRIEVER, &happened, true), None);
+    }
+
+    #[test]
+    fn delays_double_up_to_the_cap() {
+        let backoff = RetryRule::PAGES.backoff;
+        let ceilings: Vec<u64> = (1..=4).map(|n| backoff.ceiling(n).as_secs()).collect();
+        assert_eq!(ceilings, [2, 4, 8, 16]);
+        assert_eq!(backoff.ceiling(500), HOUR);
+    }
+
+    proptest! {
+        #[test]
+        fn retry_after_lengthens_and_never_shortens(
+            status in 100u16..600, asked_s in 0u64..100_000, chance in 0.0..1.0f64,
+            url_failures in 0u32..50, site_failures in 0u32..50, paced in 0u32..50,
+        ) {
+            let history =
+                History { url_failures, site_failures, paced, first_site_failure: None };
+            let happened = Happened::Answered(status);
+            for rule in [RetryRule::PAGES, RetryRule::RETRIEVER, RetryRule::FETCH] {
+                let with = |retry_after| {
+                    let last =
+                        Attempt { happened: &happened, retry_after, site_last_served: None };
+                    rule.next(&last, history, NOW, chance)
+                };
+                let asked = Duration::from_secs(asked_s);
+                match (with(None), with(Some(asked))) {
+                    (Next::Again { at: own, .. }, Next::Again { at, .. }) => {
+                        prop_assert_eq!(at, own.max(NOW + asked));
+                    }
+                    (one, other) => prop_assert_eq!(one, other),
+                }
+            }
+        }
+    }
+}

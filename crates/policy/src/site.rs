@@ -1,0 +1,427 @@
+//! The politeness state of one site: pace, penalty and breaker, as one value that a store can keep.
+//!
+//! Every process that shares a store reads this value, calls one method and writes it back in one
+//! transaction. So the rules stand here once, and a store only has to be atomic.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::breaker::{Breaker, BreakerRule, State, Transition};
+use crate::pace::{Pace, Rate, Slot};
+use crate::retry_after::MAX_RETRY_AFTER;
+use crate::time::Time;
+
+/// Nothing is reserved further ahead than this: a URL that waits longer waits in the store.
+pub const HORIZON: Duration = Duration::from_secs(10);
+
+/// A site that answers 429 without saying for how long rests this long, doubled at each repetition.
+const LIMITED_BASE: Duration = Duration::from_secs(2);
+/// The longest rest after a 429 that did not say for how long.
+const LIMITED_CAP: Duration = Duration::from_secs(300);
+/// While another instance probes, ask again this soon: its answer comes any moment.
+const ASK_AGAIN_WHILE_PROBING: Duration = Duration::from_secs(1);
+/// A site without penalty is forgotten after this much rest.
+const FORGET_AFTER: Duration = Duration::from_secs(3_600);
+
+/// Leave to write one request head (or, without pacing, any number of them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permit {
+    /// When.
+    pub slot: Slot,
+    /// The site's generation at that time; an older one is void.
+    pub generation: u64,
+    /// When the site last served a page.
+    pub last_served: Option<Time>,
+    /// Site failures on record: a success must be reported when there are any.
+    pub failures_on_record: bool,
+}
+
+/// The answer to "may a request go to this site?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A request may go in this slot.
+    Go(Permit),
+    /// The breaker is open and a probe is due: this asker sends it, and nothing else.
+    Probe(Permit),
+    /// Ask again then.
+    NotBefore {
+        /// When to ask again.
+        at: Time,
+        /// What holds it up.
+        because: Because,
+    },
+}
+
+/// What holds a site's requests up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// Its own pace.
+    Pace,
+    /// It asked for a rest (429, or 503 with Retry-After).
+    Penalty,
+    /// Its breaker is open.
+    BreakerOpen {
+        /// When the failures began.
+        failing_since: Time,
+    },
+}
+
+/// What became of a request, as far as the site is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A page was served.
+    Served,
+    /// The site failed.
+    Failed,
+    /// The site asked for less (429).
+    Limited,
+    /// An answer that says nothing about the site's health.
+    Neutral,
+    /// A probe was answered.
+    ProbeAnswered,
+    /// A probe failed.
+    ProbeFailed,
+}
+
+/// A result to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What became of the request.
+    pub mark: Mark,
+    /// How long the site asked us to stay away, with a 429 or a 503.
+    pub retry_after: Option<Duration>,
+    /// The generation of the permit that the request went under.
+    pub generation: u64,
+}
+
+/// The answer to "the head is about to be written: is the permit still good?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spend {
+    /// Write it now.
+    Go,
+    /// The slot was missed; this is the new one.
+    Wait(Permit),
+    /// The site was penalised since: ask anew.
+    Void,
+}
+
+/// The politeness state of one site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteState {
+    /// When requests may go.
+    pub pace: Pace,
+    /// Whether the site is up.
+    pub breaker: Breaker,
+    /// Counts the penalties: what was reserved before one is void after it.
+    pub generation: u64,
+    /// The site asked for a rest until then.
+    pub penalty_until: Time,
+    /// 429 answers in a row.
+    pub limited_in_a_row: u32,
+    /// When the site last served a page.
+    pub last_served: Option<Time>,
+}
+
+impl SiteState {
+    /// Reserves the next slot, or says when to ask again.
+    pub fn ask(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        follows_robots: bool,
+        rule: &BreakerRule,
+    ) -> Verdict {
+        self.clamp(now, rate, rule);
+        let floor = now.max(self.penalty_until);
+        let at = if follows_robots { floor } else { self.pace.earliest(floor, rate) };
+        if let Some(blocked_until) = self.breaker.blocked_until() {
+            return self.ask_for_probe(now, at, blocked_until, rate, rule);
+        }
+        if at > now + HORIZON {
+            let because = if self.penalty_until > now { Because::Penalty } else { Because::Pace };
+            return Verdict::NotBefore { at, because };
+        }
+        Verdict::Go(self.permit(at, rate))
+    }
+
+    /// Judges a permit at the moment the request head is about to be written.
+    pub fn spend(&mut self, permit: &Permit, now: Time, rate: Rate) -> Spend {
+        if permit.generation != self.generation {
+            return Spend::Void;
+        }
+        let slot = self.pace.rebase(&permit.slot, now, rate);
+        if slot.at <= now { Spend::Go } else { Spend::Wait(Permit { slot, ..*permit }) }
+    }
+
+    /// Records what became of a request.
+    pub fn record(
+        &mut self,
+        report: &Report,
+        now: Time,
+        rule: &BreakerRule,
+        chance: f64,
+    ) -> Transition {
+        let rested = self.rest(report, now);
+        // Its own rest does not make a report old; a penalty that came while it was out does.
+        let transition = if report.generation < self.generation - u64::from(rested) {
+            Transition::None
+        } else {
+            self.judge(report.mark, now, rule, chance)
+        };
+        if matches!(transition, Transition::Opened { .. }) {
+            self.generation += 1;
+        }
+        transition
+    }
+
+    /// True when nothing is lost by forgetting the site.
+    pub fn is_forgettable(&self, now: Time) -> bool {
+        self.breaker == Breaker::default()
+            && self.penalty_until <= now
+            && self.limited_in_a_row == 0
+            && self.pace.used_until() + FORGET_AFTER <= now
+    }
+
+    fn ask_for_probe(
+        &mut self,
+        now: Time,
+        at: Time,
+        blocked_until: Time,
+        rate: Rate,
+        rule: &BreakerRule,
+    ) -> Verdict {
+        let probing = matches!(self.breaker.state, State::HalfOpen { .. });
+        if at <= now + HORIZON && self.breaker.take_probe(now, rule) {
+            return Verdict::Probe(self.permit(at, rate));
+        }
+        let again = if probing { now + ASK_AGAIN_WHILE_PROBING } else { blocked_until.max(at) };
+        let failing_since = self.breaker.failing_since.unwrap_or(now);
+        Verdict::NotBefore { at: again, because: Because::BreakerOpen { failing_since } }
+    }
+
+    fn permit(&mut self, at: Time, rate: Rate) -> Permit {
+        Permit {
+            slot: self.pace.occupy(at, rate),
+            generation: self.generation,
+            last_served: self.last_served,
+            failures_on_record: self.breaker.consecutive_failures > 0 || self.limited_in_a_row > 0,
+        }
+    }
+
+    /// A site that asks for a rest gets it, whatever else happens. True when it did ask.
+    fn rest(&mut self, report: &Report, now: Time) -> bool {
+        let asked = report.retry_after.map(|span| span.min(MAX_RETRY_AFTER));
+        let rest = if report.mark == Mark::Limited {
+            let own = LIMITED_BASE.saturating_mul(1 << self.limited_in_a_row.min(16));
+            self.limited_in_a_row = self.limited_in_a_row.saturating_add(1);
+            Some(asked.unwrap_or(own.min(LIMITED_CAP)))
+        } else {
+            asked
+        };
+        let Some(rest) = rest else { return false };
+        self.penalty_until = self.penalty_until.max(now + rest);
+        self.generation += 1;
+        true
+    }
+
+    fn judge(&mut self, mark: Mark, now: Time, rule: &BreakerRule, chance: f64) -> Transition {
+        match mark {
+            Mark::Served => {
+                self.limited_in_a_row = 0;
+                self.last_served = Some(now);
+                self.breaker.succeeded()
+            }
+            Mark::Failed => self.breaker.failed(now, rule, chance),
+            Mark::ProbeAnswered => self.breaker.probed(true, now, rule, chance),
+            Mark::ProbeFailed => self.breaker.probed(false, now, rule, chance),
+            Mark::Limited | Mark::Neutral => Transition::None,
+        }
+    }
+
+    /// After a clock jumped back nothing may lie further ahead than it could have been set.
+    fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
+        self.pace.clamp(now + HORIZON + rate.interval.saturating_mul(3));
+        self.penalty_until = self.penalty_until.min(now + MAX_RETRY_AFTER);
+        match &mut self.breaker.state {
+            State::Closed => {}
+            State::Open { probe_at, .. } => *probe_at = (*probe_at).min(now + rule.max_backoff),
+            State::HalfOpen { lost_at, .. } => *lost_at = (*lost_at).min(now + rule.probe_ttl),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RATE: Rate = Rate::every(Duration::from_secs(1));
+
+    fn rule() -> BreakerRule {
+        BreakerRule { jitter_share: 0.0, ..BreakerRule::default() }
+    }
+
+    fn at(secs: i64) -> Time {
+        Time::from_secs(1_000 + secs)
+    }
+
+    fn report(mark: Mark, retry_after_s: Option<u64>, generation: u64) -> Report {
+        Report { mark, retry_after: retry_after_s.map(Duration::from_secs), generation }
+    }
+
+    fn go(state: &mut SiteState, now: Time) -> Permit {
+        match state.ask(now, RATE, false, &rule()) {
+            Verdict::Go(permit) => permit,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_page_may_follow_its_robots_txt_at_once_and_the_next_may_not() {
+        let mut state = SiteState::default();
+        go(&mut state, at(0));
+        let Verdict::Go(page) = state.ask(at(0), RATE, true, &rule()) else { panic!() };
+        assert_eq!(page.slot.at, at(0));
+        assert!(go(&mut state, at(0)).slot.at >= at(1));
+    }
+
+    #[test]
+    fn a_429_rests_the_site_voids_what_was_reserved_and_leaves_the_breaker_alone() {
+        let mut state = SiteState::default();
+        let sent = go(&mut state, at(0));
+        let reserved = go(&mut state, at(0));
+        state.record(&report(Mark::Limited, Some(60), sent.generation), at(0), &rule(), 0.0);
+        assert_eq!(state.spend(&reserved, at(1), RATE), Spend::Void);
+        let Verdict::NotBefore { at: again, because } = state.ask(at(1), RATE, false, &rule())
+        else {
+            panic!()
+        };
+        assert_eq!((again, because), (at(60), Because::Penalty));
+        assert_eq!(state.breaker, Breaker::default());
+    }
+
+    #[test]
+    fn silent_429s_rest_longer_each_time_until_a_page_is_served() {
+        let mut state = SiteState::default();
+        let mut rests = Vec::new();
+        for _ in 0..3 {
+            let generation = state.generation;
+            state.record(&report(Mark::Limited, None, generation), at(0), &rule(), 0.0);
+            rests.push(state.penalty_until.since(at(0)).as_secs());
+        }
+        assert_eq!(rests, [2, 4, 8]);
+        let generation = state.generation;
+        state.record(&report(Mark::Served, None, generation), at(9), &rule(), 0.0);
+        assert_eq!(state.limited_in_a_row, 0);
+    }
+
+    #[test]
+    fn results_from_before_a_penalty_say_nothing_about_the_site_after_it() {
+        let mut state = SiteState::default();
+        let old = state.generation;
+        for _ in 0..5 {
+            let now = state.generation;
+            state.record(&report(Mark::Failed, None, now), at(0), &rule(), 0.0);
+        }
+        let opened = state.breaker;
+        assert!(matches!(opened.state, State::Open { .. }));
+        state.record(&report(Mark::Failed, None, old), at(1), &rule(), 0.0);
+        state.record(&report(Mark::Served, None, old), at(1), &rule(), 0.0);
+        assert_eq!(state.breaker, opened);
+    }
+
+    #[test]
+    fn a_503_with_retry_after_counts_and_rests() {
+        let mut state = SiteState::default();
+        state.record(&report(Mark::Failed, Some(120), 0), at(0), &rule(), 0.0);
+        assert_eq!(state.breaker.consecutive_failures, 1);
+        assert_eq!(state.penalty_until, at(120));
+    }
+
+    #[test]
+    fn an_open_breaker_lets_one_probe_through_when_it_is_due() {
+        let mut state = SiteState::default();
+        for _ in 0..5 {
+            state.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        }
+        assert!(matches!(
+            state.ask(at(1), RATE, false, &rule()),
+            Verdict::NotBefore { at: again, because: Because::BreakerOpen { .. } } if again == at(30)
+        ));
+        let Verdict::Probe(probe) = state.ask(at(30), RATE, false, &rule()) else { panic!() };
+        assert!(matches!(state.ask(at(30), RATE, false, &rule()), Verdict::NotBefore { .. }));
+        let answered = report(Mark::ProbeAnswered, None, probe.generation);
+        assert_eq!(state.record(&answered, at(31), &rule(), 0.0), Transition::Closed);
+        assert!(matches!(state.ask(at(32), RATE, false, &rule()), Verdict::Go(_)));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_does_not_close_a_site() {
+        let mut state = SiteState::default();
+        go(&mut state, at(3_600));
+        let Verdict::NotBefore { at: again, .. } = state.ask(at(0), RATE, false, &rule()) else {
+            panic!()
+        };
+        assert!(again <= at(13));
+    }
+
+    #[test]
+    fn a_site_in_penalty_is_never_forgettable() {
+        let mut state = SiteState::default();
+        go(&mut state, at(0));
+        assert!(!state.is_forgettable(at(3_000)));
+        assert!(state.is_forgettable(at(3_700)));
+        state.record(&report(Mark::Limited, Some(80_000), 0), at(0), &rule(), 0.0);
+        assert!(!state.is_forgettable(at(3_700)));
+    }
+
+    proptest! {
+        /// Whatever happens, two heads that were written under good permits are an interval apart.
+        #[test]
+        fn heads_keep_their_distance(steps in prop::collection::vec((0u8..6, 0u64..1_500), 1..80)) {
+            let mut state = SiteState::default();
+            let mut now = at(0);
+            let mut held: Option<Permit> = None;
+            let mut last: Option<Time> = None;
+            for (what, wait_ms) in steps {
+                now = now + Duration::from_millis(wait_ms);
+                match (what, held) {
+                    (0..=2, None) => {
+                        if let Verdict::Go(permit) | Verdict::Probe(permit) =
+                            state.ask(now, RATE, false, &rule())
+                        {
+                            held = Some(permit);
+                        }
+                    }
+                    (0..=2, Some(permit)) if now >= permit.slot.at => {
+                        held = None;
+                        match state.spend(&permit, now, RATE) {
+                            Spend::Go => {
+                                prop_assert!(last.is_none_or(|l| now >= l + RATE.interval));
+                                last = Some(now);
+                            }
+                            Spend::Wait(later) => held = Some(later),
+                            Spend::Void => {}
+                        }
+                    }
+                    (3, _) => {
+                        let r = report(Mark::Limited, None, state.generation);
+                        state.record(&r, now, &rule(), 0.5);
+                    }
+                    (4, _) => {
+                        let r = report(Mark::Failed, None, state.generation);
+                        state.record(&r, now, &rule(), 0.5);
+                    }
+                    (5, _) => {
+                        let r = report(Mark::ProbeAnswered, None, state.generation);
+                        state.record(&r, now, &rule(), 0.5);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde::{Deserialize, Serialize};
+
+/// What a client asks of the world.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The Host header, with or without a port.
+    pub host: &'a str,
+    /// The method; `HEAD` gets the head only, all others are answered like `GET`.
+    pub method: &'a Method,
+    /// The path with its query, as sent.
+    pub path_and_query: &'a str,
+    /// The User-Agent header, empty when there was none.
+    pub user_agent: &'a str,
+}
+
+impl<'a> Request<'a> {
+    /// A plain `GET` without a User-Agent.
+    pub fn get(host: &'a str, path_and_query: &'a str) -> Self {
+        Request { host, method: &Method::GET, path_and_query, user_agent: "" }
+    }
+
+    pub(crate) fn is_for_robots(&self) -> bool {
+        self.path_and_query.split('?').next() == Some("/robots.txt")
+    }
+}
+
+/// How a site answers: what it sends, how fast, and whether it finishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status; without meaning when the manner sends no head.
+    pub status: u16,
+    /// All headers; Content-Length is among them wherever there may be a body.
+    pub headers: Vec<(String, String)>,
+    /// The whole body, empty for `HEAD`.
+    pub body: Bytes,
+    /// How long the site thinks before the first byte.
+    pub first_byte_after: Duration,
+    /// Over how long the body is spread.
+    pub body_over: Duration,
+    /// How much of all this the client gets to see.
+    pub manner: Manner,
+}
+
+impl Answer {
+    pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Answer {
+        let body = body.into();
+        let headers = vec![
+            ("content-type".to_owned(), content_type.to_owned()),
+            ("content-length".to_owned(), body.len().to_string()),
+        ];
+        Answer {
+            status,
+            headers,
+            body,
+            first_byte_after: Duration::ZERO,
+            body_over: Duration::ZERO,
+            manner: Manner::Complete,
+        }
+    }
+
+    /// A short text that names the status, where the status may have a body.
+    pub(crate) fn of_status(status: u16) -> Answer {
+        let mut answer = Answer::new(status, "text/plain", format!("status {status}\n"));
+        if matches!(status, 204 | 304) {
+            // HTTP gives these two no body; a length would make a client wait for one.
+            answer.headers.clear();
+            answer.body.clear();
+        }
+        answer
+    }
+
+    pub(crate) fn redirect(location: &str) -> Answer {
+        Answer::of_status(302).with_header("location", location)
+    }
+
+    pub(crate) fn with_header(mut self, name: &str, value: &str) -> Answer {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Retry-After speaks whole seconds; rounding up never invites a client too early.
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Answer {
+        match retry_after {
+            Some(wait) => self.with_header("retry-after", &wait.as_secs_f64().ceil().to_string()),
+            None => self,
+        }
+    }
+
+    pub(crate) fn with_manner(mut self, manner: Manner) -> Answer {
+        self.manner = manner;
+        self
+    }
+
+    /// The first value of a header, by its lower-case name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The status that the client gets to see, if it sees one.
+    pub fn visible_status(&self) -> Option<u16> {
+        match self.manner {
+            Manner::CutConnection | Manner::Stall => None,
+            Manner::Complete | Manner::CutAfterHead | Manner::CutMidBody { .. } => {
+                Some(self.status)
+            }
+        }
+    }
+}
+
+/// How far an answer gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manner {
+    /// The answer arrives whole.
+    Complete,
+    /// The connection is reset without an answer.
+    CutConnection,
+    /// The head arrives, then the connection ends.
+    CutAfterHead,
+    /// The head and some of the body arrive, then the connection ends.
+    CutMidBody {
+        /// How many bytes of the body arrive.
+        after_bytes: usize,
+    },
+    /// The connection stays open and nothing ever arrives.
+    Stall,
+}

@@ -1,0 +1,35 @@
+//! A simulated web: scripted sites that record every hit, and a judge of politeness.
+//!
+//! The core is pure. A [`World`] of [`SiteScript`]s answers a [`Request`] at a given time and
+//! records it as a [`Hit`]; time is an argument, so a test may run a day of traffic in a
+//! millisecond. [`Server`] puts the same world behind a real TCP socket. Afterwards [`judge`]
+//! says whether anybody came sooner than a site's interval allows.
+
+mod chance;
+mod connection;
+mod exchange;
+mod generate;
+mod hit;
+mod judge;
+mod outage;
+mod page;
+mod path_rule;
+mod record;
+mod robots;
+mod script;
+mod seconds;
+mod server;
+mod site;
+mod tally;
+mod world;
+
+pub use exchange::{Answer, Manner, Request};
+pub use generate::{mixed_sites, site_name, zipf_urls};
+pub use hit::{Hit, HitKind};
+pub use judge::{Rule, Verdict, Violation, judge};
+pub use outage::Failure;
+pub use record::{read_hits, write_hits};
+pub use script::SiteScript;
+pub use server::Server;
+pub use tally::{busiest_window, count_status};
+pub use world::World;

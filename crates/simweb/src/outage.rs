@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::{Answer, Manner};
+
+/// How a site that is down behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// It answers 503.
+    #[serde(rename = "status_503")]
+    Status503 {
+        /// What its Retry-After says, if it sends one.
+        #[serde(rename = "retry_after_s", default, with = "crate::seconds::optional")]
+        retry_after: Option<Duration>,
+    },
+    /// It resets every connection.
+    Refuse,
+    /// It accepts and never answers.
+    Stall,
+}
+
+impl Failure {
+    pub(crate) fn answer(self) -> Answer {
+        let unavailable = Answer::of_status(503);
+        match self {
+            Failure::Status503 { retry_after } => unavailable.with_retry_after(retry_after),
+            Failure::Refuse => unavailable.with_manner(Manner::CutConnection),
+            Failure::Stall => unavailable.with_manner(Manner::Stall),
+        }
+    }
+}
+
+/// One stretch of time in which a site is down; its end is no longer part of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Outage {
+    #[serde(rename = "from_s", with = "crate::seconds")]
+    pub(crate) from: Duration,
+    #[serde(rename = "to_s", with = "crate::seconds")]
+    pub(crate) to: Duration,
+    pub(crate) failure: Failure,
+}
+
+impl Outage {
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+        (self.from..self.to).contains(&at).then_some(self.failure)
+    }
+}
+
+/// A site that is up for a while, then down for a while, for ever; it begins up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flapping {
+    #[serde(rename = "up_for_s", with = "crate::seconds")]
+    pub(crate) up_for: Duration,
+    #[serde(rename = "down_for_s", with = "crate::seconds")]
+    pub(crate) down_for: Duration,
+    pub(crate) failure: Failure,
+}
+
+impl Flapping {
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+        let period_ns = self.up_for.as_nanos() + self.down_for.as_nanos();
+        // A period of nothing has no remainder: such a site just stays up.
+        let into_period_ns = at.as_nanos().checked_rem(period_ns)?;
+        (into_period_ns >= self.up_for.as_nanos()).then_some(self.failure)
+    }
+}

@@ -1,0 +1,46 @@
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Manner;
+
+/// What a site does at one path, or at all paths with a prefix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PathRule {
+    /// Compared with path and query; a `*` at its end makes it a prefix.
+    pub(crate) path: String,
+    #[serde(flatten)]
+    pub(crate) act: Act,
+}
+
+impl PathRule {
+    pub(crate) fn matches(&self, path_and_query: &str) -> bool {
+        match self.path.strip_suffix('*') {
+            Some(prefix) => path_and_query.starts_with(prefix),
+            None => path_and_query == self.path,
+        }
+    }
+}
+
+/// What happens at a path in place of its generated page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    /// 302 to this location.
+    Redirect(String),
+    Status(u16),
+    /// Each matching path fails this often; after that the later rules hold.
+    FailsFirst {
+        times: u32,
+        status: u16,
+    },
+    Text {
+        content_type: String,
+        text: String,
+    },
+    /// Bytes that are no text in any encoding.
+    Binary {
+        content_type: String,
+        size_bytes: usize,
+    },
+    /// The generated page, but in this manner.
+    Manner(Manner),
+}

@@ -1,0 +1,39 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Answer;
+
+/// What a site answers at `/robots.txt`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Robots {
+    /// There is none: 404.
+    #[default]
+    Missing,
+    Text(String),
+    /// All is allowed, at this pace.
+    #[serde(rename = "crawl_delay_s", with = "crate::seconds")]
+    CrawlDelay(Duration),
+    Status(u16),
+    Redirect(String),
+}
+
+impl Robots {
+    pub(crate) fn answer(&self) -> Answer {
+        match self {
+            Robots::Missing => Answer::of_status(404),
+            Robots::Text(text) => robots_txt(text.clone()),
+            Robots::CrawlDelay(delay) => robots_txt(format!(
+                "User-agent: *\nCrawl-delay: {}\nDisallow:\n",
+                delay.as_secs_f64()
+            )),
+            Robots::Status(status) => Answer::of_status(*status),
+            Robots::Redirect(location) => Answer::redirect(location),
+        }
+    }
+}
+
+fn robots_txt(text: String) -> Answer {
+    Answer::new(200, "text/plain; charset=utf-8", text)
+}

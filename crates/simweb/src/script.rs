@@ -1,0 +1,189 @@
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Manner;
+use crate::outage::{Failure, Flapping, Outage};
+use crate::path_rule::{Act, PathRule};
+use crate::robots::Robots;
+
+/// How one site behaves. All of it combines; what comes first in this order decides:
+/// outages and flapping, robots.txt, the limiter, the rules for paths as they were added, and at
+/// last a page generated from the path.
+///
+/// A path that ends in `*` stands for all paths with that prefix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteScript {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) robots: Robots,
+    #[serde(default)]
+    pub(crate) strict_limiter: Option<StrictLimiter>,
+    #[serde(default)]
+    pub(crate) outages: Vec<Outage>,
+    #[serde(default)]
+    pub(crate) flapping: Option<Flapping>,
+    #[serde(rename = "first_byte_after_s", default, with = "crate::seconds")]
+    pub(crate) first_byte_after: Duration,
+    #[serde(rename = "body_over_s", default, with = "crate::seconds")]
+    pub(crate) body_over: Duration,
+    #[serde(default = "default_page_bytes")]
+    pub(crate) page_bytes: usize,
+    #[serde(default = "default_content_type")]
+    pub(crate) content_type: String,
+    #[serde(default)]
+    pub(crate) paths: Vec<PathRule>,
+}
+
+impl SiteScript {
+    /// A healthy site: no robots.txt, and a page of 10 KiB at every path.
+    ///
+    /// A name with a port (`shop.test:8080`) answers for that port only, one without for all.
+    pub fn new(name: &str) -> SiteScript {
+        SiteScript {
+            name: name.to_owned(),
+            robots: Robots::default(),
+            strict_limiter: None,
+            outages: Vec::new(),
+            flapping: None,
+            first_byte_after: Duration::ZERO,
+            body_over: Duration::ZERO,
+            page_bytes: default_page_bytes(),
+            content_type: default_content_type(),
+            paths: Vec::new(),
+        }
+    }
+
+    /// The site's name, as its hits carry it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Serves this robots.txt.
+    pub fn robots(mut self, text: &str) -> Self {
+        self.robots = Robots::Text(text.to_owned());
+        self
+    }
+
+    /// Serves a robots.txt that allows everything at this pace.
+    pub fn crawl_delay(mut self, delay: Duration) -> Self {
+        self.robots = Robots::CrawlDelay(delay);
+        self
+    }
+
+    /// Answers robots.txt with this status.
+    pub fn robots_status(mut self, status: u16) -> Self {
+        self.robots = Robots::Status(status);
+        self
+    }
+
+    /// Redirects robots.txt.
+    pub fn robots_redirect(mut self, location: &str) -> Self {
+        self.robots = Robots::Redirect(location.to_owned());
+        self
+    }
+
+    /// Answers 429 to whoever comes sooner than `min_interval` after the last accepted request.
+    /// Requests for robots.txt are exempt and do not count.
+    pub fn strict_limiter(mut self, min_interval: Duration, retry_after: Option<Duration>) -> Self {
+        self.strict_limiter = Some(StrictLimiter { min_interval, retry_after });
+        self
+    }
+
+    /// Is down for this stretch of time, robots.txt included.
+    pub fn outage(mut self, during: Range<Duration>, failure: Failure) -> Self {
+        self.outages.push(Outage { from: during.start, to: during.end, failure });
+        self
+    }
+
+    /// Is up, then down, then up again, for ever.
+    pub fn flapping(mut self, up_for: Duration, down_for: Duration, failure: Failure) -> Self {
+        self.flapping = Some(Flapping { up_for, down_for, failure });
+        self
+    }
+
+    /// Thinks this long before the first byte of each answer.
+    pub fn slow(mut self, first_byte_after: Duration) -> Self {
+        self.first_byte_after = first_byte_after;
+        self
+    }
+
+    /// Spreads each body over this long.
+    pub fn trickling(mut self, body_over: Duration) -> Self {
+        self.body_over = body_over;
+        self
+    }
+
+    /// Generates pages of about this size.
+    pub fn page_bytes(mut self, size_bytes: usize) -> Self {
+        self.page_bytes = size_bytes;
+        self
+    }
+
+    /// Serves the generated pages as this content type.
+    pub fn content_type(mut self, content_type: &str) -> Self {
+        self.content_type = content_type.to_owned();
+        self
+    }
+
+    /// Redirects a path, within the site or to another.
+    pub fn redirect(self, path: &str, location: &str) -> Self {
+        self.rule(path, Act::Redirect(location.to_owned()))
+    }
+
+    /// Answers a path with this status.
+    pub fn status(self, path: &str, status: u16) -> Self {
+        self.rule(path, Act::Status(status))
+    }
+
+    /// Answers each matching path this often with this status; after that the later rules hold.
+    pub fn fails_first(self, path: &str, times: u32, status: u16) -> Self {
+        self.rule(path, Act::FailsFirst { times, status })
+    }
+
+    /// Serves this text at a path: a feed, a sitemap, a page with a trap in it.
+    pub fn text(self, path: &str, content_type: &str, text: &str) -> Self {
+        let (content_type, text) = (content_type.to_owned(), text.to_owned());
+        self.rule(path, Act::Text { content_type, text })
+    }
+
+    /// Serves generated bytes at a path that are no text in any encoding.
+    pub fn binary(self, path: &str, content_type: &str, size_bytes: usize) -> Self {
+        self.rule(path, Act::Binary { content_type: content_type.to_owned(), size_bytes })
+    }
+
+    /// Serves a path's generated page, but in this manner.
+    pub fn manner(self, path: &str, manner: Manner) -> Self {
+        self.rule(path, Act::Manner(manner))
+    }
+
+    fn rule(mut self, path: &str, act: Act) -> Self {
+        self.paths.push(PathRule { path: path.to_owned(), act });
+        self
+    }
+
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+        let in_outage = self.outages.iter().find_map(|outage| outage.failure_at(at));
+        in_outage.or_else(|| self.flapping.as_ref()?.failure_at(at))
+    }
+}
+
+/// How often a site lets anybody in, and what it tells those who come sooner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StrictLimiter {
+    #[serde(rename = "min_interval_s", with = "crate::seconds")]
+    pub(crate) min_interval: Duration,
+    #[serde(rename = "retry_after_s", default, with = "crate::seconds::optional")]
+    pub(crate) retry_after: Option<Duration>,
+}
+
+fn default_page_bytes() -> usize {
+    10 * 1024
+}
+
+fn default_content_type() -> String {
+    "text/html; charset=utf-8".to_owned()
+}

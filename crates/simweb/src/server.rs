@@ -1,0 +1,104 @@
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+use crate::connection;
+use crate::world::World;
+
+/// A world behind a TCP socket: HTTP/1.1 with keep-alive, every site at one address, told apart
+/// by the Host header. The world's time starts with the server.
+///
+/// Dropping it stops it at once.
+pub struct Server {
+    addr: SocketAddr,
+    started: Instant,
+    world: Arc<World>,
+    stopping: watch::Sender<()>,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens and serves; port 0 takes any free port. Call it within a tokio runtime, which it
+    /// then lives in.
+    pub fn start(world: Arc<World>, listen: SocketAddr) -> io::Result<Server> {
+        let listener = listen_on(listen)?;
+        let addr = listener.local_addr()?;
+        let started = Instant::now();
+        let (stopping, stop) = watch::channel(());
+        let accepting = tokio::spawn(accept_all(listener, Arc::clone(&world), started, stop));
+        Ok(Server { addr, started, world, stopping, accepting })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The moment from which the hits' times count.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The world it serves.
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Takes no more connections, lets answers that are under way finish for up to a second,
+    /// and ends.
+    pub async fn stop(mut self) {
+        self.stopping.send_replace(());
+        // Only a panic can end that task in any other way, and then it has ended too.
+        (&mut self.accepting).await.ok();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Room for a burst of thousands of clients; the kernel may cut it down (net.core.somaxconn).
+const BACKLOG: u32 = 8_192;
+
+/// How long to wait when accepting fails, which is nearly always a lack of file descriptors.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that was killed must be able to come back at the same port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+async fn accept_all(
+    listener: TcpListener,
+    world: Arc<World>,
+    started: Instant,
+    mut stop: watch::Receiver<()>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let world = Arc::clone(&world);
+                    connections.spawn(connection::serve(stream, world, started, stop.clone()));
+                }
+                Err(_) => sleep(ACCEPT_AGAIN_AFTER).await,
+            },
+            Some(_) = connections.join_next() => {}
+            _ = stop.changed() => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}

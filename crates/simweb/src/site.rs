@@ -1,0 +1,146 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+
+use crate::exchange::{Answer, Request};
+use crate::hit::{Hit, HitKind};
+use crate::page;
+use crate::path_rule::Act;
+use crate::script::SiteScript;
+
+/// A site at work: its script, and what has happened to it so far.
+pub(crate) struct Site {
+    name: Arc<str>,
+    pub(crate) script: SiteScript,
+    /// One lock a site: a hit takes no other, so that sites never wait for one another.
+    past: Mutex<Past>,
+}
+
+#[derive(Default)]
+struct Past {
+    hits: Vec<Hit>,
+    last_accepted_at: Option<Duration>,
+    /// By the rule that makes a path fail, and the path.
+    failures: HashMap<(usize, String), u32>,
+}
+
+impl Site {
+    pub(crate) fn new(name: Arc<str>, script: SiteScript) -> Site {
+        Site { name, script, past: Mutex::default() }
+    }
+
+    pub(crate) fn answer(&self, at: Duration, request: &Request<'_>) -> Answer {
+        let mut past = self.past();
+        let mut answer = self.scripted(&mut past, at, request);
+        let user_agent = past.user_agent(request.user_agent);
+        past.hits.push(Hit {
+            at,
+            site: Arc::clone(&self.name),
+            method: request.method.clone(),
+            path: request.path_and_query.into(),
+            status: answer.visible_status(),
+            user_agent,
+            kind: HitKind::of(request),
+        });
+        if request.method == Method::HEAD {
+            answer.body = Bytes::new();
+        }
+        answer
+    }
+
+    pub(crate) fn hits(&self) -> Vec<Hit> {
+        self.past().hits.clone()
+    }
+
+    pub(crate) fn take_hits(&self) -> Vec<Hit> {
+        std::mem::take(&mut self.past().hits)
+    }
+
+    pub(crate) fn count(&self, wanted: impl Fn(&Hit) -> bool) -> usize {
+        self.past().hits.iter().filter(|hit| wanted(hit)).count()
+    }
+
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scripted(&self, past: &mut Past, at: Duration, request: &Request<'_>) -> Answer {
+        if let Some(failure) = self.script.failure_at(at) {
+            return failure.answer();
+        }
+        let answer = if request.is_for_robots() {
+            self.script.robots.answer()
+        } else if let Some(too_soon) = self.limited(past, at) {
+            too_soon
+        } else {
+            self.at_path(past, request.path_and_query)
+        };
+        Answer {
+            first_byte_after: self.script.first_byte_after,
+            body_over: self.script.body_over,
+            ..answer
+        }
+    }
+
+    fn limited(&self, past: &mut Past, at: Duration) -> Option<Answer> {
+        let limiter = self.script.strict_limiter.as_ref()?;
+        let too_soon = past
+            .last_accepted_at
+            .is_some_and(|last| at.saturating_sub(last) < limiter.min_interval);
+        if too_soon {
+            return Some(Answer::of_status(429).with_retry_after(limiter.retry_after));
+        }
+        past.last_accepted_at = Some(at);
+        None
+    }
+
+    fn at_path(&self, past: &mut Past, path: &str) -> Answer {
+        let rules = self.script.paths.iter().enumerate();
+        rules
+            .filter(|(_, rule)| rule.matches(path))
+            .find_map(|(index, rule)| self.act(past, index, &rule.act, path))
+            .unwrap_or_else(|| self.page(path))
+    }
+
+    /// What a matching rule answers; none if its failures are used up.
+    fn act(&self, past: &mut Past, index: usize, act: &Act, path: &str) -> Option<Answer> {
+        Some(match act {
+            Act::Redirect(location) => Answer::redirect(location),
+            Act::Status(status) => Answer::of_status(*status),
+            Act::FailsFirst { times, status } => {
+                return past.fails_again(index, path, *times).then(|| Answer::of_status(*status));
+            }
+            Act::Text { content_type, text } => Answer::new(200, content_type, text.clone()),
+            Act::Binary { content_type, size_bytes } => {
+                Answer::new(200, content_type, page::noise(&self.name, path, *size_bytes))
+            }
+            Act::Manner(manner) => self.page(path).with_manner(*manner),
+        })
+    }
+
+    fn page(&self, path: &str) -> Answer {
+        let html = page::page(&self.name, path, self.script.page_bytes);
+        Answer::new(200, &self.script.content_type, html)
+    }
+}
+
+impl Past {
+    /// Nearly all hits of a site come from one client: its name is stored once.
+    fn user_agent(&self, user_agent: &str) -> Arc<str> {
+        match self.hits.last() {
+            Some(last) if *last.user_agent == *user_agent => Arc::clone(&last.user_agent),
+            _ => user_agent.into(),
+        }
+    }
+
+    /// Whether the rule still has a failure left for the path, which is then used up.
+    fn fails_again(&mut self, rule_index: usize, path: &str, times: u32) -> bool {
+        let failures = self.failures.entry((rule_index, path.to_owned())).or_default();
+        let again = *failures < times;
+        *failures += u32::from(again);
+        again
+    }
+}

@@ -1,0 +1,4 @@
+//! Tools for tests: a simulated web as the engine sees it, conformance suites, and a crash harness.
+//! Never ships.
+
+pub mod simulated_web;

@@ -1,0 +1,85 @@
+//! A simulated web in process: scripted sites on tokio's clock, without a socket.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
+use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
+use fetchwell_simweb::{Manner, World};
+use tokio::time::{Duration, Instant};
+
+/// How long a silent server is waited for.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Answers requests from a world's scripts, at the time that tokio's clock shows.
+pub struct SimulatedWeb {
+    world: Arc<World>,
+    started: Instant,
+    user_agent: String,
+}
+
+impl SimulatedWeb {
+    /// A web whose time starts now.
+    pub fn new(world: Arc<World>, user_agent: &str) -> SimulatedWeb {
+        SimulatedWeb { world, started: Instant::now(), user_agent: user_agent.to_owned() }
+    }
+}
+
+#[async_trait]
+impl Web for SimulatedWeb {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn Leave,
+        phases: &mut Phases,
+    ) -> Exchange {
+        if !leave.to_write().await {
+            return Exchange::NotSent;
+        }
+        let method = match request.method {
+            Method::Get => http::Method::GET,
+            Method::Head => http::Method::HEAD,
+            Method::Post(_) => http::Method::POST,
+        };
+        let site = request.url.site();
+        let answer = self.world.answer(
+            self.started.elapsed(),
+            fetchwell_simweb::Request {
+                host: site.as_str(),
+                method: &method,
+                path_and_query: request.url.path_and_query(),
+                user_agent: &self.user_agent,
+            },
+        );
+        let written = Instant::now();
+        match answer.manner {
+            Manner::Stall => {
+                tokio::time::sleep(SILENCE).await;
+                return Exchange::Failed(Happened::TimedOut(Phase::Read));
+            }
+            Manner::CutConnection | Manner::CutAfterHead | Manner::CutMidBody { .. } => {
+                return Exchange::Failed(Happened::Network(NetworkFault::Reset));
+            }
+            Manner::Complete => {}
+        }
+        tokio::time::sleep(answer.first_byte_after).await;
+        phases.first_byte = written.elapsed();
+        tokio::time::sleep(answer.body_over).await;
+        phases.body = answer.body_over;
+        let mut headers = http::HeaderMap::new();
+        for (name, value) in &answer.headers {
+            if let (Ok(name), Ok(value)) =
+                (name.parse::<http::HeaderName>(), value.parse::<http::HeaderValue>())
+            {
+                headers.insert(name, value);
+            }
+        }
+        Exchange::Answered(Answer {
+            status: answer.status,
+            headers,
+            body: answer.body,
+            share: Share::none(),
+        })
+    }
+}
