@@ -23,6 +23,9 @@ use crate::web::{Leave, Why};
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
 
+/// A robots.txt that was just read is good for at least this long, whatever the setting.
+const LEAST_FRESH: Duration = Duration::from_secs(60);
+
 /// What to do while a robots.txt cannot be reached and no copy is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenUnreachable {
@@ -76,8 +79,8 @@ pub struct GateRules {
 pub enum RobotsView {
     /// It must be fetched first.
     Fetch,
-    /// It is known.
-    Known(Arc<Robots>),
+    /// It is known, and need not be asked for again before the time given.
+    Known(Arc<Robots>, Time),
     /// It cannot be reached: no page is asked for before `until`.
     Blocked {
         /// When to try again.
@@ -142,24 +145,26 @@ impl Gate {
         let Some(record) = record else { return RobotsView::Fetch };
         let rules = &self.rules.robots;
         let now = self.clock.now();
-        let age = now.since(record.fetched_at);
         let copy = record.body.as_deref();
         let Some(unreachable) = &record.unreachable else {
+            let fresh_until = record.fetched_at + rules.fresh_for.max(LEAST_FRESH);
             return match copy {
-                Some(body) if age < rules.fresh_for => RobotsView::Known(self.parse(body)),
+                Some(body) if now < fresh_until => RobotsView::Known(self.parse(body), fresh_until),
                 _ => RobotsView::Fetch,
             };
         };
-        if now >= unreachable.retry_at {
+        let until = unreachable.retry_at;
+        if now >= until {
             return RobotsView::Fetch;
         }
+        let is_not_too_old = now < record.fetched_at + rules.stale_for;
         match (copy, rules.when_unreachable) {
-            (Some(body), _) if age < rules.stale_for => RobotsView::Known(self.parse(body)),
-            (_, WhenUnreachable::Allow) => RobotsView::Known(Arc::new(Robots::allow_all())),
-            (_, WhenUnreachable::Disallow) => RobotsView::Known(Arc::new(Robots::disallow_all())),
-            (_, WhenUnreachable::Defer) => {
-                RobotsView::Blocked { until: unreachable.retry_at, since: unreachable.since }
+            (Some(body), _) if is_not_too_old => RobotsView::Known(self.parse(body), until),
+            (_, WhenUnreachable::Allow) => RobotsView::Known(Arc::new(Robots::allow_all()), until),
+            (_, WhenUnreachable::Disallow) => {
+                RobotsView::Known(Arc::new(Robots::disallow_all()), until)
             }
+            (_, WhenUnreachable::Defer) => RobotsView::Blocked { until, since: unreachable.since },
         }
     }
 

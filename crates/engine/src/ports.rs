@@ -1,5 +1,6 @@
 //! The ports: what a door brings, and what a store must do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,7 +64,8 @@ pub struct Demand {
     pub most: usize,
     /// At most so many of one site.
     pub most_per_site: usize,
-    /// None of these sites before the time given: they are busy, full or closed.
+    /// What changed since the last demand: none of these sites before the time given, since they are
+    /// busy, full or closed; a time that has come opens one again.
     pub closed: Vec<(Site, Time)>,
 }
 
@@ -179,6 +181,13 @@ pub trait Sink<R>: Send + Sync {
 pub trait Settle: Send + Sync {
     /// Ends the leases that are still ours.
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault>;
+}
+
+#[async_trait]
+impl<T: Settle + ?Sized> Settle for Arc<T> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        (**self).settle(batch).await
+    }
 }
 
 /// Sink, then settle: for a sink and a source that share no transaction.

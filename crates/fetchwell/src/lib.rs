@@ -1,3 +1,10 @@
 //! The parts of the `fetchwell` binary: command line, settings, and one module a door.
 
+pub mod cli;
+pub mod doors;
+mod explain;
+mod plant;
 pub mod settings;
+mod signals;
+mod telemetry;
+mod timestamp;

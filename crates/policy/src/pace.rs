@@ -66,7 +66,8 @@ impl Pace {
     /// Takes the earliest slot that is not before `not_before`.
     pub fn reserve(&mut self, not_before: Time, rate: Rate) -> Slot {
         let at = self.earliest(not_before, rate);
-        self.occupy(at, rate)
+        let used_from = self.used_until_at(rate).max(at + rate.grace());
+        self.take_until(used_from + rate.interval, at, rate)
     }
 
     /// The slot that [`Pace::reserve`] would take.
@@ -75,12 +76,16 @@ impl Pace {
         not_before.max(self.used_until_at(rate) - headroom)
     }
 
-    /// Takes `at` whether it is free or not: for the page that its robots.txt was read for.
-    pub fn occupy(&mut self, at: Time, rate: Rate) -> Slot {
+    /// Takes `at` together with the slot before it, as one: for the page that a robots.txt was read
+    /// for. The next slot is an interval after `at`.
+    pub fn follow(&mut self, at: Time, rate: Rate) -> Slot {
         let use_by = at + rate.grace();
-        self.used_until = self.used_until_at(rate).max(use_by) + rate.interval;
-        self.interval = rate.interval;
-        Slot { at, use_by, mark: self.used_until }
+        self.take_until(self.used_until_at(rate).max(use_by + rate.interval), at, rate)
+    }
+
+    fn take_until(&mut self, used_until: Time, at: Time, rate: Rate) -> Slot {
+        *self = Pace { used_until, interval: rate.interval };
+        Slot { at, use_by: at + rate.grace(), mark: used_until }
     }
 
     /// A slot was slept past: moves it to `now` when nobody reserved after it, else takes a new one.
@@ -135,6 +140,15 @@ mod tests {
         let first = pace.reserve(at_ms(0), SECOND);
         let five = Rate::every(Duration::from_secs(5));
         assert_eq!(pace.reserve(at_ms(1), five).at, first.use_by + five.interval);
+    }
+
+    #[test]
+    fn a_page_that_follows_its_robots_txt_takes_one_slot_with_it() {
+        let five = Rate::every(Duration::from_secs(5));
+        let mut pace = Pace::default();
+        pace.reserve(at_ms(0), SECOND);
+        assert_eq!(pace.follow(at_ms(10), five).at, at_ms(10));
+        assert_eq!(pace.reserve(at_ms(20), five).at, at_ms(5_015));
     }
 
     #[test]

@@ -143,7 +143,9 @@ impl SiteState {
             let because = if self.penalty_until > now { Because::Penalty } else { Because::Pace };
             return Verdict::NotBefore { at, because };
         }
-        Verdict::Go(self.permit(at, rate))
+        let slot =
+            if follows_robots { self.pace.follow(at, rate) } else { self.pace.reserve(at, rate) };
+        Verdict::Go(self.permit(slot))
     }
 
     /// Judges a permit at the moment the request head is about to be written.
@@ -194,16 +196,17 @@ impl SiteState {
     ) -> Verdict {
         let probing = matches!(self.breaker.state, State::HalfOpen { .. });
         if at <= now + HORIZON && self.breaker.take_probe(now, rule) {
-            return Verdict::Probe(self.permit(at, rate));
+            let slot = self.pace.reserve(at, rate);
+            return Verdict::Probe(self.permit(slot));
         }
         let again = if probing { now + ASK_AGAIN_WHILE_PROBING } else { blocked_until.max(at) };
         let failing_since = self.breaker.failing_since.unwrap_or(now);
         Verdict::NotBefore { at: again, because: Because::BreakerOpen { failing_since } }
     }
 
-    fn permit(&mut self, at: Time, rate: Rate) -> Permit {
+    fn permit(&self, slot: Slot) -> Permit {
         Permit {
-            slot: self.pace.occupy(at, rate),
+            slot,
             generation: self.generation,
             last_served: self.last_served,
             failures_on_record: self.breaker.consecutive_failures > 0 || self.limited_in_a_row > 0,

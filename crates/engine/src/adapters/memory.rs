@@ -123,15 +123,23 @@ struct Queue {
     waiting: HashMap<String, BTreeSet<(Time, LeaseId)>>,
     /// Sites with something waiting, by when they may next give.
     rooms: BTreeSet<(Time, String)>,
-    room_due: HashMap<String, Time>,
+    room_of: HashMap<String, Room>,
     instances: BTreeMap<u64, Time>,
     ledger: Ledger,
     next_id: LeaseId,
     next_epoch: u64,
 }
 
+/// When a site with something waiting may next give: not while it is closed.
+#[derive(Clone, Copy)]
+struct Room {
+    due: Time,
+    closed_until: Time,
+}
+
 struct Stored {
     lease: Lease,
+    key: Option<[u8; 16]>,
     due: Time,
     standing: Standing,
 }
@@ -174,7 +182,7 @@ impl MemoryQueue {
             let id = queue.next_id;
             let history = Default::default();
             let lease = Lease { id, job, history, interruptions: 0, accepted_at: now };
-            queue.jobs.insert(id, Stored { lease, due: now, standing: Standing::Queued });
+            queue.jobs.insert(id, Stored { lease, key, due: now, standing: Standing::Queued });
             queue.ledger.accepted += 1;
             queue.wait(id, due.unwrap_or(now), due.is_some_and(|due| due > now));
             accepted += 1;
@@ -215,20 +223,28 @@ impl Queue {
         }
         let site = site_key(&stored.lease);
         self.waiting.entry(site.clone()).or_default().insert((due, id));
-        let room = self.room_due.get(&site).copied().unwrap_or(Time::FAR_FUTURE);
-        self.open_room(site, due.min(room));
+        let room = self.room_of.get(&site).copied();
+        let Room { due: before, closed_until } =
+            room.unwrap_or(Room { due: Time::FAR_FUTURE, closed_until: Time::EPOCH });
+        self.put_room(site, Room { due: before.min(due.max(closed_until)), closed_until });
     }
 
-    fn open_room(&mut self, site: String, due: Time) {
-        if let Some(before) = self.room_due.insert(site.clone(), due) {
-            self.rooms.remove(&(before, site.clone()));
+    fn close_until(&mut self, site: &str, until: Time) {
+        if let Some(Room { due, closed_until }) = self.room_of.get(site).copied() {
+            let closed_until = closed_until.max(until);
+            self.put_room(site.to_owned(), Room { due: due.max(until), closed_until });
         }
-        self.rooms.insert((due, site));
     }
 
-    fn close_room(&mut self, site: &str) {
-        if let Some(before) = self.room_due.remove(site) {
-            self.rooms.remove(&(before, site.to_owned()));
+    fn put_room(&mut self, site: String, room: Room) {
+        self.remove_room(&site);
+        self.rooms.insert((room.due, site.clone()));
+        self.room_of.insert(site, room);
+    }
+
+    fn remove_room(&mut self, site: &str) {
+        if let Some(before) = self.room_of.remove(site) {
+            self.rooms.remove(&(before.due, site.to_owned()));
         }
     }
 
@@ -248,10 +264,12 @@ impl Queue {
             leases.push(stored.lease.clone());
         }
         match waiting.first().copied() {
-            Some((due, _)) => self.open_room(site.to_owned(), due),
+            Some((due, _)) => {
+                self.put_room(site.to_owned(), Room { due, closed_until: Time::EPOCH });
+            }
             None => {
                 self.waiting.remove(site);
-                self.close_room(site);
+                self.remove_room(site);
             }
         }
         leases
@@ -297,6 +315,9 @@ impl Queue {
         self.ledger.in_flight -= 1;
         match settlement {
             Settlement::Done | Settlement::Skipped => {
+                if let Some(key) = stored.key {
+                    self.keys.remove(&key);
+                }
                 self.jobs.remove(&lease.id);
                 match settlement {
                     Settlement::Done => self.ledger.done += 1,
@@ -311,6 +332,7 @@ impl Queue {
                 self.ledger.done += 1;
                 self.ledger.accepted += 1;
                 stored.lease.history = Default::default();
+                stored.lease.interruptions = 0;
                 stored.lease.accepted_at = now;
                 self.wait(lease.id, *at, *at > now);
             }
@@ -342,9 +364,7 @@ impl Source for MemoryInstance {
         let now = self.queue.clock.now();
         let mut queue = self.queue.lock();
         for (site, until) in &demand.closed {
-            if let Some(due) = queue.room_due.get(site.as_str()).copied() {
-                queue.open_room(site.as_str().to_owned(), due.max(*until));
-            }
+            queue.close_until(site.as_str(), *until);
         }
         let Some(epoch) = self.live_epoch(&queue, now) else {
             return Ok(Taken::Idle { until: now + self.queue.lease_ttl / 4 });

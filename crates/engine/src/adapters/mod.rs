@@ -18,7 +18,8 @@ pub(crate) const QUARANTINE_REASON: &str =
 pub struct NewJob {
     /// What to do.
     pub job: Job,
-    /// Of two jobs with the same key only the first goes in.
+    /// Of two jobs with the same key only the first goes in, as long as that is there: until it is
+    /// done or skipped.
     pub key: Option<[u8; 16]>,
     /// Not before this.
     pub due: Option<Time>,

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
-use fetchwell_policy::url::{Scheme, WebUrl};
+use fetchwell_policy::url::{Origin, Scheme, WebUrl};
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, Version};
 use http_body_util::Full;
@@ -20,6 +19,7 @@ use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::read_body;
 use super::dns::{Resolve, SystemResolver, vetted_addresses};
+use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
 use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
 
@@ -31,14 +31,6 @@ pub struct Client {
     resolver: Box<dyn Resolve>,
     pool: Pool,
     budget: Budget,
-}
-
-/// What became of sending on a connection.
-enum Sent {
-    Answered(http::Response<Incoming>),
-    /// A kept connection was dead: the request must ask anew.
-    KeptConnectionWasDead,
-    Failed(Happened),
 }
 
 impl Client {
@@ -76,12 +68,7 @@ impl Client {
         phases: &mut Phases,
     ) -> Result<Exchange, Happened> {
         let (origin, started) = (request.url.origin(), Instant::now());
-        let kept = self.pool.take(&origin);
-        let was_kept = kept.is_some();
-        let mut sender = match kept {
-            Some(sender) => sender,
-            None => self.connect(&request.url).await?,
-        };
+        let (mut sender, was_kept) = self.connection(&request.url, &origin).await?;
         phases.connect = started.elapsed();
         if !leave.to_write().await {
             self.pool.keep(&origin, sender, self.settings.limits.max_idle_connections);
@@ -89,57 +76,69 @@ impl Client {
         }
         let written = Instant::now();
         phases.slot += written.duration_since(started).saturating_sub(phases.connect);
+        let limits = &self.settings.limits;
+        let total = limits.request_timeout.saturating_sub(phases.connect);
+        let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && !matches!(request.method, Method::Post(_));
-        let total = self.settings.limits.request_timeout.saturating_sub(phases.connect);
-        let in_time = tokio::time::timeout(total, async {
-            let response = match self.send(&mut sender, request, may_ask_anew).await {
-                Sent::Answered(response) => response,
-                Sent::KeptConnectionWasDead => return Ok(None),
-                Sent::Failed(happened) => return Err(happened),
-            };
-            phases.first_byte = written.elapsed();
-            self.read(response, request).await.map(Some)
-        });
-        let answer = in_time.await.map_err(|_| Happened::TimedOut(Phase::Total))??;
-        let Some(answer) = answer else {
-            self.pool.forget(&origin);
-            return Ok(Exchange::NotSent);
+        let answer = match self.send(&mut sender, request, patience).await {
+            Ok(response) => {
+                phases.first_byte = written.elapsed();
+                self.read(response, request, patience).await
+            }
+            Err(SendFault::Hyper(error)) if may_ask_anew && died_unanswered(&error) => {
+                self.pool.forget(&origin);
+                return Ok(Exchange::NotSent);
+            }
+            Err(SendFault::Hyper(error)) => Err(classify(&error)),
+            Err(SendFault::Other(happened)) => Err(happened),
         };
+        if let Err(Happened::TimedOut(_)) = answer {
+            // Perhaps nobody is there any more. An HTTP/2 connection is still in the pool then, and
+            // would let down one request after another.
+            self.pool.forget(&origin);
+        }
+        let answer = answer?;
         phases.body = written.elapsed().saturating_sub(phases.first_byte);
-        self.pool.keep(&origin, sender, self.settings.limits.max_idle_connections);
+        self.pool.keep(&origin, sender, limits.max_idle_connections);
         Ok(Exchange::Answered(answer))
     }
 
-    async fn connect(&self, url: &WebUrl) -> Result<Sender, Happened> {
+    /// A connection, and whether it was kept from an earlier request.
+    async fn connection(&self, url: &WebUrl, origin: &Origin) -> Result<(Sender, bool), Happened> {
+        if let Some(sender) = self.pool.take(origin).await {
+            return Ok((sender, true));
+        }
         let limits = &self.settings.limits;
-        tokio::time::timeout(limits.connect_timeout, async {
+        let connecting = async {
             let addresses = self.addresses(url).await?;
-            connect(url, &addresses, &self.tls, limits.max_header_bytes).await
-        })
-        .await
-        .map_err(|_| Happened::TimedOut(Phase::Connect))?
+            connect(url, &addresses, &self.tls, limits).await
+        };
+        let time = limits.connect_timeout.min(limits.request_timeout);
+        let timed_out = Err(Happened::TimedOut(Phase::Connect));
+        let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
+        Ok((sender, false))
     }
 
     /// Writes the request, and waits for the head of the answer.
-    async fn send(&self, sender: &mut Sender, request: &Request, may_ask_anew: bool) -> Sent {
-        let idle = self.settings.limits.idle_read_timeout;
-        let head = match sender {
-            Sender::One(sender) => {
-                let Some(head) = self.head(request, Version::HTTP_11) else { return unsendable() };
-                within(idle, sender.send_request(head)).await
+    async fn send(
+        &self,
+        sender: &mut Sender,
+        request: &Request,
+        patience: Patience,
+    ) -> Result<http::Response<Incoming>, SendFault> {
+        let answered = match sender {
+            Sender::One(sender, _) => {
+                let head = self.head(request, Version::HTTP_11).ok_or_else(unsendable)?;
+                patience.with_server(sender.send_request(head)).await
             }
-            Sender::Two(sender) => {
-                let Some(head) = self.head(request, Version::HTTP_2) else { return unsendable() };
-                within(idle, sender.send_request(head)).await
+            Sender::Two(sender, _) => {
+                let head = self.head(request, Version::HTTP_2).ok_or_else(unsendable)?;
+                patience.with_server(sender.send_request(head)).await
             }
         };
-        match head {
-            Ok(response) => Sent::Answered(response),
-            Err(SendFault::Silent) => Sent::Failed(Happened::TimedOut(Phase::Read)),
-            Err(SendFault::Hyper(error)) if may_ask_anew && died_unanswered(&error) => {
-                Sent::KeptConnectionWasDead
-            }
-            Err(SendFault::Hyper(error)) => Sent::Failed(classify(&error)),
+        match answered {
+            Ok(result) => result.map_err(SendFault::Hyper),
+            Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
         }
     }
 
@@ -165,7 +164,7 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br, zstd, deflate"));
         for (name, value) in &request.headers {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).ok()?);
+            headers.insert(name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?);
         }
         Some(head)
     }
@@ -174,6 +173,7 @@ impl Client {
         &self,
         response: http::Response<Incoming>,
         request: &Request,
+        patience: Patience,
     ) -> Result<Answer, Happened> {
         let (head, body) = response.into_parts();
         let limits = &self.settings.limits;
@@ -182,7 +182,7 @@ impl Client {
         }
         let (body, share) = match request.method {
             Method::Head => (Bytes::new(), Share::none()),
-            _ => read_body(body, &head.headers, limits, &self.budget).await?,
+            _ => read_body(body, &head.headers, limits, patience, &self.budget).await?,
         };
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, share })
     }
@@ -200,24 +200,15 @@ impl Web for Client {
     }
 }
 
+/// Why no answer came.
 enum SendFault {
-    Silent,
     Hyper(hyper::Error),
+    Other(Happened),
 }
 
-async fn within<T>(
-    idle: Duration,
-    sending: impl Future<Output = Result<T, hyper::Error>>,
-) -> Result<T, SendFault> {
-    match tokio::time::timeout(idle, sending).await {
-        Ok(result) => result.map_err(SendFault::Hyper),
-        Err(_) => Err(SendFault::Silent),
-    }
-}
-
-fn unsendable() -> Sent {
+fn unsendable() -> SendFault {
     let why = "the URL or a header can't be written as HTTP".to_owned();
-    Sent::Failed(Happened::Refused(why))
+    SendFault::Other(Happened::Refused(why))
 }
 
 /// The connection ended before one byte of an answer.

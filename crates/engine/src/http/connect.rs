@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -16,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::pool::Sender;
+use super::HttpLimits;
+use super::pool::{Connection, Sender};
 
 /// hyper's least buffer; a smaller header limit is enforced after the fact.
 const LEAST_BUFFER_BYTES: usize = 8_192;
@@ -49,9 +51,10 @@ pub(super) async fn connect(
     url: &WebUrl,
     addresses: &[SocketAddr],
     tls: &Arc<ClientConfig>,
-    max_header_bytes: usize,
+    limits: &HttpLimits,
 ) -> Result<Sender, Happened> {
-    let stream = dial(addresses).await?;
+    let max_header_bytes = limits.max_header_bytes;
+    let stream = dial(addresses, limits.connect_timeout).await?;
     match url.scheme() {
         Scheme::Http => http1_on(stream, max_header_bytes).await,
         Scheme::Https => {
@@ -68,18 +71,33 @@ pub(super) async fn connect(
     }
 }
 
-async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, Happened> {
+/// One address that swallows everything must not use up the time of the others: each has its part.
+async fn dial(addresses: &[SocketAddr], limit: Duration) -> Result<TcpStream, Happened> {
+    let each = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+    let mut happened = failed(NetworkFault::ConnectRefused);
     for address in addresses {
         #[expect(clippy::disallowed_methods, reason = "the one place that opens connections")]
-        let Ok(stream) = TcpStream::connect(address).await else { continue };
-        // The address was vetted; the peer must be that address and no other.
-        if stream.peer_addr().is_ok_and(|peer| peer == *address) {
-            // Small requests must not wait for each other; without it they are slow, not wrong.
-            drop(stream.set_nodelay(true));
-            return Ok(stream);
+        match tokio::time::timeout(each, TcpStream::connect(address)).await {
+            // The address was vetted; the peer must be that address and no other.
+            Ok(Ok(stream)) if stream.peer_addr().is_ok_and(|peer| peer == *address) => {
+                // Small requests must not wait for each other; without it they are slow, not wrong.
+                drop(stream.set_nodelay(true));
+                return Ok(stream);
+            }
+            Ok(Err(error)) if is_lack_of_our_own(&error) => {
+                return Err(Happened::OurFault(format!("no connection can be opened: {error}")));
+            }
+            Ok(_) => {}
+            Err(_) => happened = Happened::TimedOut(Phase::Connect),
         }
     }
-    Err(failed(NetworkFault::ConnectRefused))
+    Err(happened)
+}
+
+/// Out of descriptors (`ENFILE`, `EMFILE`) or of local ports. Blamed on the site, it would open the
+/// breakers of all sites.
+fn is_lack_of_our_own(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24)) || error.kind() == io::ErrorKind::AddrNotAvailable
 }
 
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
@@ -98,24 +116,43 @@ where
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    // The request that uses the connection sees its errors; the task ends with the connection.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(Sender::One(sender))
+    Ok(Sender::One(sender, run(connection)))
 }
 
 async fn http2_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happened>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    // HTTP/2 counts 32 bytes more a header, and calls too many a broken stream. With room to spare the
+    // client counts for itself and can say what was wrong.
+    let room_for_headers = u32::try_from(max_header_bytes.saturating_mul(2)).unwrap_or(u32::MAX);
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .max_header_list_size(u32::try_from(max_header_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(room_for_headers)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(Sender::Two(sender))
+    Ok(Sender::Two(sender, Arc::new(run(connection))))
+}
+
+fn run(connection: impl Future + Send + 'static) -> Connection {
+    // The request that uses the connection sees its errors.
+    Connection::new(tokio::spawn(async move { drop(connection.await) }))
 }
 
 fn failed(fault: NetworkFault) -> Happened {
     Happened::Network(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_site_is_not_to_blame_for_what_we_lack() {
+        let out_of_descriptors = io::Error::from_raw_os_error(24);
+        assert!(is_lack_of_our_own(&out_of_descriptors));
+        assert!(is_lack_of_our_own(&io::ErrorKind::AddrNotAvailable.into()));
+        assert!(!is_lack_of_our_own(&io::ErrorKind::ConnectionRefused.into()));
+        assert!(!is_lack_of_our_own(&io::ErrorKind::NetworkUnreachable.into()));
+    }
 }

@@ -8,6 +8,7 @@ mod client;
 mod connect;
 mod decode;
 mod dns;
+mod patience;
 mod pool;
 
 use std::path::PathBuf;

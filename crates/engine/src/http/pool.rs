@@ -1,7 +1,7 @@
 //! Connections that are kept for later requests.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,25 +9,47 @@ use fetchwell_policy::url::Origin;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
-/// A connection that nobody used for this long is closed.
+/// A connection that nobody used for this long is not used again, and closed soon after.
 const KEEP_IDLE_FOR: Duration = Duration::from_secs(20);
+
+/// A connection takes a moment to clear away its last answer; one that takes longer is stuck.
+const READY_WITHIN: Duration = Duration::from_millis(100);
 
 /// The body of a request.
 pub(super) type RequestBody = Full<Bytes>;
 
+/// The task that moves a connection's bytes. It ends with the last sender: hyper alone would go on for
+/// as long as the other side lets it wait.
+pub(super) type Connection = AbortOnDropHandle<()>;
+
 /// A connection that can send a request.
 pub(super) enum Sender {
-    One(http1::SendRequest<RequestBody>),
-    Two(http2::SendRequest<RequestBody>),
+    One(
+        http1::SendRequest<RequestBody>,
+        #[expect(dead_code, reason = "held, so that it ends with its sender")] Connection,
+    ),
+    Two(http2::SendRequest<RequestBody>, Arc<Connection>),
 }
 
 impl Sender {
     fn is_usable(&self) -> bool {
         match self {
-            Sender::One(sender) => !sender.is_closed(),
-            Sender::Two(sender) => !sender.is_closed(),
+            Sender::One(sender, _) => !sender.is_closed(),
+            Sender::Two(sender, _) => !sender.is_closed(),
         }
+    }
+
+    /// Whether it can take a request, now or in a moment. hyper refuses a request that comes before.
+    async fn is_ready(&mut self) -> bool {
+        let ready = async {
+            match self {
+                Sender::One(sender, _) => sender.ready().await.is_ok(),
+                Sender::Two(sender, _) => sender.ready().await.is_ok(),
+            }
+        };
+        tokio::time::timeout(READY_WITHIN, ready).await.unwrap_or(false)
     }
 }
 
@@ -44,11 +66,22 @@ pub(super) struct Pool(Mutex<Idles>);
 struct Idles {
     by_origin: HashMap<Origin, Vec<Idle>>,
     count: usize,
+    swept: Option<Instant>,
 }
 
 impl Pool {
-    /// Takes out a connection that is still open. An HTTP/2 one serves many, so it stays in as well.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Sender> {
+    /// Takes out a connection that is ready for a request. An HTTP/2 one serves many, so it stays in
+    /// as well.
+    pub(super) async fn take(&self, origin: &Origin) -> Option<Sender> {
+        while let Some(mut sender) = self.take_open(origin) {
+            if sender.is_ready().await {
+                return Some(sender);
+            }
+        }
+        None
+    }
+
+    fn take_open(&self, origin: &Origin) -> Option<Sender> {
         let mut idles = self.lock();
         let list = idles.by_origin.get_mut(origin)?;
         let mut gone = 0;
@@ -56,8 +89,8 @@ impl Pool {
         while let Some(idle) = list.pop() {
             gone += 1;
             if idle.sender.is_usable() && idle.since.elapsed() < KEEP_IDLE_FOR {
-                if let Sender::Two(sender) = &idle.sender {
-                    let twin = Sender::Two(sender.clone());
+                if let Sender::Two(sender, connection) = &idle.sender {
+                    let twin = Sender::Two(sender.clone(), connection.clone());
                     list.push(Idle { sender: twin, since: Instant::now() });
                     gone -= 1;
                 }
@@ -72,15 +105,15 @@ impl Pool {
         found
     }
 
-    /// Keeps a connection; when there are too many, idle ones go first and else this one.
+    /// Keeps a connection; when there are too many, old ones go first and else any one.
     pub(super) fn keep(&self, origin: &Origin, sender: Sender, most: usize) {
         let mut idles = self.lock();
-        if idles.count >= most {
+        if idles.count >= most || idles.swept.is_none_or(|at| at.elapsed() >= KEEP_IDLE_FOR) {
             idles.sweep();
         }
         let list = idles.by_origin.entry(origin.clone()).or_default();
-        let has_two = list.iter().any(|idle| matches!(idle.sender, Sender::Two(_)));
-        if has_two && matches!(sender, Sender::Two(_)) {
+        let has_two = list.iter().any(|idle| matches!(idle.sender, Sender::Two(..)));
+        if has_two && matches!(sender, Sender::Two(..)) {
             return;
         }
         list.push(Idle { sender, since: Instant::now() });
@@ -110,6 +143,7 @@ impl Idles {
             !list.is_empty()
         });
         self.count = self.by_origin.values().map(Vec::len).sum();
+        self.swept = Some(Instant::now());
     }
 
     fn drop_one(&mut self) {
@@ -121,5 +155,36 @@ impl Idles {
                 self.by_origin.remove(&origin);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, DuplexStream};
+
+    use super::*;
+
+    async fn connection() -> (Sender, DuplexStream) {
+        let (ours, theirs) = tokio::io::duplex(1_024);
+        let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
+        let task = Connection::new(tokio::spawn(async move { drop(task.await) }));
+        (Sender::One(sender, task), theirs)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_nobody_uses_are_closed() {
+        let [quiet, busy] =
+            ["http://quiet", "http://busy"].map(|text| Origin::parse(text).unwrap());
+        let (pool, most) = (Pool::default(), 10);
+        let (sender, mut other_end) = connection().await;
+        pool.keep(&quiet, sender, most);
+        for _ in 0..2 {
+            tokio::time::advance(KEEP_IDLE_FOR).await;
+            let (sender, _open) = connection().await;
+            pool.keep(&busy, sender, most);
+        }
+        assert_eq!(other_end.read(&mut [0]).await.unwrap(), 0);
+        assert!(pool.take(&quiet).await.is_none());
     }
 }

@@ -140,7 +140,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn next_move(&mut self, site: &Site) -> Move {
-        let concurrency = self.plant.gate.concurrency(site);
+        let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
         let Some(room) = self.bench.existing(site) else { return Move::Leave };
         if concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
@@ -154,17 +154,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Wait;
         }
         match room.robots.get(&origin) {
-            None | Some(RobotsView::Fetch) => Move::Learn(origin),
-            Some(RobotsView::Blocked { until, since }) => {
+            Some(RobotsView::Blocked { until, since }) if now < *until => {
                 Move::Blocked { until: *until, since: *since }
             }
-            Some(RobotsView::Known(robots)) => {
+            Some(RobotsView::Known(robots, until)) if now < *until => {
                 if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
                     return Move::Refuse(Happened::Refused(refusal));
                 }
                 let verdict = robots.verdict(item.request.url.path_and_query());
                 if verdict.allowed { Move::Ask } else { Move::Refuse(Happened::RobotsDisallow) }
             }
+            _ => Move::Learn(origin),
         }
     }
 
@@ -199,6 +199,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (pages, errands) = (room.take_beyond(0), room.take_errands());
         self.bench.wait(site);
         if gives_up_at <= now {
+            self.closed.insert(site.clone(), now); // The rest of the site is given up at once, too.
             for item in pages {
                 let why = self.why(site, &item);
                 self.answer_unsent(&item, Happened::SiteStayedDown { since }, why);
@@ -513,10 +514,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if let Some(unreachable) = &record.unreachable {
             warn!(%origin, reason = unreachable.reason, "robots.txt can't be reached");
         }
-        let view = match self.plant.gate.view(Some(&record)) {
-            RobotsView::Fetch => RobotsView::Known(Arc::new(Robots::allow_all())),
-            view => view,
-        };
+        let view = self.plant.gate.view(Some(&record));
         self.robots_known(&origin, view, true);
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
@@ -526,7 +524,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
         let (now, site) = (self.now(), origin.site());
         let Some(room) = self.bench.existing(&site) else { return };
-        room.follows_robots |= just_read && matches!(view, RobotsView::Known(_));
+        room.follows_robots |= just_read && matches!(view, RobotsView::Known(..));
         room.robots.insert(origin.clone(), view);
         room.mark_robots_known(origin, now);
         self.wake(&site);
@@ -582,7 +580,7 @@ pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
     room.robots
         .values()
         .filter_map(|view| match view {
-            RobotsView::Known(robots) => robots.crawl_delay(),
+            RobotsView::Known(robots, _) => robots.crawl_delay(),
             _ => None,
         })
         .max()
@@ -590,7 +588,7 @@ pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
 
 fn known_robots<'a>(room: &'a Room, origin: &Origin) -> Option<&'a Robots> {
     match room.robots.get(origin)? {
-        RobotsView::Known(robots) => Some(robots),
+        RobotsView::Known(robots, _) => Some(robots),
         _ => None,
     }
 }

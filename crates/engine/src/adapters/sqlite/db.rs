@@ -64,6 +64,11 @@ impl Db {
         Ok(Db { work: sender, path: path.to_owned() })
     }
 
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs `work` in a transaction, and returns once it is committed.
     pub async fn write<T: Send + 'static>(
         &self,
@@ -120,6 +125,10 @@ fn commit(
         }
     }
     transaction.commit()
+}
+
+pub(super) fn io_fault(error: std::io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
 fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::OptionalExtension;
 
+use super::db::io_fault;
 use super::queue::settle_batch;
 use super::{Db, SqliteInstance};
 use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
@@ -96,8 +97,7 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
                     )?
                     .query_row((&path, bytes.len()), |row| row.get(0))?;
                 let end = u64::try_from(length).unwrap_or(0);
-                append(&file, &bytes, end.saturating_sub(bytes.len() as u64))
-                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+                append(&file, &bytes, end.saturating_sub(bytes.len() as u64)).map_err(io_fault)?;
             }
             Ok(settled)
         };

@@ -7,6 +7,7 @@
 mod db;
 mod files;
 mod politeness;
+mod presence;
 mod queue;
 mod schema;
 

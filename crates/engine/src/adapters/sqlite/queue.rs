@@ -1,6 +1,8 @@
 //! The durable queue: leases, fencing, rescue, and a ledger that changes with each move.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +12,8 @@ use fetchwell_policy::url::Site;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::Db;
+use super::db::io_fault;
+use super::presence::{self, Presence};
 use crate::adapters::{NewJob, QUARANTINE_AFTER, QUARANTINE_REASON};
 use crate::clock::Clock;
 use crate::ports::{
@@ -41,6 +45,7 @@ pub struct SqliteQueue {
 pub struct SqliteInstance {
     pub(super) queue: SqliteQueue,
     epoch: AtomicI64,
+    presence: Mutex<Option<Presence>>,
 }
 
 /// No epoch yet: SQLite counts them from 1.
@@ -67,7 +72,8 @@ impl SqliteQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> SqliteInstance {
-        SqliteInstance { queue: self.clone(), epoch: AtomicI64::new(NO_EPOCH) }
+        let (epoch, presence) = (AtomicI64::new(NO_EPOCH), Mutex::new(None));
+        SqliteInstance { queue: self.clone(), epoch, presence }
     }
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
@@ -87,32 +93,54 @@ impl SqliteQueue {
             .await
     }
 
+    /// Whether an instance is at work on the queue.
+    pub async fn is_in_use(&self) -> Result<bool, StoreFault> {
+        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
+        self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
+    }
+
     /// Empties the queue, dead letters and ledger included, unless an instance is at work on it.
     /// Returns whether it did.
     pub async fn reset_unless_in_use(&self) -> Result<bool, StoreFault> {
-        let (queue, clock) = (self.queue, self.clock.clone());
+        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
         self.db
             .write(move |tx| {
-                let now = clock.now();
-                let in_use: bool = tx.query_row(
-                    "SELECT EXISTS (SELECT 1 FROM instance WHERE queue = ?1 AND expires_at > ?2)",
-                    (queue, now.as_micros()),
-                    |row| row.get(0),
-                )?;
-                if in_use {
-                    return Ok(false);
+                let free = !is_in_use(tx, queue, &store, clock.now())?;
+                if free {
+                    empty(tx, queue)?;
+                    tx.execute(
+                        "UPDATE queue SET accepted = 0, done = 0, skipped = 0, queued = 0,
+                             in_flight = 0, delayed = 0, dead = 0 WHERE id = ?1",
+                        [queue],
+                    )?;
                 }
-                tx.execute("DELETE FROM job WHERE queue = ?1", [queue])?;
-                tx.execute("DELETE FROM room WHERE queue = ?1", [queue])?;
-                tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
-                tx.execute(
-                    "UPDATE queue SET accepted = 0, done = 0, skipped = 0, queued = 0,
-                         in_flight = 0, delayed = 0, dead = 0 WHERE id = ?1",
-                    [queue],
-                )?;
-                Ok(true)
+                Ok(free)
             })
             .await
+    }
+
+    /// Takes the queue away, with all that is in it.
+    pub async fn discard(&self) -> Result<(), StoreFault> {
+        let queue = self.queue;
+        self.db.write(move |tx| discard(tx, queue)).await
+    }
+
+    /// Takes away the queues whose names begin with `prefix` and that no instance is at work on.
+    pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreFault> {
+        let (prefix, clock, store) = (prefix.to_owned(), clock.clone(), db.path().to_owned());
+        db.write(move |tx| {
+            let queues: Vec<i64> = tx
+                .prepare("SELECT id FROM queue WHERE substr(name, 1, length(?1)) = ?1")?
+                .query_map([prefix], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for queue in queues {
+                if !is_in_use(tx, queue, &store, clock.now())? {
+                    discard(tx, queue)?;
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// How many jobs stand where, by the counters.
@@ -170,11 +198,8 @@ impl SqliteInstance {
 
     /// Leaves: what this instance still holds can be taken by others at once.
     pub async fn leave(&self) -> Result<(), StoreFault> {
-        let (queue, epoch, clock) = (
-            self.queue.queue,
-            self.epoch.swap(NO_EPOCH, Ordering::Relaxed),
-            self.queue.clock.clone(),
-        );
+        let epoch = self.epoch.swap(NO_EPOCH, Ordering::Relaxed);
+        let (queue, clock) = (self.queue.queue, self.queue.clock.clone());
         self.queue
             .db
             .write(move |tx| {
@@ -182,7 +207,13 @@ impl SqliteInstance {
                 orphan(tx, queue, epoch, clock.now(), &mut change)?;
                 apply(tx, queue, &change)
             })
-            .await
+            .await?;
+        self.show(None);
+        Ok(())
+    }
+
+    fn show(&self, presence: Option<Presence>) {
+        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
     }
 }
 
@@ -237,7 +268,8 @@ impl Source for SqliteInstance {
     async fn renew(&self) -> Result<Renewal, StoreFault> {
         let SqliteQueue { queue, lease_ttl, .. } = self.queue;
         let (before, clock) = (self.epoch(), self.queue.clock.clone());
-        let epoch = self
+        let store = self.queue.db.path().to_owned();
+        let (epoch, presence) = self
             .queue
             .db
             .write(move |tx| {
@@ -247,18 +279,24 @@ impl Source for SqliteInstance {
                     "UPDATE instance SET expires_at = ?1 WHERE epoch = ?2 AND expires_at > ?3",
                     (expires_at, before, now.as_micros()),
                 )? == 1;
-                rescue(tx, queue, now)?;
+                rescue(tx, queue, &store, now)?;
                 if held {
-                    return Ok(before);
+                    return Ok((before, None));
                 }
                 tx.execute(
                     "INSERT INTO instance (queue, expires_at) VALUES (?1, ?2)",
                     (queue, expires_at),
                 )?;
-                Ok(tx.last_insert_rowid())
+                let epoch = tx.last_insert_rowid();
+                // Before others see the row, or they would take us for gone.
+                let presence = Presence::announce(&store, epoch).map_err(io_fault)?;
+                Ok((epoch, Some(presence)))
             })
             .await?;
         self.epoch.store(epoch, Ordering::Relaxed);
+        if presence.is_some() {
+            self.show(presence);
+        }
         let kept = before == NO_EPOCH || before == epoch;
         Ok(if kept { Renewal::Held { ttl: lease_ttl } } else { Renewal::Lost })
     }
@@ -317,7 +355,8 @@ fn settle_one(
         Settlement::Recur { .. } => {
             record_history(tx, id, epoch, &History::default())?;
             tx.prepare_cached(
-                "UPDATE job SET accepted_at = ?3 WHERE id = ?1 AND state = 2 AND epoch = ?2",
+                "UPDATE job SET accepted_at = ?3, interruptions = 0
+                 WHERE id = ?1 AND state = 2 AND epoch = ?2",
             )?
             .execute((id, epoch, now.as_micros()))?
         }
@@ -392,20 +431,22 @@ fn wait(
     open_room(tx, queue, &site, due)
 }
 
-/// A site with something waiting gives no later than that is due.
+/// A site with something waiting gives no later than that is due, unless it is closed.
 fn open_room(tx: &Connection, queue: i64, site: &str, due: Time) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "INSERT INTO room VALUES (?1, ?2, ?3)
-         ON CONFLICT (queue, site) DO UPDATE SET due = min(due, excluded.due)
-         WHERE excluded.due < due",
+        "INSERT INTO room (queue, site, due) VALUES (?1, ?2, ?3)
+         ON CONFLICT (queue, site) DO UPDATE SET due = max(excluded.due, closed_until)
+         WHERE max(excluded.due, closed_until) < due",
     )?
     .execute((queue, site, due.as_micros()))?;
     Ok(())
 }
 
 fn close_rooms(tx: &Connection, queue: i64, demand: &Demand) -> rusqlite::Result<()> {
-    let mut update =
-        tx.prepare_cached("UPDATE room SET due = ?3 WHERE queue = ?1 AND site = ?2 AND due < ?3")?;
+    let mut update = tx.prepare_cached(
+        "UPDATE room SET due = max(due, ?3), closed_until = ?3
+         WHERE queue = ?1 AND site = ?2 AND closed_until < ?3",
+    )?;
     for (site, until) in &demand.closed {
         update.execute((queue, site.as_str(), until.as_micros()))?;
     }
@@ -549,17 +590,41 @@ fn insert(
     Ok(())
 }
 
-/// What dead instances held waits again.
-fn rescue(tx: &Connection, queue: i64, now: Time) -> rusqlite::Result<()> {
-    let dead: Vec<i64> = tx
-        .prepare_cached("SELECT epoch FROM instance WHERE queue = ?1 AND expires_at <= ?2")?
-        .query_map((queue, now.as_micros()), |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+/// What dead instances held waits again: those whose lease ran out, and those whose process ended.
+fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<()> {
     let mut change = Ledger::default();
-    for epoch in dead {
-        orphan(tx, queue, epoch, now, &mut change)?;
+    for (epoch, expires_at) in instances(tx, queue)? {
+        if expires_at <= now || presence::is_gone(store, epoch) {
+            orphan(tx, queue, epoch, now, &mut change)?;
+            presence::clear(store, epoch);
+        }
     }
     apply(tx, queue, &change)
+}
+
+fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {
+    let lives =
+        |(epoch, expires_at): &(i64, Time)| *expires_at > now && !presence::is_gone(store, *epoch);
+    Ok(instances(tx, queue)?.iter().any(lives))
+}
+
+fn instances(tx: &Connection, queue: i64) -> rusqlite::Result<Vec<(i64, Time)>> {
+    tx.prepare_cached("SELECT epoch, expires_at FROM instance WHERE queue = ?1")?
+        .query_map([queue], |row| Ok((row.get(0)?, Time::from_micros(row.get(1)?))))?
+        .collect()
+}
+
+fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
+    empty(tx, queue)?;
+    tx.execute("DELETE FROM queue WHERE id = ?1", [queue])?;
+    Ok(())
+}
+
+fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM job WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM room WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
+    Ok(())
 }
 
 /// Ends an instance: its leases wait again, and what was being fetched was interrupted.

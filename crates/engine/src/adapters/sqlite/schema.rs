@@ -42,12 +42,14 @@ const STEPS: &[&str] = &["
     CREATE INDEX job_leased ON job (epoch) WHERE state = 2;
     CREATE INDEX job_dead ON job (queue, id) WHERE state = 3;
 
-    -- A site with something waiting, and when it may next give. Taking looks here first, so that its
-    -- cost does not grow with the number of jobs.
+    -- A site with something waiting, and when it may next give: when its first job is due, and not
+    -- while it is closed. Taking looks here first, so that its cost does not grow with the number of
+    -- jobs.
     CREATE TABLE room (
         queue INTEGER NOT NULL,
         site TEXT NOT NULL,
         due INTEGER NOT NULL,
+        closed_until INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (queue, site)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX room_due ON room (queue, due);

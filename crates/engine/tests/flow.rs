@@ -1,0 +1,149 @@
+//! The whole flow on a simulated clock: politeness, skewed work, outages. Judged at the origin.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fetchwell_policy::outcome::Happened;
+use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
+use fetchwell_testkit::rig::Rig;
+use tokio::time::Instant;
+
+fn pages(site: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("http://{site}/page/{n}")).collect()
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::from_secs_f64(s)
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_workers_on_one_strict_site_never_come_too_soon() {
+    let second = seconds(1.0);
+    let shop = SiteScript::new("shop.test").crawl_delay(second).strict_limiter(second, None);
+    let mut rig = Rig::new([shop.slow(seconds(3.0))]);
+    rig.limits.max_in_flight = 10;
+    rig.enqueue(pages("shop.test", 50));
+    rig.run().await.unwrap();
+    let hits = rig.world.hits();
+    assert_eq!(rig.rows().len(), 50);
+    assert_eq!(count_status(&hits, 429), 0);
+    let verdict = judge(&hits, &rig.world.rule(second));
+    assert!(verdict.is_polite(), "{verdict}");
+    assert!(rig.queue.ledger().balances());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_sites_at_one_a_second_give_nearly_a_hundred_a_second() {
+    let names: Vec<String> = (1..=100).map(site_name).collect();
+    let rig = Rig::new(names.iter().map(|name| SiteScript::new(name)));
+    rig.enqueue(names.iter().flat_map(|name| pages(name, 60)));
+    let started = Instant::now();
+    rig.run().await.unwrap();
+    let rate = 6_000.0 / started.elapsed().as_secs_f64();
+    assert!(rate > 95.0, "{rate} pages a second");
+    let verdict = judge(&rig.world.hits(), &rig.world.rule(seconds(1.0)));
+    assert!(verdict.is_polite(), "{verdict}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_delay_of_five_keeps_five_seconds() {
+    let rig = Rig::new([SiteScript::new("slow.test").crawl_delay(seconds(5.0))]);
+    rig.enqueue(pages("slow.test", 20));
+    let started = Instant::now();
+    rig.run().await.unwrap();
+    let verdict = judge(&rig.world.hits(), &rig.world.rule(seconds(1.0)));
+    assert!(verdict.is_polite(), "{verdict}");
+    assert!(started.elapsed() < seconds(19.0 * 5.0 * 1.02), "{:?}", started.elapsed());
+}
+
+/// The lower bound: the largest site at its pace, or all work at full capacity.
+fn lower_bound(urls: &[String], interval: Duration, capacity_per_s: f64) -> f64 {
+    let mut by_site = HashMap::new();
+    for url in urls {
+        *by_site.entry(url.split('/').nth(2).unwrap()).or_insert(0usize) += 1;
+    }
+    let largest = by_site.values().max().copied().unwrap_or(0) as f64;
+    ((largest - 1.0) * interval.as_secs_f64()).max(urls.len() as f64 / capacity_per_s)
+}
+
+/// Fetches skewed work, and tells when the last page was asked for and what the bound is.
+async fn skewed_run(with_dead_site: bool) -> (f64, f64) {
+    let (sites, latency) = (2_000, seconds(0.1));
+    let urls = zipf_urls(sites, 20_000, 1.0, 42);
+    let mut scripts: Vec<_> = (1..=sites)
+        .map(|rank| SiteScript::new(&site_name(rank)).page_bytes(200).slow(latency))
+        .collect();
+    let for_ever = seconds(0.0)..seconds(1e6);
+    scripts.push(SiteScript::new("dead.test").outage(for_ever, Failure::Refuse));
+    let mut rig = Rig::new(scripts);
+    rig.limits.max_in_flight = 64;
+    rig.rules.give_up_after = Some(seconds(600.0));
+    if with_dead_site {
+        rig.enqueue(pages("dead.test", 500));
+    }
+    rig.enqueue(&urls);
+    rig.run().await.unwrap();
+    let hits = rig.world.hits();
+    let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
+    assert!(verdict.is_polite(), "{verdict}");
+    let fetched = rig.rows().iter().filter(|row| row.happened == Happened::Answered(200)).count();
+    assert_eq!(fetched, 20_000);
+    let alive = hits.iter().filter(|hit| hit.site.as_ref() != "dead.test");
+    let last_page_s = alive.map(|hit| hit.at.as_secs_f64()).fold(0.0, f64::max);
+    (last_page_s, lower_bound(&urls, seconds(1.0), 64.0 / latency.as_secs_f64()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn skewed_work_takes_as_long_as_the_largest_site() {
+    let (took_s, bound_s) = skewed_run(false).await;
+    assert!(took_s <= bound_s * 1.02, "{took_s} s, lower bound {bound_s} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_dead_site_changes_nothing_for_the_others() {
+    let (took_s, bound_s) = skewed_run(true).await;
+    assert!(took_s <= bound_s * 1.02, "{took_s} s, lower bound {bound_s} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
+    let outage = seconds(60.0)..seconds(60.0 + 7_200.0);
+    let rig = Rig::new([
+        SiteScript::new("shop.test").outage(outage.clone(), Failure::Refuse),
+        SiteScript::new("other.test"),
+    ]);
+    rig.enqueue(pages("shop.test", 200));
+    rig.enqueue(pages("other.test", 200));
+    rig.run().await.unwrap();
+    let hits = rig.world.hits_of("shop.test");
+    let during = hits.iter().filter(|hit| outage.contains(&hit.at));
+    let (probes, others): (Vec<_>, Vec<_>) = during.partition(|hit| hit.kind == HitKind::Head);
+    assert_eq!(others.len(), 5, "five failures open the breaker, and nothing goes after them");
+    let times = others.last().into_iter().chain(&probes).map(|hit| hit.at.as_secs_f64());
+    let times: Vec<f64> = times.collect();
+    let waits: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]).round()).collect();
+    assert_eq!(waits[..4], [30.0, 60.0, 120.0, 240.0]);
+    assert!(waits[4..].iter().all(|wait_s| *wait_s == 300.0), "{waits:?}");
+    let rows = rig.rows();
+    assert_eq!(rows.len(), 400);
+    assert!(rows.iter().all(|row| row.happened == Happened::Answered(200)), "nothing is lost");
+    assert!(rig.queue.dead().is_empty());
+    let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
+    assert!(verdict.is_polite(), "no burst after the outage: {verdict}");
+    let others_done = rig.world.hits_of("other.test").last().unwrap().at;
+    assert!(others_done < seconds(205.0), "the other site ran at full speed: {others_done:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_site_is_given_up_after_a_while() {
+    let for_ever = seconds(0.0)..seconds(1e6);
+    let mut rig = Rig::new([SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)]);
+    rig.rules.give_up_after = Some(seconds(600.0));
+    rig.enqueue(pages("dead.test", 500));
+    let started = Instant::now();
+    rig.run().await.unwrap();
+    let rows = rig.rows();
+    assert_eq!(rows.len(), 500);
+    assert!(rows.iter().all(|row| matches!(row.happened, Happened::SiteStayedDown { .. })));
+    assert!(started.elapsed() < seconds(610.0), "{:?}", started.elapsed());
+}

@@ -1,0 +1,140 @@
+//! HTTP/2, against hyper's server.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use fetchwell_engine::web::{Method, Request};
+use fetchwell_policy::outcome::{AnswerFault, Happened, Phase};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::sync::Barrier;
+
+use crate::client::{SHORT, answered, exchange, failure, fetch};
+use crate::tls::{Authority, NAME, listen, url};
+
+/// Echoes method, URL, user agent and body of a request; some paths have a way of their own.
+struct Echo {
+    connections: AtomicUsize,
+    /// `/together` is answered when two such requests are there.
+    together: Barrier,
+}
+
+impl Echo {
+    async fn start(authority: &Authority) -> (SocketAddr, Arc<Echo>) {
+        let echo = Arc::new(Echo { connections: AtomicUsize::new(0), together: Barrier::new(2) });
+        let serving = echo.clone();
+        let address = listen(authority.acceptor(b"h2"), move |stream| {
+            let echo = serving.clone();
+            async move {
+                echo.connections.fetch_add(1, Ordering::SeqCst);
+                let service = service_fn(move |request| echo.clone().answer(request));
+                let connection = http2::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), service);
+                // A client that hangs up ends its connection, which is no fault of the server.
+                drop(connection.await);
+            }
+        })
+        .await;
+        (address, echo)
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<Full<Bytes>>, Infallible> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let agent = head.headers["user-agent"].to_str().unwrap();
+        let echo = format!("{} {} {agent} {}", head.method, head.uri, body.len());
+        let mut answer = http::Response::new(Full::from(echo));
+        match head.uri.path() {
+            "/together" => {
+                self.together.wait().await;
+            }
+            "/silence" => std::future::pending().await,
+            "/headers" => {
+                let bytes = head.uri.query().unwrap().parse().unwrap();
+                let name = http::HeaderName::from_static("x");
+                answer.headers_mut().insert(name, "y".repeat(bytes).parse().unwrap());
+            }
+            "/large" => *answer.body_mut() = Full::from(vec![b'x'; 1 << 20]),
+            _ => {}
+        }
+        Ok(answer)
+    }
+}
+
+#[tokio::test]
+async fn requests_are_written_as_expected() {
+    let authority = Authority::new();
+    let (address, echo) = Echo::start(&authority).await;
+    let client = authority.client();
+    let (port, url) = (address.port(), url(address, "/a?b=c"));
+    let answer = fetch(&client, url.clone()).await;
+    assert_eq!(answer.body, format!("GET https://{NAME}:{port}/a?b=c Tester/1.0 0"));
+    let post = Request::page(url.clone()).by(Method::Post(Bytes::from("12345")));
+    let answer = answered(exchange(&client, post).await);
+    assert_eq!(answer.body, format!("POST https://{NAME}:{port}/a?b=c Tester/1.0 5"));
+    let answer = answered(exchange(&client, Request::page(url).by(Method::Head)).await);
+    assert_eq!((answer.status, answer.body.len()), (200, 0));
+    assert_eq!(echo.connections(), 1);
+}
+
+#[tokio::test]
+async fn requests_at_once_share_the_connection() {
+    let authority = Authority::new();
+    let (address, echo) = Echo::start(&authority).await;
+    let client = authority.client();
+    fetch(&client, url(address, "/")).await;
+    let (one, other) = tokio::join!(
+        fetch(&client, url(address, "/together")),
+        fetch(&client, url(address, "/together")),
+    );
+    assert_eq!((one.status, other.status), (200, 200));
+    assert_eq!(echo.connections(), 1);
+}
+
+#[tokio::test]
+async fn headers_are_limited() {
+    let authority = Authority::new();
+    let (address, _) = Echo::start(&authority).await;
+    let client = authority.client();
+    fetch(&client, url(address, "/headers?60000")).await;
+    let expected = Happened::BadAnswer(AnswerFault::HeadersTooLarge);
+    assert_eq!(failure(&client, url(address, "/headers?66000")).await, expected);
+}
+
+#[tokio::test]
+async fn too_large_a_body_ends_its_stream_and_not_the_connection() {
+    let authority = Authority::new();
+    let (address, echo) = Echo::start(&authority).await;
+    let client = authority.limited_client(|limits| limits.max_body_bytes = 1_000);
+    let expected = Happened::BadAnswer(AnswerFault::TooLarge);
+    fetch(&client, url(address, "/")).await;
+    assert_eq!(failure(&client, url(address, "/large")).await, expected);
+    fetch(&client, url(address, "/")).await;
+    assert_eq!(echo.connections(), 1);
+}
+
+/// A connection whose other end is gone without a word looks just like a slow one.
+#[tokio::test]
+async fn after_a_time_out_the_next_request_has_a_new_connection() {
+    let authority = Authority::new();
+    let (address, echo) = Echo::start(&authority).await;
+    let client = authority.limited_client(|limits| limits.idle_read_timeout = SHORT);
+    fetch(&client, url(address, "/")).await;
+    let happened = failure(&client, url(address, "/silence")).await;
+    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    fetch(&client, url(address, "/")).await;
+    assert_eq!(echo.connections(), 2);
+}

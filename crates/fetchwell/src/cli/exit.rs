@@ -1,0 +1,64 @@
+//! Exit codes, and the errors that lead to them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug)]
+pub enum Exit {
+    /// All went well.
+    Ok,
+    /// Something inside failed.
+    Internal(anyhow::Error),
+    /// The command line or the settings are wrong.
+    Usage(String),
+    /// Refused by policy: robots.txt or the address guard.
+    Refused,
+    /// Some fetch failed.
+    SomeFailed,
+    /// A store or server that is needed can't be reached.
+    Unreachable(String),
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Exit::Ok => 0,
+            Exit::Internal(_) => 1,
+            Exit::Usage(_) => 2,
+            Exit::Refused => 3,
+            Exit::SomeFailed => 4,
+            Exit::Unreachable(_) => 5,
+        })
+    }
+}
+
+/// What is left to say at the end; empty when all was said.
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Internal(error) => write!(f, "{error:#}"),
+            Exit::Usage(text) | Exit::Unreachable(text) => f.write_str(text),
+            Exit::Ok | Exit::Refused | Exit::SomeFailed => Ok(()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Exit {
+    fn from(error: anyhow::Error) -> Exit {
+        Exit::Internal(error)
+    }
+}
+
+impl From<std::io::Error> for Exit {
+    fn from(error: std::io::Error) -> Exit {
+        Exit::Internal(error.into())
+    }
+}
+
+impl From<fetchwell_engine::ports::StoreFault> for Exit {
+    fn from(fault: fetchwell_engine::ports::StoreFault) -> Exit {
+        Exit::Unreachable(fault.to_string())
+    }
+}

@@ -1,0 +1,173 @@
+//! The command line: what can be typed, and what each word of it sets.
+
+mod exit;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::settings::Flag;
+
+pub use exit::Exit;
+pub use run::run;
+
+/// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
+#[derive(Debug, Parser)]
+#[command(name = "fetchwell", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalFlags,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalFlags {
+    /// Settings file (else ./fetchwell.toml, else the one in your config folder)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where work and results are kept: sqlite:PATH
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+    /// Where the pace of each site is kept; all processes on it share one pace [default: the store]
+    #[arg(long, global = true, value_name = "URL")]
+    politeness: Option<String>,
+    /// How we introduce ourselves to servers
+    #[arg(long, global = true, value_name = "TEXT")]
+    user_agent: Option<String>,
+    /// Requests per second and site [default: 1]; 0: no pacing
+    #[arg(long, global = true, value_name = "N")]
+    rate: Option<String>,
+    /// Allow --rate 0 for public addresses
+    #[arg(long, global = true)]
+    i_own_these_sites: bool,
+    /// Requests under way at once
+    #[arg(long, global = true, value_name = "N")]
+    max_in_flight: Option<String>,
+    /// Send hosts to a fixed address: '*.test=127.0.0.1:8099' (repeatable)
+    #[arg(long, global = true, value_name = "PATTERN=ADDR[:PORT]")]
+    resolve: Vec<String>,
+    /// Allow addresses that are else refused: '127.0.0.0/8' (repeatable)
+    #[arg(long, global = true, value_name = "CIDR")]
+    allow_private: Vec<String>,
+    /// Machine-readable output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more (-v: debug, -vv: trace)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say less (-q: errors only, -qq: nothing)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) quiet: u8,
+    /// No colours (also by NO_COLOR)
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+}
+
+impl GlobalFlags {
+    /// The flags that set settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        let flag = |key, name, value: &str| Flag { key, name, value: value.to_owned() };
+        let single = [
+            ("store", "--store", &self.store),
+            ("politeness", "--politeness", &self.politeness),
+            ("user_agent", "--user-agent", &self.user_agent),
+            ("rate", "--rate", &self.rate),
+            ("max_in_flight", "--max-in-flight", &self.max_in_flight),
+        ];
+        let mut flags: Vec<_> = single
+            .into_iter()
+            .filter_map(|(key, name, value)| Some(flag(key, name, value.as_ref()?)))
+            .collect();
+        if self.i_own_these_sites {
+            flags.push(flag("i_own_these_sites", "--i-own-these-sites", "true"));
+        }
+        flags.extend(self.resolve.iter().map(|rule| flag("resolve", "--resolve", rule)));
+        flags.extend(
+            self.allow_private.iter().map(|cidr| flag("allow_private", "--allow-private", cidr)),
+        );
+        flags
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Fetch URLs and print what comes back
+    Fetch(FetchArgs),
+    /// Say what would happen to a URL, and why; fetches no page
+    Explain(ExplainArgs),
+    /// Write, show or check the settings
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print a completion script for your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// `fetchwell fetch`.
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+    #[arg(required = true, value_name = "URL|@FILE|-")]
+    pub(crate) urls: Vec<String>,
+    /// What to print [default: markdown for one URL, json for several]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Go on where an earlier run with the same --output stopped
+    #[arg(long, requires = "output")]
+    pub(crate) resume: bool,
+    /// Wait this long for a site that is down [default: 10m]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) give_up_after: Option<String>,
+}
+
+/// What `fetch` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The page's text as Markdown.
+    Markdown,
+    /// The page's text.
+    Text,
+    /// The page as it came.
+    Html,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `fetchwell explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The URL
+    pub(crate) url: String,
+    /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
+    #[arg(long, value_name = "FILE")]
+    pub(crate) robots: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Write the commented default file
+    Init {
+        /// Where to
+        #[arg(default_value = "fetchwell.toml")]
+        path: PathBuf,
+        /// Write over a file that is there
+        #[arg(long)]
+        force: bool,
+    },
+    /// Print the effective settings and where each comes from
+    Show,
+    /// Check the settings; names each fault with its mend
+    Check,
+}

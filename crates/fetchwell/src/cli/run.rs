@@ -1,0 +1,82 @@
+//! One match from the command typed to the code that does it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::{Cli, Command, ConfigCommand, Exit, FetchArgs};
+use crate::settings::commands::{config_check, config_init, config_show};
+use crate::settings::{Flag, Settings, Sources, process_environment};
+use crate::{doors, explain, telemetry};
+
+/// Does what was typed.
+pub async fn run(cli: Cli) -> Result<Exit, Exit> {
+    let environment = process_environment();
+    let working_directory = std::env::current_dir()?;
+    let mut flags = cli.global.settings();
+    if let Command::Fetch(FetchArgs { give_up_after: Some(after), .. }) = &cli.command {
+        let (key, name) = ("fetch.give_up_after", "--give-up-after");
+        flags.push(Flag { key, name, value: after.clone() });
+    }
+    let sources = Sources {
+        flags: &flags,
+        config_file: cli.global.config.as_deref(),
+        environment: &environment,
+        working_directory: &working_directory,
+        door: None,
+    };
+    let load = || Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()));
+    match cli.command {
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "fetchwell", &mut script);
+            print(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            print(&page)
+        }
+        Command::Config { command: ConfigCommand::Init { path, force } } => init(&path, force),
+        Command::Config { command: ConfigCommand::Check } => {
+            let verdict = config_check(&sources).map_err(|f| Exit::Usage(f.to_string()))?;
+            print(format!("{verdict}\n").as_bytes())
+        }
+        Command::Config { command: ConfigCommand::Show } => {
+            let mut text = Vec::new();
+            config_show(&load()?, cli.global.json, &mut text)?;
+            print(&text)
+        }
+        Command::Fetch(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
+        }
+        Command::Explain(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            explain::run(&settings, &args, cli.global.json).await
+        }
+    }
+}
+
+fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
+    config_init(path, force).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AlreadyExists => "; --force writes over it",
+            _ => "",
+        };
+        Exit::Usage(format!("{} could not be written: {error}{advice}", path.display()))
+    })?;
+    print(format!("wrote {}\n", path.display()).as_bytes())
+}
+
+fn print(bytes: &[u8]) -> Result<Exit, Exit> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // Whoever read us has had enough: that is no error of ours.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
+        written => written.map(|()| Exit::Ok).map_err(Exit::from),
+    }
+}

@@ -1,0 +1,150 @@
+//! `fetchwell fetch`: URLs from the command line, a file or a pipe; results to a file or a pipe.
+
+mod input;
+mod output;
+mod plan;
+mod progress;
+mod row;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::sqlite::{Db, FileFinish, SqliteInstance, SqliteQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::{Finish, SinkThenSettle};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::cli::{Exit, FetchArgs, Format};
+use crate::plant::{Parts, open_queue_db, random_seed};
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+use output::{Earlier, Stdout};
+use plan::FetchPlan;
+use progress::{Counted, Progress};
+use row::{Row, renderer};
+
+/// Queues of runs that print to standard output: nobody resumes them.
+const PASSING: &str = "fetch:passing:";
+
+/// Fetches what was asked for, and says how it went.
+pub(crate) async fn run(
+    settings: &Settings,
+    args: FetchArgs,
+    json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    let urls = input::read(&args.urls)?;
+    let format = match (args.format, json) {
+        (Some(format), false) => format,
+        (None | Some(Format::Json), true) => Format::Json,
+        (Some(_), true) => {
+            return Err(Exit::Usage("--json and another --format contradict each other".into()));
+        }
+        (None, false) if urls.len() == 1 && !args.resume => Format::Markdown,
+        (None, false) => Format::Json,
+    };
+    if args.resume && format != Format::Json {
+        return Err(Exit::Usage("--resume needs --format json: other formats have no rows".into()));
+    }
+    let stop = stop_on_signal();
+    let run = Run { settings, format, quiet, stop };
+    match &args.output {
+        Some(path) => run.to_file(path, urls, args.resume).await,
+        None => run.to_stdout(urls).await,
+    }
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    format: Format,
+    quiet: u8,
+    stop: CancellationToken,
+}
+
+impl Run<'_> {
+    /// To standard output: what was printed counts as delivered.
+    async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
+        let db = open_queue_db(self.settings)?;
+        SqliteQueue::discard_abandoned(&db, PASSING, &Clock::system()).await?;
+        let queue = self.queue(db, &format!("{PASSING}{:016x}", random_seed())).await?;
+        let instance = Arc::new(queue.instance());
+        let sink = Stdout::new(renderer(self.format), self.stop.clone());
+        let finish = SinkThenSettle { sink, source: instance.clone() };
+        let progress = Arc::new(Progress::default());
+        queue.enqueue(input::jobs(&urls)).await?;
+        let exit = self.flow(&queue, instance, finish, progress).await?;
+        queue.discard().await?;
+        Ok(exit)
+    }
+
+    /// To a file: each URL ends with exactly one row, whatever happens in between.
+    async fn to_file(&self, path: &Path, urls: Vec<String>, resume: bool) -> Result<Exit, Exit> {
+        let db = open_queue_db(self.settings)?;
+        let name = output::queue_name(path)?;
+        let queue = self.queue(db.clone(), &name).await?;
+        let progress = Arc::new(Progress::default());
+        let earlier = if !resume {
+            if !queue.reset_unless_in_use().await? {
+                return Err(Exit::Usage(format!(
+                    "another process is writing {}; --resume joins it",
+                    path.display()
+                )));
+            }
+            output::begin(&db, path).await?;
+            Some(Earlier::default())
+        } else if queue.is_in_use().await? {
+            info!("another process is at work on {}; joining it", path.display());
+            None
+        } else {
+            Some(output::repair(&db, path).await?)
+        };
+        if let Some(earlier) = earlier {
+            progress.count_earlier(&earlier);
+            let missing: Vec<String> = urls.into_iter().filter(|url| !earlier.has(url)).collect();
+            for some in missing.chunks(input::CHUNK) {
+                queue.enqueue(input::jobs(some)).await?;
+            }
+        }
+        let instance = Arc::new(queue.instance());
+        let finish = FileFinish::open(instance.clone(), path, renderer(self.format))
+            .map_err(|error| output::cannot(path, &error))?;
+        self.flow(&queue, instance, finish, progress).await
+    }
+
+    async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
+        let lease_ttl = self.settings.values.lease_ttl;
+        Ok(SqliteQueue::open(db, name, Clock::system(), lease_ttl, true).await?)
+    }
+
+    async fn flow(
+        &self,
+        queue: &SqliteQueue,
+        instance: Arc<SqliteInstance>,
+        finish: impl Finish<Row> + 'static,
+        progress: Arc<Progress>,
+    ) -> Result<Exit, Exit> {
+        let parts = Parts::new(self.settings)?;
+        let values = &self.settings.values;
+        let (format, max_redirects) = (self.format, values.http_max_redirects);
+        progress.show(queue.ledger().await?, self.quiet == 0);
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, format, max_redirects))),
+            finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
+        };
+        let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
+        let plant = parts.plant(self.settings, gate, Arc::new(|_| {}));
+        let ended = pipeline::run(door, plant, self.stop.clone()).await;
+        progress.end();
+        instance.leave().await?;
+        ended?;
+        let ledger = queue.ledger().await?;
+        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if self.stop.is_cancelled() && left > 0 {
+            info!("stopped with {left} URLs left; the same command with --resume goes on");
+        }
+        Ok(progress.exit())
+    }
+}

@@ -1,0 +1,154 @@
+//! Where results go, and what an earlier run left there.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::sqlite::{Db, confirm_length, confirmed_length};
+use fetchwell_engine::ports::{Sink, StoreFault};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::row::{Row, RowOutcome};
+use crate::cli::Exit;
+
+/// Standard output as a sink.
+pub(super) struct Stdout {
+    render: fn(&Row) -> Vec<u8>,
+    /// Cancelled when nobody reads any more.
+    stop: CancellationToken,
+}
+
+impl Stdout {
+    pub(super) fn new(render: fn(&Row) -> Vec<u8>, stop: CancellationToken) -> Stdout {
+        Stdout { render, stop }
+    }
+}
+
+#[async_trait]
+impl Sink<Row> for Stdout {
+    async fn write(&self, rows: &[&Row]) -> Result<(), StoreFault> {
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| (self.render)(row)).collect();
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.stop.cancel();
+                Ok(())
+            }
+            written => written
+                .map_err(|error| StoreFault::Unavailable(format!("standard output: {error}"))),
+        }
+    }
+}
+
+/// What an earlier run left in the output.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    urls: HashSet<String>,
+    pub(super) outcomes: Vec<RowOutcome>,
+}
+
+impl Earlier {
+    /// Whether the URL has its row.
+    pub(super) fn has(&self, url: &str) -> bool {
+        self.urls.contains(url)
+    }
+}
+
+/// The part of a row that a resumed run needs.
+#[derive(Deserialize)]
+struct Seen {
+    url: String,
+    outcome: RowOutcome,
+}
+
+/// The queue of an output: the same file always has the same one.
+pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|error| cannot(path, &error))?;
+    let name = path.file_name().unwrap_or_default();
+    Ok(format!("fetch:{}", folder.join(name).display()))
+}
+
+/// Empties the output for a new run.
+pub(super) async fn begin(db: &Db, path: &Path) -> Result<(), Exit> {
+    File::create(path).map_err(|error| cannot(path, &error))?;
+    confirm_length(db, path, 0).await?;
+    Ok(())
+}
+
+/// Cuts off what was never confirmed or is torn, and reads what is there.
+pub(super) async fn repair(db: &Db, path: &Path) -> Result<Earlier, Exit> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| cannot(path, &error))?;
+    let present = file.metadata()?.len();
+    let confirmed = confirmed_length(db, path).await?;
+    let trusted = confirmed.map_or(present, |confirmed| confirmed.min(present));
+    let (earlier, whole) = read_rows(&file, trusted).map_err(|error| cannot(path, &error))?;
+    file.set_len(whole)?;
+    file.sync_all()?;
+    confirm_length(db, path, whole).await?;
+    Ok(earlier)
+}
+
+/// Reads whole rows from the first `trusted` bytes; returns where the last one ends. A URL's second
+/// row can't come from us; what follows a line that is no row of ours is not trusted either.
+fn read_rows(file: &File, trusted: u64) -> io::Result<(Earlier, u64)> {
+    let mut reader = BufReader::new(io::Read::take(file, trusted));
+    let (mut earlier, mut whole, mut line) = (Earlier::default(), 0, Vec::new());
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line)?;
+        let row = line.strip_suffix(b"\n").and_then(|row| serde_json::from_slice::<Seen>(row).ok());
+        let Some(row) = row else { return Ok((earlier, whole)) };
+        whole += length as u64;
+        earlier.urls.insert(row.url);
+        earlier.outcomes.push(row.outcome);
+    }
+}
+
+pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
+    Exit::Usage(format!(
+        "the output {} can't be used: {error}; name another with --output",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows_of(text: &str, trusted: u64) -> (Vec<String>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        std::fs::write(&path, text).unwrap();
+        let (earlier, whole) = read_rows(&File::open(path).unwrap(), trusted).unwrap();
+        let mut urls: Vec<String> = earlier.urls.into_iter().collect();
+        urls.sort();
+        (urls, whole)
+    }
+
+    #[test]
+    fn torn_and_unconfirmed_rows_are_cut_off() {
+        let row = |url: &str| format!("{{\"url\":\"{url}\",\"outcome\":\"fetched\",\"x\":1}}\n");
+        let (a, b) = (row("a"), row("b"));
+        let (one, two) = (a.len() as u64, (a.len() + b.len()) as u64);
+        let both = format!("{a}{b}");
+        assert_eq!(rows_of(&both, two), (vec!["a".into(), "b".into()], two));
+        assert_eq!(rows_of(&both, two - 1), (vec!["a".into()], one));
+        assert_eq!(rows_of(&both, one), (vec!["a".into()], one));
+        assert_eq!(rows_of(&format!("{a}{{\"url\":\"b"), 1_000), (vec!["a".into()], one));
+        assert_eq!(rows_of(&format!("{a}junk\n{b}"), 1_000), (vec!["a".into()], one));
+        assert_eq!(rows_of("", 0), (vec![], 0));
+    }
+}

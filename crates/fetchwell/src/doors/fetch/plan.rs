@@ -1,0 +1,59 @@
+//! What `fetch` does with one URL.
+
+use fetchwell_engine::journey::{Arrival, Journey, Stage};
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::Outcome;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::url::{UrlFault, WebUrl};
+
+use super::row::Row;
+use crate::cli::Format;
+
+/// Fetches one page, and makes a row of whatever comes.
+pub(super) struct FetchPlan {
+    url: String,
+    journey: Result<Journey, UrlFault>,
+    format: Format,
+}
+
+impl FetchPlan {
+    pub(super) fn new(lease: &Lease, format: Format, max_redirects: u32) -> FetchPlan {
+        let url = lease.job.url.clone();
+        let journey = WebUrl::parse(&url)
+            .map(|at| Journey::new(at, RetryRule::FETCH, max_redirects, lease.history));
+        FetchPlan { url, journey, format }
+    }
+}
+
+impl Plan<Row> for FetchPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
+        let journey = match &mut self.journey {
+            Ok(journey) => journey,
+            Err(fault) => {
+                let row = Row::refused(&self.url, &fault.to_string(), moment.now);
+                return Step::Finish(vec![row], Settlement::Done);
+            }
+        };
+        let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
+        match journey.step(outcome, moment) {
+            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Retry { at, history } => {
+                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+            }
+            Stage::Over(arrival) => {
+                let settlement = settlement(&arrival);
+                let row = Row::arrived(&self.url, *arrival, self.format, moment.now);
+                Step::Finish(vec![row], settlement)
+            }
+        }
+    }
+}
+
+/// Every URL gets its row, so none is a dead letter.
+fn settlement(arrival: &Arrival) -> Settlement {
+    match arrival.happened {
+        Happened::RobotsDisallow => Settlement::Skipped,
+        _ => Settlement::Done,
+    }
+}

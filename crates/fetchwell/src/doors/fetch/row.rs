@@ -1,0 +1,263 @@
+//! One result, and how it is printed.
+
+use std::time::Duration;
+
+use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::web::Why;
+use fetchwell_extract::{Article, decode, extract, is_html, is_text};
+use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::time::Time;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::cli::Format;
+use crate::timestamp::rfc3339;
+
+/// What became of a URL, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RowOutcome {
+    Fetched,
+    SkippedByRobots,
+    UrlFailure,
+    SiteFailure,
+    RateLimited,
+    Refused,
+}
+
+/// One line of JSON, field by field as the contract has it.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) url: String,
+    final_url: Option<String>,
+    pub(super) outcome: RowOutcome,
+    status: Option<u16>,
+    content_type: Option<String>,
+    content_length: Option<usize>,
+    content_hash: Option<String>,
+    fetched_at: String,
+    attempts: u32,
+    waited_ms: u64,
+    elapsed_ms: u64,
+    title: Option<String>,
+    text: Option<String>,
+    markdown: Option<String>,
+    image: Option<String>,
+    lang: Option<String>,
+    pub(super) reason: Option<String>,
+    why: Option<RowWhy>,
+    /// The page as it came, as UTF-8; only when it is to be printed.
+    #[serde(skip)]
+    html: Option<String>,
+}
+
+/// What the gate went by.
+#[derive(Debug, Serialize)]
+struct RowWhy {
+    robots: Option<String>,
+    interval_seconds: f64,
+    interval_source: &'static str,
+    breaker: &'static str,
+}
+
+impl Row {
+    /// A URL that was never asked for.
+    pub(super) fn refused(url: &str, reason: &str, now: Time) -> Row {
+        Row {
+            url: url.to_owned(),
+            final_url: None,
+            outcome: RowOutcome::Refused,
+            status: None,
+            content_type: None,
+            content_length: None,
+            content_hash: None,
+            fetched_at: rfc3339(now),
+            attempts: 0,
+            waited_ms: 0,
+            elapsed_ms: 0,
+            title: None,
+            text: None,
+            markdown: None,
+            image: None,
+            lang: None,
+            reason: Some(reason.to_owned()),
+            why: None,
+            html: None,
+        }
+    }
+
+    /// A URL whose journey is over.
+    pub(super) fn arrived(url: &str, arrival: Arrival, format: Format, now: Time) -> Row {
+        let Arrival { final_url, happened, answer, attempts, why, phases } = arrival;
+        let mut row = Row {
+            final_url: Some(final_url.as_str().to_owned()),
+            outcome: outcome_of(&happened),
+            status: happened.status().or(answer.as_ref().map(|answer| answer.status)),
+            attempts,
+            waited_ms: ms(phases.robots + phases.slot),
+            elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
+            why: Some(row_why(why, &happened)),
+            ..Row::refused(url, "", now)
+        };
+        row.reason = (row.outcome != RowOutcome::Fetched).then(|| happened.to_string());
+        if let Some(answer) = answer {
+            row.content_type = answer.header("content-type").map(str::to_owned);
+            row.content_length = Some(answer.body.len());
+            row.content_hash = Some(hex(&Sha256::digest(&answer.body)));
+            if row.outcome == RowOutcome::Fetched {
+                row.read(&answer.body, final_url.as_str(), format);
+            }
+        }
+        row
+    }
+
+    /// Fills in what the page says.
+    fn read(&mut self, body: &[u8], final_url: &str, format: Format) {
+        let content_type = self.content_type.clone();
+        let content_type = content_type.as_deref();
+        if !is_text(content_type, body) {
+            self.reason = Some("the page was fetched, but is not text".to_owned());
+            return;
+        }
+        let text = decode(body, content_type).text;
+        if format == Format::Html {
+            self.html = Some(text.into_owned());
+            return;
+        }
+        match url::Url::parse(final_url) {
+            Ok(base) if is_html(content_type, body) => self.take_article(extract(&text, &base)),
+            _ => {
+                self.markdown = Some(text.clone().into_owned());
+                self.text = Some(text.into_owned());
+            }
+        }
+    }
+
+    fn take_article(&mut self, article: Article) {
+        self.title = (!article.title.is_empty()).then_some(article.title);
+        self.text = Some(article.text);
+        self.markdown = Some(article.markdown);
+        self.image = article.image;
+        self.lang = article.lang;
+    }
+
+    fn page(&self, content: Option<&String>) -> Vec<u8> {
+        let Some(content) = content else { return Vec::new() };
+        let mut bytes = content.clone().into_bytes();
+        if !bytes.ends_with(b"\n") {
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+}
+
+/// How rows are printed.
+pub(super) fn renderer(format: Format) -> fn(&Row) -> Vec<u8> {
+    match format {
+        Format::Json => |row| {
+            // A row holds nothing that JSON can't say.
+            let mut line = serde_json::to_vec(row).unwrap_or_default();
+            line.push(b'\n');
+            line
+        },
+        Format::Markdown => |row| {
+            let page = row.page(row.markdown.as_ref());
+            match &row.title {
+                Some(title) if !page.starts_with(b"# ") && !page.is_empty() => {
+                    [format!("# {title}\n\n").into_bytes(), page].concat()
+                }
+                _ => page,
+            }
+        },
+        Format::Text => |row| row.page(row.text.as_ref()),
+        Format::Html => |row| row.page(row.html.as_ref()),
+    }
+}
+
+fn outcome_of(happened: &Happened) -> RowOutcome {
+    match (happened, happened.blame()) {
+        (Happened::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
+        (_, Blame::Pace) => RowOutcome::RateLimited,
+        (_, Blame::Site) => RowOutcome::SiteFailure,
+        (_, Blame::Caller) => RowOutcome::Refused,
+        (Happened::Answered(_), Blame::Nobody) => RowOutcome::Fetched,
+        (_, Blame::Url | Blame::Us | Blame::Nobody) => RowOutcome::UrlFailure,
+    }
+}
+
+fn row_why(why: Why, happened: &Happened) -> RowWhy {
+    let down = matches!(happened, Happened::SiteStayedDown { .. });
+    RowWhy {
+        robots: why.robots,
+        interval_seconds: why.interval.as_secs_f64(),
+        interval_source: why.interval_source,
+        breaker: if down { "open" } else { "closed" },
+    }
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_word() {
+        use RowOutcome::*;
+        for (happened, expected) in [
+            (Happened::Answered(200), Fetched),
+            (Happened::Answered(404), UrlFailure),
+            (Happened::Answered(500), UrlFailure),
+            (Happened::Answered(503), SiteFailure),
+            (Happened::Answered(429), RateLimited),
+            (Happened::RobotsDisallow, SkippedByRobots),
+            (Happened::Refused("x".into()), Refused),
+            (Happened::Network(NetworkFault::Dns), SiteFailure),
+            (Happened::TimedOut(Phase::Total), SiteFailure),
+            (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
+            (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
+        ] {
+            assert_eq!(outcome_of(&happened), expected, "{happened:?}");
+        }
+    }
+
+    #[test]
+    fn a_json_row_has_the_contracts_fields_in_its_order() {
+        let row = Row::refused("http://x.test/", "why not", Time::from_secs(0));
+        let line = String::from_utf8(renderer(Format::Json)(&row)).unwrap();
+        let fields = [
+            "url",
+            "final_url",
+            "outcome",
+            "status",
+            "content_type",
+            "content_length",
+            "content_hash",
+            "fetched_at",
+            "attempts",
+            "waited_ms",
+            "elapsed_ms",
+            "title",
+            "text",
+            "markdown",
+            "image",
+            "lang",
+            "reason",
+            "why",
+        ];
+        let places: Vec<usize> =
+            fields.iter().map(|field| line.find(&format!("\"{field}\":")).unwrap()).collect();
+        assert!(places.is_sorted(), "{line}");
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(value.as_object().unwrap().len(), fields.len());
+        assert_eq!(value["fetched_at"], "1970-01-01T00:00:00Z");
+    }
+}

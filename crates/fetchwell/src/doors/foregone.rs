@@ -1,0 +1,34 @@
+//! The plan of a lease whose end is known before anything is fetched.
+
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::Outcome;
+use serde::de::DeserializeOwned;
+
+use super::one_page::End;
+
+/// Ends at its first step, by the time of that step.
+pub(crate) struct Foregone<F>(pub(crate) F);
+
+impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
+    fn step(&mut self, _: Option<Outcome>, moment: Moment) -> Step<R> {
+        let (records, settlement) = (self.0)(moment);
+        Step::Finish(records, settlement)
+    }
+}
+
+/// Reads a lease's payload and makes its plan; one that can't be read ends there, dead.
+pub(crate) fn by_payload<P: DeserializeOwned, R: 'static>(
+    lease: &Lease,
+    plan: impl FnOnce(P) -> Box<dyn Plan<R>>,
+) -> Box<dyn Plan<R>> {
+    match serde_json::from_slice(&lease.job.payload) {
+        Ok(payload) => plan(payload),
+        Err(fault) => dead(format!("the job's payload can't be read: {fault}")),
+    }
+}
+
+/// A lease that can only be given up.
+pub(crate) fn dead<R: 'static>(reason: String) -> Box<dyn Plan<R>> {
+    let end = move |_: Moment| (Vec::new(), Settlement::Dead { reason: reason.clone() });
+    Box::new(Foregone(end))
+}

@@ -1,0 +1,33 @@
+//! The doors: each is a source, a plan and a sink. The flow between them is the engine's.
+//!
+//! | door | a lease is | it fetches | out comes | it ends |
+//! |---|---|---|---|---|
+//! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
+//! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
+//! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
+//! | [`feeds`] | a subscription | the feed, if it changed | the feed as received | it recurs |
+//! | [`commoncrawl_batch`] | a line of `cluster.idx` | one range | batches | done or dead |
+//! | [`commoncrawl_work`] | a batch | a range a page, several at once | documents | done or dead |
+//! | [`schedule`] | an entry of a plan | nothing, or a sitemap | URLs to queue | it recurs |
+//! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
+//!
+//! Everything here is pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
+//! what the engine steps through; its records are what the sink writes.
+
+pub mod articles;
+pub mod commoncrawl_batch;
+pub mod commoncrawl_work;
+pub mod feeds;
+pub(crate) mod fetch;
+pub mod pages;
+pub mod retriever;
+pub mod schedule;
+pub mod webhooks;
+
+mod document;
+mod foregone;
+mod notation;
+mod one_page;
+mod ranged;
+#[cfg(test)]
+mod samples;

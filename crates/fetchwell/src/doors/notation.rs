@@ -1,0 +1,36 @@
+//! How hashes and Unix times are written in what goes out.
+
+use fetchwell_policy::time::Time;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+/// SHA-256 in lower-case hex.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// SHA-1 in lower-case hex.
+pub(crate) fn sha1_hex(bytes: &[u8]) -> String {
+    hex(&Sha1::digest(bytes))
+}
+
+/// Whole seconds since the Unix epoch.
+pub(crate) fn unix_seconds(time: Time) -> i64 {
+    time.as_micros().div_euclid(1_000_000)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_and_seconds_are_written_as_the_contract_has_them() {
+        assert_eq!(sha1_hex(b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        assert!(sha256_hex(b"abc").starts_with("ba7816bf8f01cfea"));
+        assert_eq!(unix_seconds(Time::from_micros(1_999_999)), 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! The plan of every door that fetches one page a lease: a journey, and what its end means.
+
+use fetchwell_engine::journey::{Arrival, Journey, Stage};
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::Outcome;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::url::WebUrl;
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: u32 = 5;
+
+/// What came out of a lease, and what is to become of it.
+pub(crate) type End<R> = (Vec<R>, Settlement);
+
+/// A journey to one page; `conclude` says what its end means at this door.
+pub(crate) struct OnePage<F> {
+    journey: Journey,
+    conclude: F,
+}
+
+impl<F> OnePage<F> {
+    /// Sets out for `url` with what the lease has been through.
+    pub(crate) fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
+    where
+        F: FnMut(Arrival, Moment) -> End<R>,
+    {
+        let journey = Journey::new(url, rule, MAX_REDIRECTS, lease.history);
+        OnePage { journey, conclude }
+    }
+
+    /// The same with headers of its own.
+    pub(crate) fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
+        self.journey = self.journey.with_headers(headers);
+        self
+    }
+}
+
+impl<R, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R> {
+        let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
+        match self.journey.step(outcome, moment) {
+            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Retry { at, history } => {
+                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+            }
+            Stage::Over(arrival) => {
+                let (records, settlement) = (self.conclude)(*arrival, moment);
+                Step::Finish(records, settlement)
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
+//!
+//! A job has no payload: the list holds URLs and nothing else.
+
+use bytes::Bytes;
+use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
+use fetchwell_engine::web::Answer;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use serde::Serialize;
+
+use super::foregone::Foregone;
+use super::notation::sha256_hex;
+use super::one_page::{End, OnePage};
+use crate::timestamp::rfc3339;
+
+/// What comes out of this door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageRecord {
+    /// A page for the cache, and the event that tells of it.
+    Fetched {
+        /// Text as UTF-8, anything else as received.
+        content: Bytes,
+        /// The event.
+        event: WebpageFetched,
+    },
+    /// A URL that was given up.
+    DeadLetter {
+        /// The exact string that was queued.
+        url: String,
+        /// What is kept about it.
+        details: DeadLetterDetails,
+    },
+}
+
+/// The event on the topic `webpage_log`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "webpage_fetched")]
+pub struct WebpageFetched {
+    /// The exact string that was queued.
+    pub url: String,
+    /// The key under which the page is cached.
+    pub cache_key: String,
+    /// The status with which the site answered.
+    pub status_code: u16,
+    /// The answer's own word for it.
+    pub content_type: Option<String>,
+    /// The length in bytes of what is cached.
+    pub content_length: usize,
+    /// The SHA-256 of what is cached, in hex.
+    pub content_hash: String,
+    /// When the answer was read.
+    pub fetched_at: String,
+}
+
+/// A field of the hash `page_fetcher_dlq:details`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "failure", rename = "url_specific")]
+pub struct DeadLetterDetails {
+    /// Why it was given up.
+    pub reason: String,
+    /// The status of the last answer, when there was one.
+    pub status_code: Option<u16>,
+    /// Attempts, the first one included.
+    pub attempts: u32,
+    /// When it was accepted; its history does not tell when it first failed.
+    pub first_at: String,
+    /// When it was given up.
+    pub last_at: String,
+}
+
+/// Makes the plan of a URL.
+pub fn plan(lease: &Lease) -> Box<dyn Plan<PageRecord>> {
+    let (queued, accepted_at) = (lease.job.url.clone(), lease.accepted_at);
+    match WebUrl::parse(&queued) {
+        Ok(url) => Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, moment| {
+            conclude(&queued, accepted_at, &arrival, moment.now)
+        })),
+        Err(fault) => Box::new(Foregone(move |moment: Moment| {
+            let happened = Happened::Refused(fault.to_string());
+            dead_letter(&queued, accepted_at, &happened, 0, moment.now)
+        })),
+    }
+}
+
+fn conclude(queued: &str, accepted_at: Time, arrival: &Arrival, now: Time) -> End<PageRecord> {
+    match (&arrival.happened, &arrival.answer) {
+        (Happened::RobotsDisallow, _) => (Vec::new(), Settlement::Skipped),
+        (Happened::Answered(200..=299), Some(answer)) => {
+            (vec![fetched(queued, answer, now)], Settlement::Done)
+        }
+        (happened, _) => dead_letter(queued, accepted_at, happened, arrival.attempts, now),
+    }
+}
+
+fn fetched(queued: &str, answer: &Answer, now: Time) -> PageRecord {
+    let content_type = answer.header("content-type");
+    let content = if fetchwell_extract::is_text(content_type, &answer.body) {
+        let decoded = fetchwell_extract::decode(&answer.body, content_type);
+        Bytes::from(decoded.text.into_owned())
+    } else {
+        answer.body.clone()
+    };
+    let event = WebpageFetched {
+        url: queued.to_owned(),
+        cache_key: format!("webpage:{}", sha256_hex(queued.as_bytes())),
+        status_code: answer.status,
+        content_type: content_type.map(str::to_owned),
+        content_length: content.len(),
+        content_hash: sha256_hex(&content),
+        fetched_at: rfc3339(now),
+    };
+    PageRecord::Fetched { content, event }
+}
+
+fn dead_letter(
+    queued: &str,
+    accepted_at: Time,
+    happened: &Happened,
+    attempts: u32,
+    now: Time,
+) -> End<PageRecord> {
+    let reason = happened.to_string();
+    let details = DeadLetterDetails {
+        reason: reason.clone(),
+        status_code: happened.status(),
+        attempts,
+        first_at: rfc3339(accepted_at),
+        last_at: rfc3339(now),
+    };
+    let letter = PageRecord::DeadLetter { url: queued.to_owned(), details };
+    (vec![letter], Settlement::Dead { reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault};
+
+    use super::*;
+    use crate::doors::samples::{NOW, end_of, lease};
+
+    /// `done`, `skipped`, `retry` or `dead` after the first attempt.
+    fn first_attempt(happened: Happened) -> &'static str {
+        match end_of(plan(&lease("http://a.test/", "")), happened).1 {
+            Settlement::Done => "done",
+            Settlement::Skipped => "skipped",
+            Settlement::Retry { .. } => "retry",
+            Settlement::Dead { .. } => "dead",
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_contracts_column() {
+        for (happened, expected) in [
+            (Happened::Answered(200), "done"),
+            (Happened::RobotsDisallow, "skipped"),
+            (Happened::Network(NetworkFault::Dns), "retry"),
+            (Happened::Answered(503), "retry"),
+            (Happened::Answered(429), "retry"),
+            (Happened::Answered(500), "retry"),
+            (Happened::Answered(403), "retry"),
+            (Happened::Answered(404), "dead"),
+            (Happened::BadAnswer(AnswerFault::TooLarge), "dead"),
+            (Happened::Refused("a private address".into()), "dead"),
+        ] {
+            assert_eq!(first_attempt(happened.clone()), expected, "{happened:?}");
+        }
+    }
+
+    #[test]
+    fn the_third_500_is_a_dead_letter_with_its_details() {
+        let mut thrice = lease("http://a.test/", "");
+        thrice.history.url_failures = 2;
+        let (records, settlement) = end_of(plan(&thrice), Happened::Answered(500));
+        let [PageRecord::DeadLetter { url, details }] = records.as_slice() else {
+            panic!("{records:?}")
+        };
+        assert_eq!(url, "http://a.test/");
+        let json = serde_json::to_value(details).unwrap();
+        let expected = serde_json::json!({
+            "failure": "url_specific", "reason": "the server answered 500", "status_code": 500,
+            "attempts": 3, "first_at": rfc3339(NOW), "last_at": rfc3339(NOW),
+        });
+        assert_eq!(json, expected);
+        assert_eq!(settlement, Settlement::Dead { reason: "the server answered 500".into() });
+    }
+
+    #[test]
+    fn a_bad_url_is_a_dead_letter_without_an_attempt() {
+        let (records, settlement) = end_of(plan(&lease("gopher://a", "")), Happened::Answered(200));
+        assert!(matches!(settlement, Settlement::Dead { .. }));
+        assert!(matches!(&records[..], [PageRecord::DeadLetter { details, .. }]
+            if details.attempts == 0));
+    }
+}

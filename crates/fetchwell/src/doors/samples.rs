@@ -1,0 +1,49 @@
+//! What the tests of the plans share.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::ports::{Job, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::{Answer, Outcome, Phases, Why};
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
+pub(crate) const MOMENT: Moment = Moment { now: NOW, chance: 0.5 };
+
+pub(crate) fn lease(url: &str, payload: &str) -> Lease {
+    let site = WebUrl::parse(url).ok().map(|url| url.site());
+    let job = Job { url: url.to_owned(), site, group: None, payload: payload.into() };
+    Lease { id: 1, job, history: Default::default(), interruptions: 0, accepted_at: NOW }
+}
+
+/// An outcome; an answered one has this body.
+pub(crate) fn outcome(happened: Happened, body: &str) -> Outcome {
+    let answer = happened.status().map(|status| Answer {
+        status,
+        headers: Default::default(),
+        body: Bytes::from(body.to_owned()),
+        share: Share::none(),
+    });
+    let phases = Phases { first_byte: Duration::from_millis(1), ..Phases::default() };
+    Outcome { tag: 0, happened, answer, retry_after: None, why: Why::default(), phases }
+}
+
+/// The end of a plan whose first request has this outcome.
+pub(crate) fn end_of<R>(plan: Box<dyn Plan<R>>, happened: Happened) -> (Vec<R>, Settlement) {
+    end_with(plan, outcome(happened, "<html><p>Some words.</p></html>"))
+}
+
+/// The same for an outcome made by hand.
+pub(crate) fn end_with<R>(mut plan: Box<dyn Plan<R>>, outcome: Outcome) -> (Vec<R>, Settlement) {
+    let step = match plan.step(None, MOMENT) {
+        Step::Fetch(_) => plan.step(Some(outcome), MOMENT),
+        finish => finish,
+    };
+    match step {
+        Step::Finish(records, settlement) => (records, settlement),
+        Step::Fetch(requests) => panic!("it goes on: {requests:?}"),
+    }
+}

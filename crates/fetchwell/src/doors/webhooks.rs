@@ -1,0 +1,148 @@
+//! Webhooks: results are delivered to whoever asked for that, signed by Standard Webhooks.
+//!
+//! Nothing comes out of this door but the delivery itself: its records have a type without values.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::{Method, Outcome, Request};
+use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::retry::{Backoff, History};
+use fetchwell_policy::url::WebUrl;
+use serde::{Deserialize, Serialize};
+
+use super::foregone::{by_payload, dead};
+use super::notation::unix_seconds;
+
+/// Attempts at a delivery, the first one included: with the back-off, about two days.
+const MAX_ATTEMPTS: u32 = 10;
+const BACKOFF: Backoff =
+    Backoff { base: Duration::from_secs(5), factor: 5.0, cap: Duration::from_secs(12 * 3_600) };
+
+/// What a job of this door carries besides the receiver's URL.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The `webhook-id`: the same in each attempt, so that the receiver sees a repetition.
+    pub id: String,
+    /// The JSON text to deliver.
+    pub body: String,
+}
+
+/// Signs `id.timestamp.body`: `v1,` and the Base64 of its HMAC-SHA256.
+pub type Sign = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// Makes the plan of a delivery.
+pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
+    by_payload(lease, |delivery: Delivery| {
+        let url = match WebUrl::parse(&lease.job.url) {
+            Ok(url) => url,
+            Err(fault) => return dead(format!("the callback URL can't be used: {fault}")),
+        };
+        Box::new(DeliveryPlan { url, delivery, sign: sign.clone(), history: lease.history })
+    })
+}
+
+struct DeliveryPlan {
+    url: WebUrl,
+    delivery: Delivery,
+    sign: Sign,
+    history: History,
+}
+
+impl Plan<Infallible> for DeliveryPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Infallible> {
+        match last {
+            None => Step::Fetch(vec![self.request(moment)]),
+            Some(outcome) => Step::Finish(Vec::new(), self.settlement(&outcome, moment)),
+        }
+    }
+}
+
+impl DeliveryPlan {
+    fn request(&self, moment: Moment) -> Request {
+        let Delivery { id, body } = &self.delivery;
+        let timestamp = unix_seconds(moment.now);
+        let signature = (self.sign)(&format!("{id}.{timestamp}.{body}"));
+        Request::ungoverned(self.url.clone())
+            .by(Method::Post(body.clone().into()))
+            .with_header("content-type", "application/json")
+            .with_header("webhook-id", id)
+            .with_header("webhook-timestamp", timestamp.to_string())
+            .with_header("webhook-signature", signature)
+    }
+
+    /// A delivery is no fetch: whatever is not a 2xx may pass, but for a receiver that says that it
+    /// is gone for good, or an address that we won't connect to. Redirects are not followed.
+    fn settlement(&self, outcome: &Outcome, moment: Moment) -> Settlement {
+        let reason = outcome.happened.to_string();
+        let mut history = self.history;
+        match (&outcome.happened, outcome.happened.blame()) {
+            (Happened::Answered(200..=299), _) => return Settlement::Done,
+            (Happened::Answered(410), _) | (_, Blame::Caller) => {
+                return Settlement::Dead { reason };
+            }
+            (_, Blame::Us) => return Settlement::HandBack { at: moment.now },
+            _ => history.url_failures = history.url_failures.saturating_add(1),
+        }
+        if history.url_failures >= MAX_ATTEMPTS {
+            return Settlement::Dead { reason };
+        }
+        let own = BACKOFF.delay(history.url_failures, moment.chance);
+        let wait = own.max(outcome.retry_after.unwrap_or_default());
+        Settlement::Retry { at: moment.now + wait, history }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::outcome::NetworkFault;
+
+    use super::*;
+    use crate::doors::samples::{MOMENT, end_of, lease};
+
+    fn delivery(failures: u32) -> Box<dyn Plan<Infallible>> {
+        let mut lease = lease("http://caller.test/hook", r#"{"id":"m1","body":"{}"}"#);
+        lease.history.url_failures = failures;
+        let sign: Sign = Arc::new(|content| format!("v1,signed<{content}>"));
+        plan(&sign, &lease)
+    }
+
+    #[test]
+    fn a_delivery_is_signed() {
+        let Step::Fetch(requests) = delivery(0).step(None, MOMENT) else { panic!("it posts") };
+        assert_eq!(requests[0].method, Method::Post("{}".into()));
+        assert_eq!(
+            requests[0].headers,
+            [
+                ("content-type", "application/json".to_owned()),
+                ("webhook-id", "m1".to_owned()),
+                ("webhook-timestamp", "1700000000".to_owned()),
+                ("webhook-signature", "v1,signed<m1.1700000000.{}>".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_taken_is_delivered_again_for_a_while() {
+        assert_eq!(end_of(delivery(0), Happened::Answered(204)).1, Settlement::Done);
+        let passing = [
+            Happened::Answered(301),
+            Happened::Answered(404),
+            Happened::Answered(429),
+            Happened::Answered(500),
+            Happened::Network(NetworkFault::Dns),
+        ];
+        for happened in passing {
+            let first = end_of(delivery(0), happened.clone()).1;
+            assert!(matches!(first, Settlement::Retry { .. }), "{happened:?}");
+            let last = end_of(delivery(MAX_ATTEMPTS - 1), happened.clone()).1;
+            assert!(matches!(last, Settlement::Dead { .. }), "{happened:?}");
+        }
+        for happened in [Happened::Answered(410), Happened::Refused("private".into())] {
+            let first = end_of(delivery(0), happened.clone()).1;
+            assert!(matches!(first, Settlement::Dead { .. }), "{happened:?}");
+        }
+    }
+}

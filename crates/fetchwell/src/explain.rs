@@ -1,0 +1,289 @@
+//! `fetchwell explain`: what would happen to a URL, and why. Fetches robots.txt at most, never a page.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::memory::MemoryQueue;
+use fetchwell_engine::errands::{RobotsErrand, RobotsStep};
+use fetchwell_engine::gate::{Gate, RobotsView};
+use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::{
+    Job, Moment, Plan, Politeness, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
+};
+use fetchwell_engine::web::Outcome;
+use fetchwell_policy::breaker::State;
+use fetchwell_policy::robots::{Robots, product_token};
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, WebUrl};
+use serde::Serialize;
+
+use crate::cli::{Exit, ExplainArgs};
+use crate::plant::Parts;
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+
+/// The answer, field by field as the contract has it.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    url: String,
+    site: String,
+    allowed: bool,
+    robots: RobotsPart,
+    pace: PacePart,
+    breaker: BreakerPart,
+    next_slot_in_seconds: f64,
+    addresses: Vec<String>,
+    refused_because: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RobotsPart {
+    status: String,
+    line: Option<u32>,
+    rule: Option<String>,
+    crawl_delay_seconds: Option<f64>,
+    age_seconds: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct PacePart {
+    interval_seconds: f64,
+    source: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct BreakerPart {
+    state: &'static str,
+    next_probe_in_seconds: Option<f64>,
+}
+
+/// Explains a URL.
+pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
+    let url = match WebUrl::parse(&args.url) {
+        Ok(url) => url,
+        Err(fault) => {
+            return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
+        }
+    };
+    let parts = Parts::new(settings)?;
+    let gate = parts.gate(settings, None);
+    let (record, view) = match &args.robots {
+        Some(path) => (
+            None,
+            RobotsView::Known(Arc::new(read_robots(path, &parts.user_agent)?), Time::FAR_FUTURE),
+        ),
+        None => learn(settings, &parts, &gate, &url).await?,
+    };
+    let state = parts.politeness.look(&url.site()).await?.unwrap_or_default();
+    let now = parts.clock.now();
+    let mut explanation = explain(&url, &gate, record.as_ref(), &view, &state, now);
+    explanation.url.clone_from(&args.url);
+    if args.robots.is_none() {
+        match parts.client.addresses(&url).await {
+            Ok(found) => {
+                explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
+            }
+            Err(happened) => explanation.refused_because = Some(happened.to_string()),
+        }
+    }
+    print(&explanation, json)?;
+    let goes = explanation.allowed && explanation.refused_because.is_none();
+    Ok(if goes { Exit::Ok } else { Exit::Refused })
+}
+
+/// What is known of the URL's robots.txt, after asking for it where need be.
+async fn learn(
+    settings: &Settings,
+    parts: &Parts,
+    gate: &Gate,
+    url: &WebUrl,
+) -> Result<(Option<RobotsRecord>, RobotsView), Exit> {
+    let origin = url.origin();
+    let known = parts.politeness.robots(&origin).await?;
+    let view = gate.view(known.as_ref());
+    let refused = parts.client.addresses(url).await.is_err();
+    if refused || !matches!(view, RobotsView::Fetch) {
+        return Ok((known, view));
+    }
+    let record = fetch_robots(settings, parts, &origin, known).await?;
+    if let Some(record) = &record {
+        parts.politeness.keep_robots(&origin, record).await?;
+    }
+    let view = gate.view(record.as_ref());
+    Ok((record, view))
+}
+
+/// Reads robots.txt through the one flow, in a slot of its site like every request.
+async fn fetch_robots(
+    settings: &Settings,
+    parts: &Parts,
+    origin: &Origin,
+    known: Option<RobotsRecord>,
+) -> Result<Option<RobotsRecord>, Exit> {
+    let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
+    let url = origin.robots_url().as_str().to_owned();
+    let job = Job { url, site: Some(origin.site()), group: None, payload: Vec::new() };
+    queue.enqueue(vec![NewJob::now(job)]);
+    let instance = Arc::new(queue.instance());
+    let learnt = Arc::new(std::sync::Mutex::new(None));
+    let origin = origin.clone();
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(move |_| {
+            Box::new(RobotsPlan(RobotsErrand::new(origin.clone(), known.clone())))
+        }),
+        finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
+    };
+    // A site whose breaker is open is not waited for: then robots.txt counts as unreachable.
+    let gate = parts.gate(settings, Some(Duration::ZERO));
+    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    pipeline::run(door, plant, stop_on_signal()).await?;
+    let record = learnt.lock().map_or(None, |mut learnt| learnt.take());
+    Ok(record)
+}
+
+struct RobotsPlan(RobotsErrand);
+
+impl Plan<RobotsRecord> for RobotsPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
+        let Some(outcome) = last else { return Step::Fetch(vec![self.0.request()]) };
+        match self.0.step(&outcome, moment.now) {
+            RobotsStep::Fetch(request) => Step::Fetch(vec![request]),
+            RobotsStep::Learnt(record) => Step::Finish(vec![record], Settlement::Done),
+        }
+    }
+}
+
+struct Keep(Arc<std::sync::Mutex<Option<RobotsRecord>>>);
+
+#[async_trait]
+impl Sink<RobotsRecord> for Keep {
+    async fn write(&self, records: &[&RobotsRecord]) -> Result<(), StoreFault> {
+        if let (Ok(mut kept), Some(record)) = (self.0.lock(), records.first()) {
+            *kept = Some((*record).clone());
+        }
+        Ok(())
+    }
+}
+
+fn read_robots(path: &Path, user_agent: &str) -> Result<Robots, Exit> {
+    let body = std::fs::read(path).map_err(|error| {
+        Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
+    })?;
+    Ok(Robots::parse(&body, product_token(user_agent)))
+}
+
+fn explain(
+    url: &WebUrl,
+    gate: &Gate,
+    record: Option<&RobotsRecord>,
+    view: &RobotsView,
+    state: &SiteState,
+    now: Time,
+) -> Explanation {
+    let site = url.site();
+    let robots = match view {
+        RobotsView::Known(robots, _) => Some(robots.as_ref()),
+        RobotsView::Fetch | RobotsView::Blocked { .. } => None,
+    };
+    let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
+    let crawl_delay = robots.and_then(Robots::crawl_delay);
+    let (rate, source) = gate.rate(&site, crawl_delay);
+    let slot = state.pace.earliest(now.max(state.penalty_until), rate);
+    let slot = slot.max(state.breaker.blocked_until().unwrap_or(now));
+    let (breaker, probe_at) = match state.breaker.state {
+        State::Closed => ("closed", None),
+        State::Open { probe_at, .. } => ("open", Some(probe_at)),
+        State::HalfOpen { .. } => ("half_open", None),
+    };
+    Explanation {
+        url: url.as_str().to_owned(),
+        site: site.to_string(),
+        allowed: verdict.as_ref().is_some_and(|verdict| verdict.allowed),
+        robots: RobotsPart {
+            status: status_of(record, view),
+            line: verdict.as_ref().and_then(|verdict| verdict.line),
+            rule: verdict.and_then(|verdict| verdict.rule),
+            crawl_delay_seconds: crawl_delay.map(|delay| delay.as_secs_f64()),
+            age_seconds: record.map(|record| now.since(record.fetched_at).as_secs_f64()),
+        },
+        pace: PacePart { interval_seconds: rate.interval.as_secs_f64(), source },
+        breaker: BreakerPart {
+            state: breaker,
+            next_probe_in_seconds: probe_at.map(|at| at.since(now).as_secs_f64()),
+        },
+        next_slot_in_seconds: slot.since(now).as_secs_f64(),
+        addresses: Vec::new(),
+        refused_because: robots.and_then(|robots| gate.crawl_delay_refusal(robots)),
+    }
+}
+
+fn status_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
+    match (record, view) {
+        (Some(RobotsRecord { unreachable: Some(unreachable), body, .. }), _) => {
+            let copy = if body.is_some() { "; an older copy serves" } else { "" };
+            format!("unreachable ({}){copy}", unreachable.reason)
+        }
+        (Some(RobotsRecord { status: Some(status @ 200..=299), .. }), _) => {
+            format!("found ({status})")
+        }
+        (Some(RobotsRecord { status: Some(status), .. }), _) => {
+            format!("absent ({status}), so all is allowed")
+        }
+        (Some(_), _) => "absent (its redirects lead nowhere), so all is allowed".to_owned(),
+        (None, RobotsView::Known(..)) => "from the file given".to_owned(),
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
+fn print(explanation: &Explanation, json: bool) -> Result<(), Exit> {
+    let text = if json {
+        serde_json::to_string(explanation).map_err(anyhow::Error::from)? + "\n"
+    } else {
+        in_words(explanation)
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+fn in_words(explanation: &Explanation) -> String {
+    let Explanation { robots, pace, breaker, .. } = explanation;
+    let verdict = match (&explanation.refused_because, explanation.allowed) {
+        (Some(why), _) => format!("no: {why}"),
+        (None, true) => "yes".to_owned(),
+        (None, false) => "no".to_owned(),
+    };
+    let rule = match (robots.line, &robots.rule) {
+        (Some(line), Some(rule)) => format!(", line {line}: {}", rule.escape_debug()),
+        _ => String::new(),
+    };
+    let age = robots.age_seconds.map_or(String::new(), |age| format!(", {age:.0} s old"));
+    let delay = robots.crawl_delay_seconds.map_or("none".into(), |delay| format!("{delay} s"));
+    let probe = breaker
+        .next_probe_in_seconds
+        .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
+    let addresses = match explanation.addresses.as_slice() {
+        [] => "not looked up".to_owned(),
+        found => found.join(", "),
+    };
+    format!(
+        "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
+         robots.txt      {status}{rule}{age}\n  Crawl-delay     {delay}\n  \
+         pace            one request every {interval} s ({source})\n  \
+         breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
+         addresses       {addresses}\n",
+        url = explanation.url,
+        site = explanation.site,
+        status = robots.status,
+        interval = pace.interval_seconds,
+        source = pace.source,
+        state = breaker.state,
+        slot = explanation.next_slot_in_seconds,
+    )
+}

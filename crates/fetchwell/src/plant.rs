@@ -1,0 +1,197 @@
+//! From settings to the parts of the engine.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::{self, Gate, GateRules, PaceRules, RobotsRules};
+use fetchwell_engine::http::{self, HttpLimits, HttpSettings};
+use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::robots::product_token;
+use fetchwell_policy::url::Site;
+
+use crate::cli::Exit;
+use crate::settings::{Settings, StoreUrl, WhenUnreachable};
+
+/// The parts that every door shares.
+pub(crate) struct Parts {
+    /// Tells the time.
+    pub(crate) clock: Clock,
+    /// The politeness store.
+    pub(crate) politeness: Arc<SqlitePoliteness>,
+    /// The HTTP client.
+    pub(crate) client: Arc<http::Client>,
+    /// How we introduce ourselves.
+    pub(crate) user_agent: String,
+}
+
+impl Parts {
+    /// Opens the stores and makes the client.
+    pub(crate) fn new(settings: &Settings) -> Result<Parts, Exit> {
+        let values = &settings.values;
+        let clock = Clock::system();
+        let path = sqlite_path(values.politeness.as_ref().unwrap_or(&values.store))?;
+        let db = sqlite::open(path, Durability::Process)?;
+        let rule = breaker_rule(settings);
+        let user_agent = user_agent(settings);
+        let client = http::Client::new(http_settings(settings, &user_agent))
+            .map_err(|error| Exit::Usage(error.to_string()))?;
+        Ok(Parts {
+            politeness: Arc::new(SqlitePoliteness::new(db, clock.clone(), rule, random_seed())),
+            clock,
+            client: Arc::new(client),
+            user_agent,
+        })
+    }
+
+    /// A gate by these settings.
+    pub(crate) fn gate(&self, settings: &Settings, give_up_after: Option<Duration>) -> Gate {
+        let rules = GateRules {
+            pace: pace_rules(settings),
+            robots: robots_rules(settings, &self.user_agent),
+            give_up_after,
+        };
+        Gate::new(self.politeness.clone(), rules, self.clock.clone())
+    }
+
+    /// All that a pipeline needs besides a door.
+    pub(crate) fn plant(&self, settings: &Settings, gate: Gate, watcher: Watcher) -> Plant {
+        let values = &settings.values;
+        let limits = Limits {
+            max_in_flight: values.max_in_flight,
+            window: values.window,
+            shutdown_grace: values.shutdown_grace,
+            heartbeat: values.lease_heartbeat,
+            ..Limits::default()
+        };
+        Plant {
+            gate,
+            web: self.client.clone(),
+            limits,
+            clock: self.clock.clone(),
+            seed: random_seed(),
+            watcher,
+        }
+    }
+}
+
+/// The store's file, opened for a queue.
+pub(crate) fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
+    Ok(sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?)
+}
+
+fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
+    match url {
+        StoreUrl::Sqlite(path) => Ok(path),
+        StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Err(Exit::Usage(format!(
+            "the store {url} is not supported by this command; use sqlite:PATH"
+        ))),
+    }
+}
+
+fn user_agent(settings: &Settings) -> String {
+    let values = &settings.values;
+    values
+        .user_agent
+        .clone()
+        .unwrap_or_else(|| format!("Fetchwell/{} (+{})", env!("CARGO_PKG_VERSION"), values.contact))
+}
+
+fn breaker_rule(settings: &Settings) -> BreakerRule {
+    let values = &settings.values;
+    BreakerRule {
+        failure_threshold: values.breaker_failure_threshold,
+        initial_backoff: values.breaker_initial_backoff,
+        max_backoff: values.breaker_max_backoff,
+        backoff_multiplier: values.breaker_backoff_multiplier,
+        jitter_share: values.breaker_jitter,
+        // A probe that takes longer than any request may is lost.
+        probe_ttl: values.http_connect_timeout + values.http_request_timeout,
+    }
+}
+
+fn pace_rules(settings: &Settings) -> PaceRules {
+    let interval = |rate: f64| Rate::per_second(rate, 1).interval;
+    let sites = settings
+        .site_rates()
+        .iter()
+        .filter_map(|(site, rate)| Some((Site::parse(site).ok()?, interval(*rate))))
+        .collect();
+    PaceRules {
+        default_interval: interval(settings.values.rate),
+        sites,
+        concurrency: HashMap::new(),
+    }
+}
+
+fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
+    let values = &settings.values;
+    RobotsRules {
+        product_token: product_token(user_agent).to_owned(),
+        when_unreachable: match values.robots_unreachable {
+            WhenUnreachable::Defer => gate::WhenUnreachable::Defer,
+            WhenUnreachable::Allow => gate::WhenUnreachable::Allow,
+            WhenUnreachable::Disallow => gate::WhenUnreachable::Disallow,
+        },
+        fresh_for: values.robots_cache_ttl,
+        stale_for: values.robots_stale_ttl,
+        max_crawl_delay: values.robots_max_crawl_delay,
+    }
+}
+
+fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
+    let values = &settings.values;
+    let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
+        pattern: rule.pattern.clone(),
+        address: rule.address,
+        port: rule.port,
+    });
+    HttpSettings {
+        user_agent: user_agent.to_owned(),
+        limits: HttpLimits {
+            connect_timeout: values.http_connect_timeout,
+            request_timeout: values.http_request_timeout,
+            idle_read_timeout: values.http_idle_read_timeout,
+            max_body_bytes: bytes(values.http_max_body),
+            max_ratio: usize::try_from(values.http_max_ratio).unwrap_or(usize::MAX),
+            max_header_bytes: bytes(values.http_max_headers),
+            body_budget_bytes: bytes(values.http_body_budget),
+            ..HttpLimits::default()
+        },
+        guard: AddressGuard::new(values.allow_private.clone()),
+        resolve: resolve.collect(),
+        private_only: private_only(settings),
+        extra_ca_file: values.http_extra_ca_file.clone(),
+    }
+}
+
+/// Sites without pacing are for private addresses, unless their owner says that they are his.
+fn private_only(settings: &Settings) -> Arc<dyn Fn(&Site) -> bool + Send + Sync> {
+    if settings.values.i_own_these_sites {
+        return Arc::new(|_| false);
+    }
+    let unpaced_by_default = settings.values.rate == 0.0;
+    let (mut unpaced, mut paced) = (HashSet::new(), HashSet::new());
+    for (site, rate) in settings.site_rates() {
+        if let Ok(site) = Site::parse(site) {
+            if *rate == 0.0 {
+                unpaced.insert(site)
+            } else {
+                paced.insert(site)
+            };
+        }
+    }
+    Arc::new(move |site| unpaced.contains(site) || (unpaced_by_default && !paced.contains(site)))
+}
+
+/// Jitter must differ between processes; a clock would do, but this can't repeat.
+pub(crate) fn random_seed() -> u64 {
+    getrandom::u64().unwrap_or(0)
+}

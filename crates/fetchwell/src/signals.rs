@@ -1,0 +1,32 @@
+//! SIGTERM and Ctrl-C: the first stops gently, the second at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// The exit code after a second signal.
+const AT_ONCE: i32 = 130;
+
+/// A token that the first signal cancels. Nothing is lost by the second: a killed run can be resumed.
+pub(crate) fn stop_on_signal() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    tokio::spawn(async move {
+        let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+        let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+            return warn!("signals can't be listened to: the program ends at once on any");
+        };
+        for count in 0.. {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if count == 1 {
+                std::process::exit(AT_ONCE);
+            }
+            warn!("stopping: what is under way may finish; once more stops at once");
+            token.cancel();
+        }
+    });
+    stop
+}

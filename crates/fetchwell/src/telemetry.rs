@@ -1,0 +1,31 @@
+//! Logs: to standard error, so that standard output is data only.
+
+use std::io::{self, IsTerminal};
+
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::GlobalFlags;
+use crate::settings::LogFormat;
+
+/// Starts logging. Called once, before anything is worth a line.
+pub(crate) fn start(flags: &GlobalFlags, format: LogFormat) {
+    let level = match (flags.quiet, flags.verbose) {
+        (0, 0) => LevelFilter::INFO,
+        (0, 1) => LevelFilter::DEBUG,
+        (0, _) => LevelFilter::TRACE,
+        (1, _) => LevelFilter::ERROR,
+        _ => LevelFilter::OFF,
+    };
+    let no_color = flags.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .parse_lossy(format!("warn,fetchwell={level},fetchwell_engine={level}"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let started = match format {
+        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Pretty => {
+            builder.with_target(false).with_ansi(!no_color && io::stderr().is_terminal()).try_init()
+        }
+    };
+    // It fails when a test started logging before: then that one stays.
+    drop(started);
+}

@@ -1,0 +1,131 @@
+//! The adapters, as the suites want them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
+use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness, SqliteQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Ledger, Politeness};
+use fetchwell_policy::breaker::BreakerRule;
+use tempfile::TempDir;
+
+use super::politeness::PolitenessStore;
+use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+
+/// Where the open times of breakers get their jitter from.
+const SEED: u64 = 7;
+
+/// The adapters in memory: what is opened twice is the same.
+#[derive(Default)]
+pub struct MemoryStore {
+    queue: OnceLock<MemoryQueue>,
+    politeness: OnceLock<Arc<MemoryPoliteness>>,
+}
+
+#[async_trait]
+impl QueueStore for MemoryStore {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+        let fresh = || MemoryQueue::new(clock, LEASE_TTL, run_once);
+        Box::new(self.queue.get_or_init(fresh).clone())
+    }
+
+    fn fresh(&self) -> Box<dyn QueueStore> {
+        Box::new(MemoryStore::default())
+    }
+}
+
+impl PolitenessStore for MemoryStore {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+        let fresh = || Arc::new(MemoryPoliteness::new(clock, rule, SEED));
+        self.politeness.get_or_init(fresh).clone()
+    }
+
+    fn fresh(&self) -> Box<dyn PolitenessStore> {
+        Box::new(MemoryStore::default())
+    }
+}
+
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
+        MemoryQueue::enqueue(self, jobs)
+    }
+
+    fn instance(&self) -> Box<dyn Instance> {
+        Box::new(MemoryQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Ledger {
+        MemoryQueue::ledger(self)
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        MemoryQueue::dead(self)
+    }
+}
+
+/// The adapters on a SQLite file, which goes away with this value.
+pub struct SqliteStore {
+    folder: TempDir,
+}
+
+impl SqliteStore {
+    /// An empty folder: the file is made when it is first opened.
+    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    pub fn new() -> SqliteStore {
+        SqliteStore { folder: tempfile::tempdir().expect("a folder for the file") }
+    }
+
+    /// A connection of its own, as each process has one.
+    fn connect(&self) -> Db {
+        let path: PathBuf = self.folder.path().join("store.db");
+        // What a power cut leaves is not tried here, and waiting for the disk is slow.
+        sqlite::open(&path, Durability::Process).expect("the file opens")
+    }
+}
+
+#[async_trait]
+impl QueueStore for SqliteStore {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+        let queue =
+            SqliteQueue::open(self.connect(), "conformance", clock, LEASE_TTL, run_once).await;
+        Box::new(queue.expect("the queue opens"))
+    }
+
+    fn fresh(&self) -> Box<dyn QueueStore> {
+        Box::new(SqliteStore::new())
+    }
+}
+
+impl PolitenessStore for SqliteStore {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+        Arc::new(SqlitePoliteness::new(self.connect(), clock, rule, SEED))
+    }
+
+    fn fresh(&self) -> Box<dyn PolitenessStore> {
+        Box::new(SqliteStore::new())
+    }
+}
+
+#[async_trait]
+impl Queue for SqliteQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
+        SqliteQueue::enqueue(self, jobs).await.expect("jobs go in")
+    }
+
+    fn instance(&self) -> Box<dyn Instance> {
+        Box::new(SqliteQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Ledger {
+        let audit = self.audit().await.expect("the file can be read");
+        audit.unwrap_or_else(|difference| panic!("{difference}"))
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        SqliteQueue::dead(self, u32::MAX).await.expect("the dead can be read")
+    }
+}

@@ -1,0 +1,47 @@
+//! A clock that stands still until it is moved.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_policy::time::Time;
+
+/// Where the clock starts: any time will do that is far from both ends.
+const START: Time = Time::from_secs(1_700_000_000);
+
+/// A clock that stands still until it is moved. Clones share the hands.
+#[derive(Clone)]
+pub struct HandClock(Arc<AtomicI64>);
+
+impl HandClock {
+    /// A clock that stands at some time.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a clock at no time in particular is no default"
+    )]
+    pub fn new() -> HandClock {
+        HandClock(Arc::new(AtomicI64::new(START.as_micros())))
+    }
+
+    /// What it shows.
+    pub fn now(&self) -> Time {
+        Time::from_micros(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, span: Duration) {
+        self.set(self.now() + span);
+    }
+
+    /// Sets it, back as well.
+    pub fn set(&self, time: Time) {
+        self.0.store(time.as_micros(), Ordering::SeqCst);
+    }
+
+    /// As the adapters want it.
+    pub fn clock(&self) -> Clock {
+        let hands = self.clone();
+        Clock::new(move || hands.now())
+    }
+}

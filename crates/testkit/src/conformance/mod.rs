@@ -1,0 +1,40 @@
+//! One conformance suite a port, run against each adapter.
+//!
+//! A case is a named async function that takes a store and panics when the store breaks the port's
+//! promise. The macros [`queue_conformance!`](crate::queue_conformance) and
+//! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
+//! that a failure names the adapter and the case. A new adapter implements
+//! [`queue::QueueStore`] and [`politeness::PolitenessStore`], and calls the macros.
+//!
+//! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a case that cannot go on must fail; in a test that is a panic"
+)]
+
+pub mod adapters;
+mod hand_clock;
+pub mod politeness;
+pub mod queue;
+mod replay;
+
+pub use hand_clock::HandClock;
+
+/// Makes a test of each case: `case_tests!(queue, Store::new(), taking: [one, another], …)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! case_tests {
+    ($port:ident, $store:expr, $($group:ident: [$($case:ident),+ $(,)?]),+ $(,)?) => {
+        $(mod $group {
+            #[allow(unused_imports, reason = "the expression may name what stands outside")]
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    $crate::conformance::$port::$group::$case(&$store).await;
+                }
+            )+
+        })+
+    };
+}

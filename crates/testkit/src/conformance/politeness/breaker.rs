@@ -1,0 +1,190 @@
+//! Penalties and the breaker: what a site asks for, all that share the store respect.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::SiteReport;
+use fetchwell_policy::breaker::{Breaker, BreakerRule, State, Transition};
+use fetchwell_policy::site::{Because, Mark, Permit, Spend, Verdict};
+
+use super::PolitenessStore;
+use super::trial::{Trial, ask, report, rule, secs};
+use crate::conformance::HandClock;
+
+/// Also what another process reserved; and what is asked for in the same turn sees the rest already.
+pub async fn a_429_rests_the_site_and_voids_what_was_reserved(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    let (sent, reserved) = (here.go("a.test").await, there.go("a.test").await);
+    let limited = report("a.test", Mark::Limited, Some(secs(60)), sent.generation);
+    assert_eq!(here.report(limited).await, Transition::None);
+    let until = here.now() + secs(60);
+    assert_eq!(there.wait("a.test").await, (until, Because::Penalty));
+    here.clock.set(reserved.slot.at);
+    assert_eq!(there.spend("a.test", &reserved).await, Spend::Void);
+    here.clock.set(until - Duration::from_micros(1));
+    let early = there.go("a.test").await;
+    assert!(early.slot.at >= until, "within the horizon a slot after the rest is reserved");
+    here.clock.set(early.slot.at);
+    assert_eq!(there.spend("a.test", &early).await, Spend::Go);
+}
+
+/// It is the site's failure, and its wish.
+pub async fn a_503_with_retry_after_rests_the_site_and_counts(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let sent = trial.go("a.test").await;
+    let reserved = trial.go("a.test").await;
+    trial.report(report("a.test", Mark::Failed, Some(secs(120)), sent.generation)).await;
+    assert_eq!(trial.wait("a.test").await, (trial.now() + secs(120), Because::Penalty));
+    assert_eq!(trial.spend("a.test", &reserved).await, Spend::Void);
+    let state = trial.look("a.test").await.expect("it is known");
+    assert_eq!(state.breaker.consecutive_failures, 1);
+}
+
+/// The fifth in a row, not before; a served page starts the count anew.
+pub async fn five_failures_open_it(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let failed = || report("a.test", Mark::Failed, None, 0);
+    for _ in 0..4 {
+        assert_eq!(trial.report(failed()).await, Transition::None);
+    }
+    trial.report(report("a.test", Mark::Served, None, 0)).await;
+    for _ in 0..4 {
+        assert_eq!(trial.report(failed()).await, Transition::None);
+    }
+    let failing_since = trial.now();
+    trial.go("a.test").await;
+    let probe_at = trial.now() + rule().initial_backoff;
+    assert_eq!(trial.report(failed()).await, Transition::Opened { probe_at });
+    let because = Because::BreakerOpen { failing_since };
+    assert_eq!(trial.wait("a.test").await, (probe_at, because));
+    trial.go("b.test").await;
+}
+
+/// By up to a fifth, never made longer, and not all alike.
+pub async fn open_times_are_shortened_by_chance(store: &dyn PolitenessStore) {
+    let clock = HandClock::new();
+    let rule = BreakerRule::default();
+    let trial = Trial { clock: clock.clone(), store: store.open(clock.clock(), rule) };
+    let mut open_times = Vec::new();
+    for n in 0..50 {
+        let probe_at = trial.fail_until_open(&format!("site{n}.test")).await;
+        open_times.push(probe_at.since(clock.now()));
+    }
+    let (longest, shortest) = (rule.initial_backoff, rule.initial_backoff.mul_f64(0.8));
+    assert!(open_times.iter().all(|time| (shortest..=longest).contains(time)), "{open_times:?}");
+    open_times.sort();
+    open_times.dedup();
+    assert!(open_times.len() > 25, "{open_times:?}");
+}
+
+/// Whoever asks, from whichever process, and however many at the same time.
+pub async fn exactly_one_of_many_askers_probes(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    let probe_at = here.fail_until_open("a.test").await;
+    here.clock.set(probe_at - Duration::from_micros(1));
+    there.wait("a.test").await;
+    here.clock.set(probe_at);
+    let mut probes: Vec<Permit> = Vec::new();
+    for _ in 0..20 {
+        let question = [ask("a.test")];
+        let (one, other) = tokio::join!(here.turn(&[], &question), there.turn(&[], &question));
+        for verdict in [one.verdicts[0], other.verdicts[0]] {
+            match verdict {
+                Verdict::Probe(permit) => probes.push(permit),
+                Verdict::NotBefore { at, .. } => assert!(at > here.now()),
+                Verdict::Go(_) => panic!("the breaker is open"),
+            }
+        }
+    }
+    assert_eq!(probes.len(), 1);
+}
+
+/// A prober that dies must not close a site for ever.
+pub async fn a_lost_probe_is_given_again(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    trial.clock.set(trial.fail_until_open("a.test").await);
+    trial.probe("a.test").await;
+    trial.clock.advance(rule().probe_ttl - Duration::from_micros(1));
+    trial.wait("a.test").await;
+    trial.clock.advance(Duration::from_micros(1));
+    trial.probe("a.test").await;
+    trial.wait("a.test").await;
+}
+
+/// And only that: a late page from before says nothing.
+pub async fn an_answered_probe_closes_it(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    here.clock.set(here.fail_until_open("a.test").await);
+    let probe = here.probe("a.test").await;
+    let served = report("a.test", Mark::Served, None, probe.generation);
+    assert_eq!(here.report(served).await, Transition::None);
+    there.wait("a.test").await;
+    let answered = report("a.test", Mark::ProbeAnswered, None, probe.generation);
+    assert_eq!(here.report(answered.clone()).await, Transition::Closed);
+    assert_eq!(here.report(answered).await, Transition::None, "it is closed already");
+    let page = there.go("a.test").await;
+    assert!(page.slot.at >= probe.slot.at + secs(1), "the probe was a request, too");
+    let state = there.look("a.test").await.expect("it is known");
+    assert_eq!(state.breaker, Breaker::default());
+}
+
+/// Up to a bound.
+pub async fn a_failed_probe_doubles_the_time(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let mut probe_at = trial.fail_until_open("a.test").await;
+    let mut open_times = Vec::new();
+    for _ in 0..5 {
+        trial.clock.set(probe_at);
+        let probe = trial.probe("a.test").await;
+        let failed = report("a.test", Mark::ProbeFailed, None, probe.generation);
+        let Transition::Opened { probe_at: next } = trial.report(failed).await else {
+            panic!("it opens again")
+        };
+        open_times.push(next.since(trial.now()).as_secs());
+        probe_at = next;
+    }
+    assert_eq!(open_times, [60, 120, 240, 300, 300]);
+}
+
+/// Neither failures nor successes from before a penalty; but a wish for rest is always heard.
+pub async fn results_of_an_old_generation_say_nothing(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let old = trial.go("a.test").await.generation;
+    trial.report(report("a.test", Mark::Limited, Some(secs(1)), old)).await;
+    trial.clock.advance(secs(5));
+    let new = trial.go("a.test").await.generation;
+    assert!(new > old);
+    for _ in 0..10 {
+        let late = report("a.test", Mark::Failed, None, old);
+        assert_eq!(trial.report(late).await, Transition::None);
+    }
+    let state = trial.look("a.test").await.expect("it is known");
+    assert_eq!((state.breaker, state.generation), (Breaker::default(), new));
+    trial.report(report("a.test", Mark::Served, None, old)).await;
+    let state = trial.look("a.test").await.expect("it is known");
+    assert_eq!((state.limited_in_a_row, state.last_served), (1, None));
+    trial.report(report("a.test", Mark::Failed, Some(secs(60)), old)).await;
+    assert_eq!(trial.wait("a.test").await, (trial.now() + secs(60), Because::Penalty));
+    let state = trial.look("a.test").await.expect("it is known");
+    assert_eq!(state.breaker, Breaker::default());
+}
+
+/// In one turn, all reports first, in order: the questions are answered by what is known then.
+pub async fn reports_come_before_questions(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let failed: Vec<SiteReport> = (0..5).map(|_| report("a.test", Mark::Failed, None, 0)).collect();
+    let limited = report("b.test", Mark::Limited, Some(secs(60)), 0);
+    let reports = [failed, vec![limited]].concat();
+    let turn = trial.turn(&reports, &[ask("a.test"), ask("b.test"), ask("c.test")]).await;
+    let probe_at = trial.now() + rule().initial_backoff;
+    assert_eq!(turn.transitions, [(ask("a.test").site, Transition::Opened { probe_at })]);
+    let open = Because::BreakerOpen { failing_since: trial.now() };
+    assert_eq!(turn.verdicts[0], Verdict::NotBefore { at: probe_at, because: open });
+    let at = trial.now() + secs(60);
+    assert_eq!(turn.verdicts[1], Verdict::NotBefore { at, because: Because::Penalty });
+    assert!(matches!(turn.verdicts[2], Verdict::Go(_)));
+    let state = trial.look("a.test").await.expect("it is known");
+    assert_eq!(state.breaker.state, State::Open { probe_at, failed_probes: 0 });
+}

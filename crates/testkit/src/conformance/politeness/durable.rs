@@ -1,0 +1,66 @@
+//! What outlives the process: all that a site is owed.
+
+use std::time::Duration;
+
+use fetchwell_policy::site::{Because, Mark, Spend};
+
+use super::PolitenessStore;
+use super::keeping::{full_record, origin};
+use super::trial::{Trial, report, secs};
+use crate::conformance::HandClock;
+
+/// A Retry-After, an open breaker and a probe that is under way.
+pub async fn a_penalty_outlives_the_process(store: &dyn PolitenessStore) {
+    let clock = HandClock::new();
+    let (until, probe_at, reserved) = {
+        let trial = Trial::open(store, &clock);
+        let reserved = trial.go("limited.test").await;
+        let limited = report("limited.test", Mark::Limited, Some(secs(600)), 0);
+        trial.report(limited).await;
+        let probe_at = trial.fail_until_open("down.test").await;
+        (trial.now() + secs(600), probe_at, reserved)
+    };
+    let failing_since = clock.now();
+    clock.advance(secs(5));
+
+    let probe = {
+        let trial = Trial::open(store, &clock);
+        assert_eq!(trial.wait("limited.test").await, (until, Because::Penalty));
+        assert_eq!(trial.spend("limited.test", &reserved).await, Spend::Void);
+        let open = Because::BreakerOpen { failing_since };
+        assert_eq!(trial.wait("down.test").await, (probe_at, open));
+        clock.set(probe_at);
+        trial.probe("down.test").await
+    };
+
+    let trial = Trial::open(store, &clock);
+    trial.wait("down.test").await;
+    let answered = report("down.test", Mark::ProbeAnswered, None, probe.generation);
+    trial.report(answered).await;
+    trial.go("down.test").await;
+    clock.set(until - Duration::from_micros(1));
+    assert!(trial.go("limited.test").await.slot.at >= until);
+}
+
+/// Slots, permits, records of robots.txt, and when a site last served.
+pub async fn all_else_outlives_the_process(store: &dyn PolitenessStore) {
+    let clock = HandClock::new();
+    let origin = origin("https://a.test");
+    let record = full_record(clock.now());
+    let (first, second, state) = {
+        let trial = Trial::open(store, &clock);
+        let (first, second) = (trial.go("a.test").await, trial.go("a.test").await);
+        trial.report(report("a.test", Mark::Served, None, 0)).await;
+        trial.store.keep_robots(&origin, &record).await.expect("it is kept");
+        (first, second, trial.look("a.test").await)
+    };
+
+    let trial = Trial::open(store, &clock);
+    assert_eq!(trial.look("a.test").await, state);
+    let third = trial.go("a.test").await;
+    assert!(third.slot.at > second.slot.at && second.slot.at > first.slot.at);
+    assert_eq!(third.last_served, Some(clock.now()));
+    assert_eq!(trial.spend("a.test", &first).await, Spend::Go);
+    assert_eq!(trial.spend("a.test", &second).await, Spend::Wait(second));
+    assert_eq!(trial.store.robots(&origin).await.expect("it can be read"), Some(record));
+}

@@ -1,0 +1,81 @@
+//! What every politeness store promises: the pure rules of [`SiteState`], in atomic steps that all
+//! handles on the store share.
+//!
+//! [`SiteState`]: fetchwell_policy::site::SiteState
+
+pub mod breaker;
+pub mod durable;
+pub mod keeping;
+pub mod pace;
+pub mod random;
+mod trial;
+
+use std::sync::Arc;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::Politeness;
+use fetchwell_policy::breaker::BreakerRule;
+
+/// A place with one politeness store in it, empty at first.
+pub trait PolitenessStore: Send + Sync {
+    /// Opens the store as a process does at its start. Opened twice, it is the same store.
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness>;
+
+    /// Another place of the same kind, with nothing in it.
+    fn fresh(&self) -> Box<dyn PolitenessStore>;
+}
+
+/// Tests of all that every politeness store promises:
+/// `politeness_conformance!(MemoryStore::default())`.
+#[macro_export]
+macro_rules! politeness_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            politeness,
+            $store,
+            pace: [
+                the_first_request_goes_at_once_and_the_second_after_the_interval,
+                sites_are_paced_apart,
+                the_page_may_follow_its_robots_txt_at_once,
+                what_lies_beyond_the_horizon_is_not_reserved,
+                a_slot_in_time_is_good,
+                a_slot_slept_past_is_rebased,
+                a_clock_that_jumps_back_does_not_close_a_site,
+                two_processes_share_one_pace,
+                ten_thousand_sites_in_one_turn,
+            ],
+            breaker: [
+                a_429_rests_the_site_and_voids_what_was_reserved,
+                a_503_with_retry_after_rests_the_site_and_counts,
+                five_failures_open_it,
+                open_times_are_shortened_by_chance,
+                exactly_one_of_many_askers_probes,
+                a_lost_probe_is_given_again,
+                an_answered_probe_closes_it,
+                a_failed_probe_doubles_the_time,
+                results_of_an_old_generation_say_nothing,
+                reports_come_before_questions,
+            ],
+            keeping: [
+                robots_records_are_kept_and_replaced,
+                a_look_changes_nothing,
+                a_sweep_forgets_sites_at_rest,
+                a_sweep_keeps_sites_in_penalty,
+                a_sweep_goes_through_all_sites,
+            ],
+            random: [a_random_history_follows_the_pure_rules],
+        );
+    };
+}
+
+/// Tests of what a politeness store promises besides when it outlives its process.
+#[macro_export]
+macro_rules! durable_politeness_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            politeness,
+            $store,
+            durable: [a_penalty_outlives_the_process, all_else_outlives_the_process],
+        );
+    };
+}

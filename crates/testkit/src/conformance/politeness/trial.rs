@@ -1,0 +1,144 @@
+//! A politeness store on a hand-set clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::{Politeness, SiteAsk, SiteReport, Turn};
+use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use super::PolitenessStore;
+use crate::conformance::HandClock;
+
+/// The pace of all sites where nothing else is said.
+pub(super) const RATE: Rate = Rate::every(Duration::from_secs(1));
+
+/// The usual rule without its jitter, so that times are exact.
+pub(super) fn rule() -> BreakerRule {
+    BreakerRule { jitter_share: 0.0, ..BreakerRule::default() }
+}
+
+/// A store under test, as one process sees it.
+pub(super) struct Trial {
+    pub(super) clock: HandClock,
+    pub(super) store: Arc<dyn Politeness>,
+}
+
+impl Trial {
+    /// On a clock of its own.
+    pub(super) fn new(store: &dyn PolitenessStore) -> Trial {
+        Trial::open(store, &HandClock::new())
+    }
+
+    /// The store as another process sees it.
+    pub(super) fn beside(&self, store: &dyn PolitenessStore) -> Trial {
+        Trial::open(store, &self.clock)
+    }
+
+    pub(super) fn open(store: &dyn PolitenessStore, clock: &HandClock) -> Trial {
+        Trial { clock: clock.clone(), store: store.open(clock.clock(), rule()) }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub(super) async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Turn {
+        let turn = self.store.turn(reports, asks).await.expect("a turn is answered");
+        assert_eq!((turn.now, turn.verdicts.len()), (self.now(), asks.len()));
+        turn
+    }
+
+    pub(super) async fn ask(&self, name: &str) -> Verdict {
+        self.turn(&[], &[ask(name)]).await.verdicts[0]
+    }
+
+    /// Asks where the answer must be a slot.
+    pub(super) async fn go(&self, name: &str) -> Permit {
+        match self.ask(name).await {
+            Verdict::Go(permit) => permit,
+            other => panic!("{other:?} of {name}"),
+        }
+    }
+
+    /// Asks where the answer must be a probe.
+    pub(super) async fn probe(&self, name: &str) -> Permit {
+        match self.ask(name).await {
+            Verdict::Probe(permit) => permit,
+            other => panic!("{other:?} of {name}"),
+        }
+    }
+
+    /// Asks where the answer must be a wait.
+    pub(super) async fn wait(&self, name: &str) -> (Time, Because) {
+        match self.ask(name).await {
+            Verdict::NotBefore { at, because } => (at, because),
+            other => panic!("{other:?} of {name}"),
+        }
+    }
+
+    /// Reports what became of a request, and says what that did to the breaker.
+    pub(super) async fn report(&self, report: SiteReport) -> Transition {
+        let site = report.site.clone();
+        match self.turn(&[report], &[]).await.transitions.as_slice() {
+            [] => Transition::None,
+            [(of, transition)] if *of == site => *transition,
+            other => panic!("{other:?} of one report about {site}"),
+        }
+    }
+
+    /// Lets a site fail until its breaker opens. Says when a probe may go.
+    pub(super) async fn fail_until_open(&self, name: &str) -> Time {
+        for _ in 0..rule().failure_threshold {
+            let generation = self.look(name).await.map_or(0, |state| state.generation);
+            let failed = report(name, Mark::Failed, None, generation);
+            if let Transition::Opened { probe_at } = self.report(failed).await {
+                return probe_at;
+            }
+        }
+        panic!("{name} did not open");
+    }
+
+    pub(super) async fn spend(&self, name: &str, permit: &Permit) -> Spend {
+        self.spend_at(name, permit, RATE).await
+    }
+
+    pub(super) async fn spend_at(&self, name: &str, permit: &Permit, rate: Rate) -> Spend {
+        let spent = self.store.spend(&site(name), permit, rate).await;
+        let (spend, now) = spent.expect("a permit is judged");
+        assert_eq!(now, self.now());
+        spend
+    }
+
+    pub(super) async fn look(&self, name: &str) -> Option<SiteState> {
+        self.store.look(&site(name)).await.expect("a site can be looked at")
+    }
+
+    pub(super) async fn sweep(&self) -> u64 {
+        self.store.sweep().await.expect("the store is swept")
+    }
+}
+
+pub(super) fn site(name: &str) -> Site {
+    Site::parse(name).expect("the name of a site")
+}
+
+pub(super) fn ask(name: &str) -> SiteAsk {
+    SiteAsk { site: site(name), rate: RATE, follows_robots: false }
+}
+
+pub(super) fn report(
+    name: &str,
+    mark: Mark,
+    retry_after: Option<Duration>,
+    generation: u64,
+) -> SiteReport {
+    SiteReport { site: site(name), report: Report { mark, retry_after, generation } }
+}
+
+pub(super) const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}

@@ -1,0 +1,199 @@
+//! Instances: who holds what, who is dead, and what becomes of what the dead held.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fetchwell_engine::ports::{Lease, Ledger, Renewal, Settled, Settlement};
+
+use super::trial::{Trial, job, secs, urls};
+use super::{LEASE_TTL, QueueStore};
+
+const ALMOST_TTL: Duration = LEASE_TTL.saturating_sub(Duration::from_micros(1));
+
+/// Two that take at the same time share what is there.
+pub async fn two_instances_never_get_the_same_job(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    add_many(&trial, 300).await;
+    let (one, other) = (trial.worker().await, trial.worker().await);
+    let mut leases = Vec::new();
+    for _ in 0..30 {
+        let (some, more) = tokio::join!(one.lease(7), other.lease(7));
+        leases.extend(some.into_iter().chain(more));
+    }
+    assert_each_once(&leases, 300);
+}
+
+/// Two handles on one store, as two processes have: one puts in what the other takes.
+pub async fn two_processes_share_one_queue(store: &dyn QueueStore) {
+    let here = Trial::new(store).await;
+    let there = here.beside(store).await;
+    tokio::join!(add_many(&here, 150), add_many(&there, 150));
+    let (one, other) = (here.worker().await, there.worker().await);
+    let mut leases = Vec::new();
+    for _ in 0..30 {
+        let (some, more) = tokio::join!(one.lease(7), other.lease(7));
+        for lease in &some {
+            assert_eq!(one.settle(lease, Settlement::Done).await, Settled::Confirmed);
+            assert_eq!(other.settle(lease, Settlement::Done).await, Settled::Stale);
+        }
+        leases.extend(some.into_iter().chain(more));
+    }
+    assert_each_once(&leases, 300);
+    assert_eq!(here.ledger().await, there.ledger().await);
+    here.clock.advance(ALMOST_TTL);
+    assert!(matches!(one.renew().await, Renewal::Held { .. }));
+    here.clock.advance(secs(1));
+    assert!(matches!(one.renew().await, Renewal::Held { .. }));
+    assert_eq!(there.ledger().await.in_flight, 0, "what the other held is rescued from here");
+}
+
+async fn add_many(trial: &Trial, count: usize) {
+    let jobs = (0..count).map(|n| job(&format!("http://site{}.test/{n}", n % 10))).collect();
+    assert_eq!(trial.enqueue(jobs).await, count);
+}
+
+fn assert_each_once(leases: &[Lease], count: usize) {
+    let ids: BTreeSet<_> = leases.iter().map(|lease| lease.id).collect();
+    assert_eq!((leases.len(), ids.len()), (count, count));
+}
+
+/// A lease belongs to the instance that took it, however alive others are.
+pub async fn what_another_holds_is_not_ours_to_settle(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let (one, other) = (trial.worker().await, trial.worker().await);
+    let lease = one.lease_one().await;
+    other.start(std::slice::from_ref(&lease)).await;
+    assert_eq!(other.settle(&lease, Settlement::Done).await, Settled::Stale);
+    assert_eq!(trial.stranger().settle(&lease, Settlement::Done).await, Settled::Stale);
+    trial.clock.advance(LEASE_TTL);
+    let next = trial.worker().await;
+    let lease = next.lease_one().await;
+    assert_eq!(lease.interruptions, 0, "it was not for the other to start it");
+    assert_eq!(next.settle(&lease, Settlement::Done).await, Settled::Confirmed);
+}
+
+/// Renewed in time, to the microsecond, an instance lives on, and is told for how long.
+pub async fn an_instance_that_renews_keeps_its_leases(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let worker = trial.worker().await;
+    let lease = worker.lease_one().await;
+    for _ in 0..5 {
+        trial.clock.advance(ALMOST_TTL);
+        trial.worker().await; // Others come and rescue what they can.
+        assert_eq!(worker.renew().await, Renewal::Held { ttl: LEASE_TTL });
+    }
+    trial.clock.advance(ALMOST_TTL);
+    assert_eq!(worker.settle(&lease, Settlement::Done).await, Settled::Confirmed);
+}
+
+/// Whoever renews next rescues what the dead one held, and only that.
+pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
+    let (dead, living) = (trial.worker().await, trial.worker().await);
+    assert_eq!(dead.lease(2).await.len(), 2);
+    assert_eq!(living.lease(1).await.len(), 1);
+    trial.clock.advance(secs(10));
+    living.renew().await;
+    assert_eq!(trial.ledger().await.in_flight, 3, "nobody is dead yet");
+    trial.clock.advance(secs(10));
+    living.renew().await;
+    let expected = Ledger { accepted: 3, queued: 2, in_flight: 1, ..Ledger::default() };
+    assert_eq!(trial.ledger().await, expected);
+    assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
+}
+
+/// A process that slept through its lease must not overwrite, even if nobody noticed.
+pub async fn settlements_of_the_dead_are_stale_before_any_rescue(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2"]).await;
+    let worker = trial.worker().await;
+    let lease = worker.lease(1).await.remove(0);
+    trial.clock.advance(LEASE_TTL);
+    assert_eq!(worker.settle(&lease, Settlement::Done).await, Settled::Stale);
+    assert!(worker.lease(1).await.is_empty(), "the dead get nothing");
+    let expected = Ledger { accepted: 2, queued: 1, in_flight: 1, ..Ledger::default() };
+    assert_eq!(trial.ledger().await, expected);
+}
+
+/// Its renewal says that all is lost; after that it works on under a new epoch.
+pub async fn a_dead_instance_comes_back_under_a_new_epoch(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2"]).await;
+    let (sleeper, other) = (trial.worker().await, trial.worker().await);
+    let lost = sleeper.lease(1).await.remove(0);
+    trial.clock.advance(secs(15));
+    other.renew().await;
+    trial.clock.advance(secs(5));
+    assert_eq!(sleeper.renew().await, Renewal::Lost);
+    assert_eq!(sleeper.settle(&lost, Settlement::Done).await, Settled::Stale);
+    // Its own rescue put the lost one behind what was waiting all along.
+    let leases = other.lease(2).await;
+    assert_eq!(urls(&leases), ["http://a.test/2", "http://a.test/1"]);
+    assert_eq!(sleeper.settle(&lost, Settlement::Done).await, Settled::Stale, "another has it");
+    trial.add(&["http://a.test/3"]).await;
+    let fresh = sleeper.lease_one().await;
+    assert_eq!(sleeper.settle(&fresh, Settlement::Done).await, Settled::Confirmed);
+    assert_eq!(sleeper.renew().await, Renewal::Held { ttl: LEASE_TTL });
+    assert_eq!(other.settle(&leases[1], Settlement::Done).await, Settled::Confirmed);
+}
+
+/// A URL that was only held when a process died is innocent.
+pub async fn interruptions_count_only_what_was_started(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/held", "http://a.test/started"]).await;
+    for round in 1..=3 {
+        let unlucky = trial.worker().await;
+        let leases = by_url(unlucky.lease(2).await);
+        unlucky.start(&leases[1..]).await;
+        unlucky.start(&leases[1..]).await;
+        trial.clock.advance(LEASE_TTL);
+        let worker = trial.worker().await;
+        let leases = by_url(worker.lease(2).await);
+        assert_eq!((leases[0].interruptions, leases[1].interruptions), (0, round));
+        for lease in &leases {
+            worker.settle(lease, Settlement::HandBack { at: trial.now() }).await;
+        }
+    }
+}
+
+fn by_url(mut leases: Vec<Lease>) -> Vec<Lease> {
+    leases.sort_by(|one, other| one.job.url.cmp(&other.job.url));
+    leases
+}
+
+/// A start belongs to the lease it was noted for, not to the job.
+pub async fn what_was_handed_back_is_not_started_any_more(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let first = trial.worker().await;
+    let lease = first.lease_one().await;
+    first.start(std::slice::from_ref(&lease)).await;
+    first.settle(&lease, Settlement::HandBack { at: trial.now() }).await;
+    let second = trial.worker().await;
+    second.lease_one().await;
+    first.start(std::slice::from_ref(&lease)).await; // Too late: it is not the first's any more.
+    trial.clock.advance(LEASE_TTL);
+    assert_eq!(trial.worker().await.lease_one().await.interruptions, 0);
+}
+
+/// The fourth process that dies while fetching it is the last one.
+pub async fn the_fourth_interruption_quarantines(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/deadly"]).await;
+    for interruptions in 0..4 {
+        let unlucky = trial.worker().await;
+        let lease = unlucky.lease_one().await;
+        assert_eq!(lease.interruptions, interruptions);
+        unlucky.start(&[lease]).await;
+        trial.clock.advance(LEASE_TTL);
+    }
+    let worker = trial.worker().await;
+    assert!(worker.lease(1).await.is_empty());
+    assert_eq!(trial.ledger().await, Ledger { accepted: 1, dead: 1, ..Ledger::default() });
+    let dead = trial.dead().await;
+    assert_eq!(dead.len(), 1);
+    assert!(dead[0].0 == "http://a.test/deadly" && dead[0].1.contains("quarantined"), "{dead:?}");
+}

@@ -1,0 +1,115 @@
+//! What every queue promises: [`Source`] and [`Settle`], and a ledger that always balances.
+//!
+//! Every operation of every case goes through `Trial` and `Worker`, which compare the ledger after it.
+
+pub mod durable;
+pub mod instances;
+mod model;
+pub mod random;
+pub mod settling;
+pub mod taking;
+mod trial;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Ledger, Settle, Source};
+
+/// An instance that has not renewed for this long is dead.
+pub const LEASE_TTL: Duration = Duration::from_secs(20);
+
+/// A place with one queue in it, empty at first.
+#[async_trait]
+pub trait QueueStore: Send + Sync {
+    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue>;
+
+    /// Another place of the same kind, with nothing in it.
+    fn fresh(&self) -> Box<dyn QueueStore>;
+}
+
+/// A queue as one process sees it.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Puts jobs in. Returns how many went in.
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize;
+
+    /// Joins as a new instance.
+    fn instance(&self) -> Box<dyn Instance>;
+
+    /// How many jobs stand where. An adapter that can count its jobs compares, and panics when the
+    /// count differs.
+    async fn ledger(&self) -> Ledger;
+
+    /// The dead, with their reasons, oldest first.
+    async fn dead(&self) -> Vec<(String, String)>;
+}
+
+/// One instance's hold on a queue.
+pub trait Instance: Source + Settle {}
+
+impl<T: Source + Settle> Instance for T {}
+
+/// Tests of all that every queue promises: `queue_conformance!(MemoryStore::default())`.
+#[macro_export]
+macro_rules! queue_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            queue,
+            $store,
+            taking: [
+                nothing_before_the_first_renewal,
+                first_come_first_served_within_a_site,
+                no_more_than_asked_for,
+                no_more_of_a_site_than_asked_for,
+                a_job_comes_out_as_it_went_in,
+                equal_urls_stay_apart,
+                a_long_queue_of_one_site_does_not_hold_up_another,
+                a_closed_site_gives_nothing_before_its_time,
+                news_do_not_open_a_closed_site,
+                a_due_time_ahead_is_delayed_and_comes_at_its_time,
+                idle_says_when_something_is_due,
+                exhausted_only_when_nobody_has_anything_left,
+                a_queue_that_goes_on_is_never_exhausted,
+            ],
+            settling: [
+                done_and_skipped_are_counted_and_gone,
+                a_key_goes_in_once,
+                a_retry_keeps_its_history_and_waits,
+                a_recurring_job_counts_once_a_round,
+                a_new_round_forgets_interruptions,
+                what_is_handed_back_is_untouched,
+                the_dead_keep_their_reason_and_never_come_back,
+                a_second_settlement_is_stale,
+                a_batch_is_answered_in_order,
+            ],
+            instances: [
+                two_instances_never_get_the_same_job,
+                two_processes_share_one_queue,
+                what_another_holds_is_not_ours_to_settle,
+                an_instance_that_renews_keeps_its_leases,
+                a_dead_instance_loses_its_leases_to_another,
+                settlements_of_the_dead_are_stale_before_any_rescue,
+                a_dead_instance_comes_back_under_a_new_epoch,
+                interruptions_count_only_what_was_started,
+                what_was_handed_back_is_not_started_any_more,
+                the_fourth_interruption_quarantines,
+            ],
+            random: [a_random_history_follows_the_model],
+        );
+    };
+}
+
+/// Tests of what a queue promises besides when it outlives its process.
+#[macro_export]
+macro_rules! durable_queue_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            queue,
+            $store,
+            durable: [everything_is_there_after_reopening, a_process_that_died_is_rescued_after_reopening],
+        );
+    };
+}

@@ -1,0 +1,219 @@
+//! How leases end.
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::ports::{Lease, Ledger, Settled, Settlement};
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+
+use super::trial::{Trial, job, job_at, secs, urls};
+use super::{LEASE_TTL, QueueStore};
+
+fn dead(reason: &str) -> Settlement {
+    Settlement::Dead { reason: reason.to_owned() }
+}
+
+fn eventful(since: Time) -> History {
+    History { url_failures: 1, site_failures: 2, paced: 3, first_site_failure: Some(since) }
+}
+
+/// What has come to its end does not come again.
+pub async fn done_and_skipped_are_counted_and_gone(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2"]).await;
+    let worker = trial.worker().await;
+    let leases = worker.lease(2).await;
+    assert_eq!(worker.settle(&leases[0], Settlement::Done).await, Settled::Confirmed);
+    assert_eq!(worker.settle(&leases[1], Settlement::Skipped).await, Settled::Confirmed);
+    let expected = Ledger { accepted: 2, done: 1, skipped: 1, ..Ledger::default() };
+    assert_eq!(trial.ledger().await, expected);
+    trial.clock.advance(LEASE_TTL * 2);
+    worker.renew().await;
+    assert!(worker.lease(10).await.is_empty());
+}
+
+/// Of two jobs with one key only the first goes in, as long as that is there: waiting, leased or
+/// dead. What is done is not there any more.
+pub async fn a_key_goes_in_once(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let keyed = |url: &str, key: u8| NewJob { key: Some([key; 16]), ..job(url) };
+    let three = vec![
+        keyed("http://a.test/first", 1),
+        keyed("http://b.test/second", 1),
+        keyed("http://a.test/other", 2),
+    ];
+    assert_eq!(trial.enqueue(three).await, 2, "twice in one batch");
+    assert_eq!(trial.enqueue(vec![keyed("http://a.test/waiting", 1)]).await, 0);
+    let worker = trial.worker().await;
+    let leases = worker.lease(10).await;
+    assert_eq!(urls(&leases), ["http://a.test/first", "http://a.test/other"]);
+    assert_eq!(trial.enqueue(vec![keyed("http://a.test/leased", 1)]).await, 0);
+    worker.settle(&leases[0], dead("so")).await;
+    assert_eq!(trial.enqueue(vec![keyed("http://a.test/dead", 1)]).await, 0);
+    worker.settle(&leases[1], Settlement::Done).await;
+    assert_eq!(trial.enqueue(vec![keyed("http://a.test/done", 2)]).await, 1);
+    assert_eq!(trial.ledger().await.accepted, 3);
+}
+
+/// What a URL has been through comes with it to the next attempt, which waits for its time.
+pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let (worker, accepted_at) = (trial.worker().await, trial.now());
+    let lease = worker.lease_one().await;
+    trial.clock.advance(secs(1));
+    let history = eventful(trial.now());
+    let at = trial.now() + secs(5);
+    assert_eq!(worker.settle(&lease, Settlement::Retry { at, history }).await, Settled::Confirmed);
+    assert_eq!(trial.ledger().await.delayed, 1);
+    assert!(worker.lease(1).await.is_empty());
+    trial.clock.set(at);
+    let again = worker.lease_one().await;
+    assert_eq!((again.history, again.accepted_at), (history, accepted_at));
+    assert_eq!(again.job, lease.job);
+    // One that may go at once is queued, not delayed.
+    worker.settle(&again, Settlement::Retry { at, history }).await;
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.queued, ledger.delayed, ledger.accepted), (1, 0, 1));
+}
+
+/// Each round is accepted and done once, and starts with a clean record.
+pub async fn a_recurring_job_counts_once_a_round(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let key = Some([9; 16]);
+    trial.enqueue(vec![NewJob { key, ..job("http://a.test/feed") }]).await;
+    let worker = trial.worker().await;
+    for round in 1..=3 {
+        let lease = worker.lease_one().await;
+        assert_eq!((lease.accepted_at, lease.history), (trial.now(), History::default()));
+        let history = eventful(trial.now());
+        worker.settle(&lease, Settlement::Retry { at: trial.now(), history }).await;
+        let lease = worker.lease_one().await;
+        assert_eq!(lease.history, history);
+        let at = trial.now();
+        assert_eq!(worker.settle(&lease, Settlement::Recur { at }).await, Settled::Confirmed);
+        let ledger = trial.ledger().await;
+        assert_eq!((ledger.accepted, ledger.done, ledger.queued), (round + 1, round, 1));
+    }
+    assert_eq!(trial.enqueue(vec![NewJob { key, ..job("http://a.test/twin") }]).await, 0);
+    let lease = worker.lease_one().await;
+    let at = trial.now() + secs(5);
+    worker.settle(&lease, Settlement::Recur { at }).await;
+    assert_eq!(trial.ledger().await.delayed, 1);
+    assert!(worker.lease(1).await.is_empty());
+    trial.clock.set(at);
+    assert_eq!(worker.lease(1).await.len(), 1);
+}
+
+/// A feed that was read well a thousand times must not die of four restarts in a year.
+pub async fn a_new_round_forgets_interruptions(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/feed"]).await;
+    for _ in 0..6 {
+        let unlucky = trial.worker().await;
+        let leases = unlucky.lease(1).await;
+        unlucky.start(&leases).await;
+        trial.clock.advance(LEASE_TTL);
+        let worker = trial.worker().await;
+        let lease = worker.lease_one().await;
+        assert_eq!(lease.interruptions, 1);
+        worker.settle(&lease, Settlement::Recur { at: trial.now() }).await;
+    }
+}
+
+/// Waiting for something else is neither an attempt nor an interruption.
+pub async fn what_is_handed_back_is_untouched(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let worker = trial.worker().await;
+    let first = worker.lease_one().await;
+    let history = eventful(trial.now());
+    worker.settle(&first, Settlement::Retry { at: trial.now(), history }).await;
+    let unlucky = trial.worker().await;
+    let leases = unlucky.lease(1).await;
+    unlucky.start(&leases).await;
+    trial.clock.advance(LEASE_TTL);
+    worker.renew().await;
+    let expected = worker.lease_one().await;
+    assert_eq!((expected.interruptions, expected.history), (1, history));
+    let at = trial.now() + secs(5);
+    let handed_back = worker.settle(&expected, Settlement::HandBack { at }).await;
+    assert_eq!(handed_back, Settled::Confirmed);
+    assert_eq!(trial.ledger().await.delayed, 1);
+    assert!(worker.lease(1).await.is_empty());
+    trial.clock.set(at);
+    let again = worker.lease_one().await;
+    assert_eq!((again.interruptions, again.history), (1, history));
+    assert_eq!((again.accepted_at, again.job), (first.accepted_at, first.job));
+}
+
+/// Dead letters can be read, in order, and stay.
+pub async fn the_dead_keep_their_reason_and_never_come_back(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://b.test/2", "http://a.test/3"]).await;
+    let worker = trial.worker().await;
+    let mut leases = worker.lease(3).await;
+    leases.sort_by_key(|lease| std::cmp::Reverse(lease.id));
+    for lease in &leases {
+        let reason = format!("no luck with {}", lease.job.url);
+        assert_eq!(worker.settle(lease, dead(&reason)).await, Settled::Confirmed);
+    }
+    trial.clock.advance(LEASE_TTL * 2);
+    worker.renew().await;
+    assert!(worker.lease(10).await.is_empty());
+    assert_eq!(trial.ledger().await, Ledger { accepted: 3, dead: 3, ..Ledger::default() });
+    let expected = ["http://a.test/1", "http://b.test/2", "http://a.test/3"]
+        .map(|url| (url.to_owned(), format!("no luck with {url}")));
+    assert_eq!(trial.dead().await, expected);
+}
+
+/// Whatever became of a lease, it is settled once; also within one batch.
+pub async fn a_second_settlement_is_stale(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let worker = trial.worker().await;
+    let at = trial.now();
+    let history = History::default();
+    for settlement in [
+        Settlement::Done,
+        Settlement::Skipped,
+        Settlement::Retry { at, history },
+        Settlement::Recur { at },
+        Settlement::HandBack { at },
+        dead("so"),
+    ] {
+        trial.add(&["http://a.test/1", "http://a.test/2"]).await;
+        let leases = worker.lease(2).await;
+        assert_eq!(worker.settle(&leases[0], settlement.clone()).await, Settled::Confirmed);
+        let after = trial.ledger().await;
+        assert_eq!(worker.settle(&leases[0], Settlement::Done).await, Settled::Stale);
+        assert_eq!(worker.settle(&leases[0], settlement.clone()).await, Settled::Stale);
+        assert_eq!(trial.ledger().await, after, "{settlement:?}");
+        let twice = [(&leases[1], &settlement), (&leases[1], &settlement)];
+        assert_eq!(worker.settle_all(&twice).await, [Settled::Confirmed, Settled::Stale]);
+        finish_all(&trial).await;
+    }
+}
+
+async fn finish_all(trial: &Trial) {
+    let worker = trial.worker().await;
+    for lease in worker.lease(100).await {
+        worker.settle(&lease, Settlement::Done).await;
+    }
+}
+
+/// One stale settlement in a batch leaves the others alone.
+pub async fn a_batch_is_answered_in_order(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://b.test/2", "http://c.test/3"]).await;
+    trial.enqueue(vec![job_at("http://d.test/", trial.now() + secs(9))]).await;
+    let worker = trial.worker().await;
+    let leases = worker.lease(3).await;
+    worker.settle(&leases[1], Settlement::Done).await;
+    let unknown = Lease { id: i64::MAX, ..leases[0].clone() };
+    let batch = [&leases[0], &leases[1], &unknown, &leases[2]];
+    let batch: Vec<_> = batch.into_iter().map(|lease| (lease, &Settlement::Skipped)).collect();
+    let (confirmed, stale) = (Settled::Confirmed, Settled::Stale);
+    assert_eq!(worker.settle_all(&batch).await, [confirmed, stale, stale, confirmed]);
+    assert_eq!(worker.settle_all(&[]).await, []);
+    let expected = Ledger { accepted: 4, done: 1, skipped: 2, delayed: 1, ..Ledger::default() };
+    assert_eq!(trial.ledger().await, expected);
+}

@@ -1,0 +1,226 @@
+//! What is handed out, in which order, and when.
+
+use std::time::Duration;
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::ports::{Demand, Job, Settled, Settlement, Taken};
+
+use super::QueueStore;
+use super::trial::{Trial, job, job_at, secs, site, urls};
+use crate::conformance::HandClock;
+
+/// An instance is given work only while it is known to live.
+pub async fn nothing_before_the_first_renewal(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/"]).await;
+    let stranger = trial.stranger();
+    assert!(stranger.lease(1).await.is_empty());
+    stranger.renew().await;
+    assert_eq!(stranger.lease(1).await.len(), 1);
+}
+
+/// What went in first comes out first, also over several takes.
+pub async fn first_come_first_served_within_a_site(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let expected: Vec<String> = (0..10).map(|n| format!("http://a.test/{n}")).collect();
+    for url in &expected {
+        trial.add(&[url.as_str()]).await;
+    }
+    let worker = trial.worker().await;
+    let mut leases = worker.lease(3).await;
+    leases.extend(worker.lease(100).await);
+    assert_eq!(urls(&leases), expected);
+}
+
+/// `most` holds over all sites together.
+pub async fn no_more_than_asked_for(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    for n in 0..10 {
+        trial.add(&[&format!("http://a.test/{n}"), &format!("http://b{n}.test/")]).await;
+    }
+    let worker = trial.worker().await;
+    for most in [1, 7, 12] {
+        assert_eq!(worker.lease(most).await.len(), most);
+    }
+    assert!(worker.lease(1).await.is_empty());
+}
+
+/// `most_per_site` holds for each site, and leaves room for others.
+pub async fn no_more_of_a_site_than_asked_for(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    for n in 0..10 {
+        trial.add(&[&format!("http://a.test/{n}"), &format!("http://b.test/{n}")]).await;
+    }
+    let worker = trial.worker().await;
+    let demand = Demand { most: 10, most_per_site: 3, closed: Vec::new() };
+    let leases = worker.lease_by(&demand).await;
+    let of_a = leases.iter().filter(|lease| lease.job.site == Some(site("a.test"))).count();
+    assert_eq!((leases.len(), of_a), (6, 3));
+}
+
+/// The exact URL, its site, group and payload; and a URL that makes no sense has no site.
+pub async fn a_job_comes_out_as_it_went_in(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let sensible = Job {
+        url: "HTTP://A.test:8080/x?y#z".to_owned(),
+        site: Some(site("a.test:8080")),
+        group: Some("a retailer".to_owned()),
+        payload: vec![0, 255, 10, 0],
+    };
+    let nonsense =
+        Job { url: "\u{0}not a URL é".to_owned(), site: None, group: None, payload: Vec::new() };
+    let jobs = vec![sensible, nonsense];
+    trial.enqueue(jobs.iter().cloned().map(NewJob::now).collect()).await;
+    let accepted_at = trial.now();
+    trial.clock.advance(secs(3));
+    let mut leases = trial.worker().await.lease(10).await;
+    leases.sort_by_key(|lease| lease.id);
+    assert!(leases.iter().all(|lease| lease.accepted_at == accepted_at));
+    assert!(leases.iter().all(|lease| lease.interruptions == 0));
+    assert!(leases.iter().all(|lease| lease.history == Default::default()));
+    assert_eq!(leases.into_iter().map(|lease| lease.job).collect::<Vec<_>>(), jobs);
+}
+
+/// The same URL queued three times is three jobs.
+pub async fn equal_urls_stay_apart(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/", "http://a.test/", "http://a.test/"]).await;
+    let worker = trial.worker().await;
+    let leases = worker.lease(10).await;
+    assert_eq!(leases.len(), 3);
+    assert_eq!(worker.settle(&leases[1], Settlement::Done).await, Settled::Confirmed);
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.accepted, ledger.done, ledger.in_flight), (3, 1, 2));
+}
+
+/// Thousands of one site's jobs, all older, leave room for one of another site.
+pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let many = (0..5_000).map(|n| job(&format!("http://big.test/{n}"))).collect();
+    assert_eq!(trial.enqueue(many).await, 5_000);
+    trial.clock.advance(secs(1));
+    trial.add(&["http://small.test/"]).await;
+    let worker = trial.worker().await;
+    let demand = Demand { most: 32, most_per_site: 16, closed: Vec::new() };
+    let leases = worker.lease_by(&demand).await;
+    assert_eq!(leases.len(), 17);
+    assert!(urls(&leases).contains(&"http://small.test/"));
+    // Once the large site is closed it does not even take up room in a demand.
+    trial.add(&["http://small.test/again"]).await;
+    let closed = vec![(site("big.test"), trial.now() + secs(5))];
+    let leases = worker.lease_by(&Demand { most: 1, most_per_site: 1, closed }).await;
+    assert_eq!(urls(&leases), ["http://small.test/again"]);
+}
+
+/// A closing holds for later takes and for other instances, too; after its time the site gives.
+pub async fn a_closed_site_gives_nothing_before_its_time(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2", "http://b.test/"]).await;
+    let (one, other) = (trial.worker().await, trial.worker().await);
+    let closed = vec![(site("a.test"), trial.now() + secs(5))];
+    let demand = Demand { most: 10, most_per_site: 10, closed };
+    assert_eq!(urls(&one.lease_by(&demand).await), ["http://b.test/"]);
+    trial.clock.advance(Duration::from_micros(4_999_999));
+    assert!(other.lease(10).await.is_empty());
+    trial.clock.advance(Duration::from_micros(1));
+    assert_eq!(urls(&other.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
+}
+
+/// Whatever comes in, comes back or is rescued meanwhile waits for the site's time, too: else each
+/// new URL of a busy site would hand out the whole site again, at the cost of others.
+pub async fn news_do_not_open_a_closed_site(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
+    let worker = trial.worker().await;
+    let unlucky = trial.worker().await;
+    let (lost, mut held) = (unlucky.lease(1).await, worker.lease(1).await);
+    trial.clock.advance(secs(15));
+    worker.renew().await;
+    let closed = vec![(site("a.test"), trial.now() + secs(30))];
+    let demand = Demand { most: 10, most_per_site: 10, closed };
+    assert!(worker.lease_by(&demand).await.is_empty());
+
+    trial.add(&["http://a.test/4"]).await;
+    assert!(worker.lease(10).await.is_empty(), "what came in opened it");
+    let at = trial.now();
+    let returned = held.remove(0);
+    assert_eq!(worker.settle(&returned, Settlement::HandBack { at }).await, Settled::Confirmed);
+    assert!(worker.lease(10).await.is_empty(), "what was handed back opened it");
+    trial.clock.advance(secs(10));
+    worker.renew().await;
+    assert_eq!(trial.ledger().await.in_flight, 0, "{lost:?} is rescued");
+    assert!(worker.lease(10).await.is_empty(), "what was rescued opened it");
+    trial.clock.advance(secs(19));
+    worker.renew().await;
+    assert!(worker.lease(10).await.is_empty());
+    trial.clock.advance(secs(1));
+    assert_eq!(worker.lease(10).await.len(), 4);
+}
+
+/// Neither a microsecond early nor late; a due time that has passed is none.
+pub async fn a_due_time_ahead_is_delayed_and_comes_at_its_time(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let now = trial.now();
+    let ahead = job_at("http://a.test/ahead", now + secs(10));
+    trial.enqueue(vec![ahead, job_at("http://a.test/passed", now - secs(10))]).await;
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.queued, ledger.delayed), (1, 1));
+    let worker = trial.worker().await;
+    assert_eq!(urls(&worker.lease(10).await), ["http://a.test/passed"]);
+    trial.clock.set(now + secs(10) - Duration::from_micros(1));
+    assert!(worker.lease(10).await.is_empty());
+    trial.clock.advance(Duration::from_micros(1));
+    assert_eq!(urls(&worker.lease(10).await), ["http://a.test/ahead"]);
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.delayed, ledger.in_flight), (0, 2));
+}
+
+/// Asked again whenever it says, a queue gives at the very time something is due.
+pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let due = trial.now() + Duration::from_millis(7_300);
+    trial.enqueue(vec![job_at("http://a.test/", due)]).await;
+    let worker = trial.worker().await;
+    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    for _ in 0..100 {
+        match worker.take(&demand).await {
+            Taken::Idle { until } => {
+                assert!(until > trial.now() && until <= due, "{until} at {}", trial.now());
+                trial.clock.set(until);
+            }
+            Taken::Jobs(leases) => {
+                assert_eq!((leases.len(), trial.now()), (1, due));
+                return;
+            }
+            Taken::Exhausted => panic!("something waits"),
+        }
+    }
+    panic!("it was asked a hundred times within eight seconds");
+}
+
+/// Waiting, delayed and leased jobs, also another's, keep a run going.
+pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let (one, other) = (trial.worker().await, trial.worker().await);
+    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    assert!(matches!(one.take(&demand).await, Taken::Exhausted), "it is empty");
+    trial.add(&["http://a.test/"]).await;
+    let lease = other.lease_one().await;
+    assert!(matches!(one.take(&demand).await, Taken::Idle { .. }), "another holds one");
+    let at = trial.now() + secs(2);
+    other.settle(&lease, Settlement::HandBack { at }).await;
+    assert!(matches!(one.take(&demand).await, Taken::Idle { .. }), "one is delayed");
+    trial.clock.set(at);
+    let lease = one.lease_one().await;
+    one.settle(&lease, Settlement::Dead { reason: "so".to_owned() }).await;
+    assert!(matches!(one.take(&demand).await, Taken::Exhausted), "the dead do not count");
+}
+
+/// A queue that others may put something into at any time has no end.
+pub async fn a_queue_that_goes_on_is_never_exhausted(store: &dyn QueueStore) {
+    let trial = Trial::open(store, &HandClock::new(), false).await;
+    let worker = trial.worker().await;
+    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let Taken::Idle { until } = worker.take(&demand).await else { panic!("it goes on") };
+    assert!(until > trial.now(), "it would be asked without end");
+}

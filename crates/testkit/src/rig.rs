@@ -1,0 +1,197 @@
+//! The whole flow on a simulated clock: scripted sites, stores in memory, a plain door.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::journey::{Journey, Stage};
+use fetchwell_engine::pipeline::{self, Door, Limits, Plant};
+use fetchwell_engine::ports::{
+    Finish, Finished, Job, Lease, Moment, Plan, Settle, Settled, Settlement, Step, StoreFault,
+};
+use fetchwell_engine::web::{Outcome, Web};
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use fetchwell_simweb::{SiteScript, World};
+use tokio_util::sync::CancellationToken;
+
+use crate::simulated_web::SimulatedWeb;
+
+/// What a URL came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The URL, as queued.
+    pub url: String,
+    /// What happened in the end.
+    pub happened: Happened,
+    /// Attempts, the first one included.
+    pub attempts: u32,
+}
+
+/// A simulated web with the whole system on it. Make it inside a paused tokio runtime.
+pub struct Rig {
+    /// The web.
+    pub world: Arc<World>,
+    /// The queue.
+    pub queue: MemoryQueue,
+    /// The politeness store.
+    pub politeness: Arc<MemoryPoliteness>,
+    /// The clock: tokio's.
+    pub clock: Clock,
+    /// The gate's rules, to be changed before [`Rig::run`].
+    pub rules: GateRules,
+    /// The pipeline's bounds, likewise.
+    pub limits: Limits,
+    /// What failures lead to, likewise.
+    pub retry: RetryRule,
+    rows: Arc<Mutex<Vec<Row>>>,
+    web: Arc<dyn Web>,
+}
+
+impl Rig {
+    /// A web of these sites, at 1 request a second and site, without jitter.
+    pub fn new(sites: impl IntoIterator<Item = SiteScript>) -> Rig {
+        let clock = Clock::simulated(Time::from_secs(1_800_000_000));
+        let world = Arc::new(World::new(sites));
+        let rule = BreakerRule { jitter_share: 0.0, ..BreakerRule::default() };
+        Rig {
+            web: Arc::new(SimulatedWeb::new(world.clone(), "TestBot/1.0")),
+            world,
+            queue: MemoryQueue::new(clock.clone(), Duration::from_secs(20), true),
+            politeness: Arc::new(MemoryPoliteness::new(clock.clone(), rule, 7)),
+            clock,
+            rules: GateRules {
+                pace: PaceRules {
+                    default_interval: Duration::from_secs(1),
+                    sites: HashMap::new(),
+                    concurrency: HashMap::new(),
+                },
+                robots: RobotsRules {
+                    product_token: "TestBot".to_owned(),
+                    when_unreachable: WhenUnreachable::Defer,
+                    fresh_for: Duration::from_secs(86_400),
+                    stale_for: Duration::from_secs(30 * 86_400),
+                    max_crawl_delay: None,
+                },
+                give_up_after: None,
+            },
+            limits: Limits::default(),
+            retry: RetryRule::PAGES,
+            rows: Arc::default(),
+        }
+    }
+
+    /// Another web than the simulated one.
+    pub fn with_web(mut self, web: Arc<dyn Web>) -> Rig {
+        self.web = web;
+        self
+    }
+
+    /// Queues URLs.
+    pub fn enqueue<U: AsRef<str>>(&self, urls: impl IntoIterator<Item = U>) {
+        let jobs = urls.into_iter().map(|url| NewJob::now(job(url.as_ref()))).collect();
+        self.queue.enqueue(jobs);
+    }
+
+    /// Runs until the queue is empty.
+    pub async fn run(&self) -> Result<(), StoreFault> {
+        self.run_until(CancellationToken::new()).await
+    }
+
+    /// Runs until the queue is empty or `stop` is cancelled.
+    pub async fn run_until(&self, stop: CancellationToken) -> Result<(), StoreFault> {
+        let retry = self.retry;
+        let instance = Arc::new(self.queue.instance());
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| Box::new(PagePlan::new(lease, retry))),
+            finish: Arc::new(Rows { rows: self.rows.clone(), source: instance }),
+        };
+        let plant = Plant {
+            gate: Gate::new(self.politeness.clone(), self.rules.clone(), self.clock.clone()),
+            web: self.web.clone(),
+            limits: self.limits,
+            clock: self.clock.clone(),
+            seed: 11,
+            watcher: Arc::new(|_| {}),
+        };
+        pipeline::run(door, plant, stop).await
+    }
+
+    /// What came out so far.
+    pub fn rows(&self) -> Vec<Row> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A job for a URL.
+pub fn job(url: &str) -> Job {
+    let site = WebUrl::parse(url).ok().map(|url| url.site());
+    Job { url: url.to_owned(), site, group: None, payload: Vec::new() }
+}
+
+/// Fetches one page.
+struct PagePlan {
+    url: String,
+    journey: Option<Journey>,
+}
+
+impl PagePlan {
+    fn new(lease: &Lease, retry: RetryRule) -> PagePlan {
+        let url = lease.job.url.clone();
+        let journey = WebUrl::parse(&url).ok().map(|at| Journey::new(at, retry, 5, lease.history));
+        PagePlan { url, journey }
+    }
+}
+
+impl Plan<Row> for PagePlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
+        let Some(journey) = &mut self.journey else {
+            return Step::Finish(Vec::new(), Settlement::Dead { reason: "no URL".to_owned() });
+        };
+        let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
+        match journey.step(outcome, moment) {
+            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Retry { at, history } => {
+                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+            }
+            Stage::Over(arrival) => {
+                let row = Row {
+                    url: self.url.clone(),
+                    happened: arrival.happened,
+                    attempts: arrival.attempts,
+                };
+                Step::Finish(vec![row], Settlement::Done)
+            }
+        }
+    }
+}
+
+/// Keeps the rows of confirmed leases only, so that a stale settlement leaves none.
+struct Rows<Q> {
+    rows: Arc<Mutex<Vec<Row>>>,
+    source: Arc<Q>,
+}
+
+#[async_trait]
+impl<Q: Settle> Finish<Row> for Rows<Q> {
+    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreFault> {
+        let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
+        let settled = self.source.settle(&leases).await?;
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        for (finished, settled) in batch.iter().zip(&settled) {
+            if *settled == Settled::Confirmed {
+                rows.extend(finished.records.iter().cloned());
+            }
+        }
+        Ok(settled)
+    }
+}
