@@ -22,7 +22,7 @@ const TRY_AGAIN: Backoff =
 #[derive(Debug)]
 pub enum Errand {
     /// An origin's robots.txt.
-    Robots(RobotsErrand),
+    Robots(Box<RobotsErrand>),
     /// Whether a site is back.
     Probe(Site),
 }
@@ -50,6 +50,8 @@ pub enum RobotsStep {
     Fetch(Request),
     /// The result.
     Learnt(RobotsRecord),
+    /// The origin itself may not be connected to: no page of it either.
+    Refused(String),
 }
 
 impl RobotsErrand {
@@ -67,14 +69,18 @@ impl RobotsErrand {
     /// Takes the outcome of that request.
     pub fn step(&mut self, outcome: &Outcome, now: Time) -> RobotsStep {
         let Some(answer) = &outcome.answer else {
-            return RobotsStep::Learnt(self.without_answer(outcome, now));
+            return match &outcome.happened {
+                Happened::Refused(why) if self.redirects == 0 => RobotsStep::Refused(why.clone()),
+                _ => RobotsStep::Learnt(self.without_answer(outcome, now)),
+            };
         };
         if let Some(location) = answer.redirect() {
             return self.follow(location, now);
         }
         RobotsStep::Learnt(match answer.status {
             200..=299 => {
-                let within = answer.body.len().min(MAX_ROBOTS_BYTES);
+                // One byte more than is read, so that a last line that is cut off can be told.
+                let within = answer.body.len().min(MAX_ROBOTS_BYTES + 1);
                 found(Some(answer.status), answer.body[..within].to_vec(), now)
             }
             429 | 500..=599 => self.unreachable(outcome, now),
@@ -153,7 +159,7 @@ mod tests {
     fn learnt(step: RobotsStep) -> RobotsRecord {
         match step {
             RobotsStep::Learnt(record) => record,
-            RobotsStep::Fetch(request) => panic!("{request:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -167,6 +173,16 @@ mod tests {
             let record = body_of(status);
             assert_eq!((record.body, record.unreachable.is_some()), (None, true), "{status}");
         }
+    }
+
+    #[test]
+    fn an_origin_that_may_not_be_connected_to_is_refused_and_a_redirect_there_is_unreachable() {
+        let guard = Outcome::unsent(0, Happened::Refused("private".into()), Why::default());
+        let mut direct = errand(None);
+        assert!(matches!(direct.step(&guard, NOW), RobotsStep::Refused(_)));
+        let mut redirected = errand(None);
+        redirected.step(&answered(301, "", Some("http://10.0.0.1/")), NOW);
+        assert!(learnt(redirected.step(&guard, NOW)).unreachable.is_some());
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub enum RobotsView {
     Fetch,
     /// It is known, and need not be asked for again before the time given.
     Known(Arc<Robots>, Time),
+    /// Its origin may not be connected to, for this reason.
+    Refused(String),
     /// It cannot be reached: no page is asked for before `until`.
     Blocked {
         /// When to try again.

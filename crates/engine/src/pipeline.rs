@@ -10,8 +10,11 @@
 
 mod conductor;
 mod dispatch;
+mod flight;
 mod intake;
+mod learning;
 mod results;
+mod verdicts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +32,9 @@ use conductor::Conductor;
 /// Makes the plan of a lease.
 pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
 
+/// Makes the records of a lease that is given up, for this reason.
+pub type Obituary<R> = Arc<dyn Fn(&Lease, &str) -> Vec<R> + Send + Sync>;
+
 /// A door: where work comes from, what is done with it, where it goes.
 pub struct Door<R> {
     /// Where leases come from.
@@ -37,6 +43,9 @@ pub struct Door<R> {
     pub planner: Planner<R>,
     /// Where the records go, and the leases end.
     pub finish: Arc<dyn Finish<R>>,
+    /// What is recorded of a lease that the engine gives up without its plan: after a panic, or after
+    /// too many crashes.
+    pub obituary: Obituary<R>,
 }
 
 /// The bounds of a pipeline.
@@ -101,6 +110,17 @@ pub struct Plant {
     pub watcher: Watcher,
 }
 
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing is left to do.
+    Exhausted,
+    /// It was told to stop.
+    Stopped,
+    /// A plan found that the door can't go on, for this reason.
+    Halted(String),
+}
+
 /// Runs a door until its source is exhausted or `stop` is cancelled.
 ///
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
@@ -109,7 +129,7 @@ pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,
-) -> Result<(), StoreFault> {
+) -> Result<Ended, StoreFault> {
     let mut conductor = Conductor::start(door, plant).await?;
     loop {
         conductor.renew_lease_when_due();
@@ -118,7 +138,7 @@ pub async fn run<R: Send + Sync + 'static>(
         conductor.ask_the_gate();
         conductor.finish_what_is_done();
         if conductor.is_idle_for_good() {
-            return Ok(());
+            return Ok(conductor.ended());
         }
         let (wake_at, now, stopping) =
             (conductor.next_due(), conductor.now(), conductor.is_stopping());

@@ -13,6 +13,7 @@ use fetchwell_policy::url::{Origin, Site};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::http::budget::Share;
 use crate::web::{Outcome, Phases, Request};
 
 /// Why a store did not do what it was asked.
@@ -35,6 +36,8 @@ pub struct Job {
     pub site: Option<Site>,
     /// A group (a retailer) within which callers share a pace.
     pub group: Option<String>,
+    /// After this it is not worth having: it comes back by then, however long its site is closed.
+    pub deadline: Option<Time>,
     /// The door's own data.
     pub payload: Vec<u8>,
 }
@@ -121,11 +124,15 @@ pub enum Settlement {
         at: Time,
         /// What it has been through by now.
         history: History,
+        /// The door's own data from now on; `None`: as it was.
+        payload: Option<Vec<u8>>,
     },
     /// Done for now, and due again at `at`.
     Recur {
         /// When.
         at: Time,
+        /// The door's own data from now on; `None`: as it was.
+        payload: Option<Vec<u8>>,
     },
     /// Given up.
     Dead {
@@ -139,6 +146,18 @@ pub enum Settlement {
     },
 }
 
+impl Settlement {
+    /// Another attempt, with the door's data as it was.
+    pub fn retry(at: Time, history: History) -> Settlement {
+        Settlement::Retry { at, history, payload: None }
+    }
+
+    /// Another round, with the door's data as it was.
+    pub fn recur(at: Time) -> Settlement {
+        Settlement::Recur { at, payload: None }
+    }
+}
+
 /// A lease that has come to an end.
 #[derive(Debug)]
 pub struct Finished<R> {
@@ -150,6 +169,8 @@ pub struct Finished<R> {
     pub settlement: Settlement,
     /// Where the time of its last request went.
     pub phases: Phases,
+    /// What its last body holds of the byte budget, until the records are safe.
+    pub share: Share,
 }
 
 /// Whether a settlement was accepted.
@@ -222,6 +243,8 @@ pub enum Step<R> {
     Fetch(Vec<Request>),
     /// The end.
     Finish(Vec<R>, Settlement),
+    /// The door can't go on, for this reason: all that is held goes back, and the run ends.
+    Halt(String),
 }
 
 /// Time and chance, for plans: they are pure.
@@ -237,6 +260,12 @@ pub struct Moment {
 pub trait Plan<R>: Send {
     /// Called first with nothing, then with each outcome as it comes.
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R>;
+
+    /// Whether there are results in hand that would be lost if the lease were handed back now. Such a
+    /// lease waits in memory, however long.
+    fn has_results_in_hand(&self) -> bool {
+        false
+    }
 }
 
 /// A site's question to the politeness store.

@@ -129,6 +129,15 @@ impl Room {
         }
     }
 
+    /// Takes out all that waits for a job.
+    fn forget(&mut self, job: JobKey) {
+        for (_, queue) in &mut self.groups {
+            queue.retain(|item| item.job != job);
+        }
+        self.groups.retain(|(_, queue)| !queue.is_empty());
+        self.pages = self.groups.iter().map(|(_, queue)| queue.len()).sum();
+    }
+
     /// Takes out all errands.
     pub fn take_errands(&mut self) -> Vec<Item> {
         self.errands.drain(..).collect()
@@ -215,6 +224,13 @@ impl Workbench {
     pub fn tidy(&mut self, site: &Site) {
         if self.rooms.get(site).is_some_and(|room| room.is_empty() && room.in_flight == 0) {
             self.rooms.remove(site);
+        }
+    }
+
+    /// Takes out all that waits for a job, wherever it is.
+    pub fn forget(&mut self, job: JobKey) {
+        for room in self.rooms.values_mut() {
+            room.forget(job);
         }
     }
 

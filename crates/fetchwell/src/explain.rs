@@ -43,7 +43,10 @@ struct Explanation {
 
 #[derive(Debug, Serialize)]
 struct RobotsPart {
-    status: String,
+    /// The status of the last answer for it.
+    status: Option<u16>,
+    /// What that means, in words.
+    state: String,
     line: Option<u32>,
     rule: Option<String>,
     crawl_delay_seconds: Option<f64>,
@@ -127,7 +130,7 @@ async fn fetch_robots(
 ) -> Result<Option<RobotsRecord>, Exit> {
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
     let url = origin.robots_url().as_str().to_owned();
-    let job = Job { url, site: Some(origin.site()), group: None, payload: Vec::new() };
+    let job = Job { url, site: Some(origin.site()), group: None, payload: Vec::new(), deadline: None };
     queue.enqueue(vec![NewJob::now(job)]);
     let instance = Arc::new(queue.instance());
     let learnt = Arc::new(std::sync::Mutex::new(None));
@@ -138,6 +141,7 @@ async fn fetch_robots(
             Box::new(RobotsPlan(RobotsErrand::new(origin.clone(), known.clone())))
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
     };
     // A site whose breaker is open is not waited for: then robots.txt counts as unreachable.
     let gate = parts.gate(settings, Some(Duration::ZERO));
@@ -155,6 +159,7 @@ impl Plan<RobotsRecord> for RobotsPlan {
         match self.0.step(&outcome, moment.now) {
             RobotsStep::Fetch(request) => Step::Fetch(vec![request]),
             RobotsStep::Learnt(record) => Step::Finish(vec![record], Settlement::Done),
+            RobotsStep::Refused(_) => Step::Finish(Vec::new(), Settlement::Skipped),
         }
     }
 }
@@ -189,7 +194,7 @@ fn explain(
     let site = url.site();
     let robots = match view {
         RobotsView::Known(robots, _) => Some(robots.as_ref()),
-        RobotsView::Fetch | RobotsView::Blocked { .. } => None,
+        RobotsView::Fetch | RobotsView::Refused(_) | RobotsView::Blocked { .. } => None,
     };
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
@@ -206,7 +211,8 @@ fn explain(
         site: site.to_string(),
         allowed: verdict.as_ref().is_some_and(|verdict| verdict.allowed),
         robots: RobotsPart {
-            status: status_of(record, view),
+            status: record.and_then(|record| record.status),
+            state: state_of(record, view),
             line: verdict.as_ref().and_then(|verdict| verdict.line),
             rule: verdict.and_then(|verdict| verdict.rule),
             crawl_delay_seconds: crawl_delay.map(|delay| delay.as_secs_f64()),
@@ -223,7 +229,7 @@ fn explain(
     }
 }
 
-fn status_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
+fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
     match (record, view) {
         (Some(RobotsRecord { unreachable: Some(unreachable), body, .. }), _) => {
             let copy = if body.is_some() { "; an older copy serves" } else { "" };
@@ -274,13 +280,13 @@ fn in_words(explanation: &Explanation) -> String {
     };
     format!(
         "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
-         robots.txt      {status}{rule}{age}\n  Crawl-delay     {delay}\n  \
+         robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
          pace            one request every {interval} s ({source})\n  \
          breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
          addresses       {addresses}\n",
         url = explanation.url,
         site = explanation.site,
-        status = robots.status,
+        state_of_robots = robots.state,
         interval = pace.interval_seconds,
         source = pace.source,
         state = breaker.state,

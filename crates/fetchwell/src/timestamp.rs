@@ -4,7 +4,7 @@ use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
 /// `2026-11-15T12:34:56.789Z`
-pub fn rfc3339(time: Time) -> String {
+pub(crate) fn rfc3339(time: Time) -> String {
     Timestamp::from_microsecond(time.as_micros())
         .map_or_else(|_| time.to_string(), |t| t.to_string())
 }

@@ -64,6 +64,7 @@ async fn run<R: Clone + Send + Sync + 'static>(
         source: instance.clone(),
         planner,
         finish: Arc::new(SinkThenSettle { sink: Kept(records.clone()), source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
     };
     let stop = CancellationToken::new();
     if let Some(run_for) = run_for {
@@ -104,7 +105,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
 
 fn job(url: &str, payload: &impl ToString) -> Job {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    Job { url: url.to_owned(), site, group: None, payload: payload.to_string().into_bytes() }
+    Job { url: url.to_owned(), site, group: None, payload: payload.to_string().into_bytes(), deadline: None }
 }
 
 fn simulated(sites: impl IntoIterator<Item = SiteScript>) -> (Arc<World>, Arc<SimulatedWeb>) {
@@ -369,12 +370,16 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
     let web = archive("/crawl-data/x.warc.gz", file);
     let base = WebUrl::parse("http://archive.test/").unwrap();
     let planner: Planner<WorkRecord> = Arc::new(move |lease| commoncrawl_work::plan(&base, lease));
-    let message =
-        Job { site: Some(Site::parse("archive.test").unwrap()), ..job("batch-1", &batch) };
+    let message = |name: &str| Job {
+        site: Some(Site::parse("archive.test").unwrap()),
+        ..job(name, &batch)
+    };
     let started = tokio::time::Instant::now();
-    let (records, ledger) = run(planner, vec![message], web.clone(), None).await;
-    assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 50));
-    assert!(started.elapsed() >= Duration::from_millis(7 * 20), "no more than eight at once");
+    let (mut records, ledger) =
+        run(planner, vec![message("batch-1"), message("batch-2")], web.clone(), None).await;
+    assert_eq!((ledger.done, *web.served.lock().unwrap()), (2, 100));
+    assert!(started.elapsed() >= Duration::from_millis(12 * 20), "no more than eight at once");
+    records.truncate(50);
     let (documents, skipped): (Vec<_>, Vec<_>) =
         records.iter().partition(|record| matches!(record, WorkRecord::Document(_)));
     assert_eq!((documents.len(), skipped.len()), (49, 1));

@@ -95,7 +95,7 @@ impl Happened {
     /// Who is to blame.
     pub fn blame(&self) -> Blame {
         match self {
-            Happened::Answered(200..=299) | Happened::RobotsDisallow => Blame::Nobody,
+            Happened::Answered(200..=299 | 304) | Happened::RobotsDisallow => Blame::Nobody,
             Happened::Answered(429) => Blame::Pace,
             Happened::Answered(502..=504) => Blame::Site,
             Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
@@ -110,7 +110,7 @@ impl Happened {
     /// What the site's breaker and pace are to learn from it.
     pub fn mark(&self) -> Mark {
         match self {
-            Happened::Answered(200..=299) => Mark::Served,
+            Happened::Answered(200..=299 | 304) => Mark::Served,
             Happened::Answered(429) => Mark::Limited,
             Happened::Answered(500..=599) | Happened::Network(_) | Happened::TimedOut(_) => {
                 Mark::Failed
@@ -228,7 +228,7 @@ mod tests {
     fn every_status_is_classified() {
         for status in 0..=u16::MAX {
             let happened = Happened::Answered(status);
-            let served = (200..300).contains(&status);
+            let served = (200..300).contains(&status) || status == 304;
             assert_eq!(happened.blame() == Blame::Nobody, served, "{status}");
             assert_eq!(happened.mark() == Mark::Served, served, "{status}");
             let five_hundreds = (500..600).contains(&status);

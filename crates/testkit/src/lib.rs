@@ -2,5 +2,6 @@
 //! Never ships.
 
 pub mod conformance;
+pub mod crash;
 pub mod rig;
 pub mod simulated_web;

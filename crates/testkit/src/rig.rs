@@ -10,7 +10,7 @@ use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::journey::{Journey, Stage};
-use fetchwell_engine::pipeline::{self, Door, Limits, Plant};
+use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::ports::{
     Finish, Finished, Job, Lease, Moment, Plan, Settle, Settled, Settlement, Step, StoreFault,
 };
@@ -102,19 +102,29 @@ impl Rig {
     }
 
     /// Runs until the queue is empty.
-    pub async fn run(&self) -> Result<(), StoreFault> {
+    pub async fn run(&self) -> Result<Ended, StoreFault> {
         self.run_until(CancellationToken::new()).await
     }
 
     /// Runs until the queue is empty or `stop` is cancelled.
-    pub async fn run_until(&self, stop: CancellationToken) -> Result<(), StoreFault> {
+    pub async fn run_until(&self, stop: CancellationToken) -> Result<Ended, StoreFault> {
         let retry = self.retry;
         let instance = Arc::new(self.queue.instance());
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| Box::new(PagePlan::new(lease, retry))),
             finish: Arc::new(Rows { rows: self.rows.clone(), source: instance }),
+            obituary: Arc::new(|_, _| Vec::new()),
         };
+        self.run_door(door, stop).await
+    }
+
+    /// Runs a door of your own on this web and queue.
+    pub async fn run_door<R: Send + Sync + 'static>(
+        &self,
+        door: Door<R>,
+        stop: CancellationToken,
+    ) -> Result<Ended, StoreFault> {
         let plant = Plant {
             gate: Gate::new(self.politeness.clone(), self.rules.clone(), self.clock.clone()),
             web: self.web.clone(),
@@ -135,7 +145,7 @@ impl Rig {
 /// A job for a URL.
 pub fn job(url: &str) -> Job {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    Job { url: url.to_owned(), site, group: None, payload: Vec::new() }
+    Job { url: url.to_owned(), site, group: None, payload: Vec::new(), deadline: None }
 }
 
 /// Fetches one page.
@@ -161,7 +171,7 @@ impl Plan<Row> for PagePlan {
         match journey.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
-                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+                Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
             Stage::Over(arrival) => {
                 let row = Row {

@@ -12,7 +12,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use super::{NewJob, QUARANTINE_AFTER, QUARANTINE_REASON};
+use super::NewJob;
 use crate::clock::Clock;
 use crate::ports::{
     Demand, Lease, LeaseId, Ledger, Politeness, Renewal, RobotsRecord, Settle, Settled, Settlement,
@@ -144,6 +144,14 @@ struct Stored {
     standing: Standing,
 }
 
+impl Stored {
+    fn renew_payload(&mut self, payload: Option<&Vec<u8>>) {
+        if let Some(payload) = payload {
+            self.lease.job.payload.clone_from(payload);
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Standing {
     Queued,
@@ -217,9 +225,9 @@ impl Queue {
         stored.due = due;
         stored.standing = if delayed { Standing::Delayed } else { Standing::Queued };
         if delayed {
-            self.ledger.delayed += 1
+            self.ledger.delayed += 1;
         } else {
-            self.ledger.queued += 1
+            self.ledger.queued += 1;
         }
         let site = site_key(&stored.lease);
         self.waiting.entry(site.clone()).or_default().insert((due, id));
@@ -229,10 +237,11 @@ impl Queue {
         self.put_room(site, Room { due: before.min(due.max(closed_until)), closed_until });
     }
 
+    /// The last word on a site holds: a closing can be taken back by an earlier one.
     fn close_until(&mut self, site: &str, until: Time) {
-        if let Some(Room { due, closed_until }) = self.room_of.get(site).copied() {
-            let closed_until = closed_until.max(until);
-            self.put_room(site.to_owned(), Room { due: due.max(until), closed_until });
+        if let Some((due, _)) = self.waiting.get(site).and_then(BTreeSet::first).copied() {
+            let room = Room { due: due.max(until), closed_until: until };
+            self.put_room(site.to_owned(), room);
         }
     }
 
@@ -275,7 +284,7 @@ impl Queue {
         leases
     }
 
-    /// What dead instances held waits again; what made them die too often is quarantined.
+    /// What dead instances held waits again.
     fn rescue(&mut self, now: Time) {
         let dead: BTreeSet<u64> = self
             .instances
@@ -298,12 +307,7 @@ impl Queue {
             self.ledger.in_flight -= 1;
             let Some(stored) = self.jobs.get_mut(&id) else { continue };
             stored.lease.interruptions += u32::from(started);
-            if stored.lease.interruptions >= QUARANTINE_AFTER {
-                stored.standing = Standing::Dead(QUARANTINE_REASON.to_owned());
-                self.ledger.dead += 1;
-            } else {
-                self.wait(id, now, false);
-            }
+            self.wait(id, now, false);
         }
     }
 
@@ -324,11 +328,13 @@ impl Queue {
                     _ => self.ledger.skipped += 1,
                 }
             }
-            Settlement::Retry { at, history } => {
+            Settlement::Retry { at, history, payload } => {
                 stored.lease.history = *history;
+                stored.renew_payload(payload.as_ref());
                 self.wait(lease.id, *at, *at > now);
             }
-            Settlement::Recur { at } => {
+            Settlement::Recur { at, payload } => {
+                stored.renew_payload(payload.as_ref());
                 self.ledger.done += 1;
                 self.ledger.accepted += 1;
                 stored.lease.history = Default::default();

@@ -7,12 +7,6 @@ use fetchwell_policy::time::Time;
 
 use crate::ports::Job;
 
-/// A URL that was being fetched this often when a process died, the last time alone, is quarantined.
-pub(crate) const QUARANTINE_AFTER: u32 = 4;
-/// Why it is.
-pub(crate) const QUARANTINE_REASON: &str =
-    "quarantined: the process died four times while fetching it, the last time alone";
-
 /// A job to be put into a queue.
 #[derive(Clone, Debug)]
 pub struct NewJob {

@@ -11,9 +11,10 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::dispatch::FetchEnd;
-use super::{Door, Plant};
+use super::flight::FetchEnd;
+use super::{Door, Ended, Plant};
 use crate::errands::Errand;
+use crate::http::budget::Share;
 use crate::ports::{
     Demand, Finished, Lease, LeaseId, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk,
     SiteReport, StoreFault, Taken, Turn,
@@ -36,6 +37,8 @@ pub(super) struct LeaseWork<R> {
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
+    /// What its last body holds of the byte budget.
+    pub(super) share: Share,
 }
 
 /// What a job is.
@@ -97,6 +100,8 @@ pub(super) struct Conductor<R> {
     /// By our own clock: after this we neither dispatch nor settle.
     lease_good_until: Instant,
     pub(super) exhausted: bool,
+    /// Why a plan wants the run to end.
+    pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_wait_logged: HashMap<Site, Time>,
 }
@@ -134,6 +139,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             sweep_at: started + SWEEP_EVERY,
             lease_good_until: started,
             exhausted: false,
+            halted: None,
             stopping_since: None,
             last_wait_logged: HashMap::new(),
         };
@@ -186,7 +192,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Takes no more; what has not gone out goes back.
     pub(super) fn stop_taking(&mut self) {
-        self.stopping_since = Some(Instant::now());
+        self.stopping_since.get_or_insert_with(Instant::now);
         self.hand_back_all_that_waits();
     }
 
@@ -214,6 +220,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         empty_handed && all_told && (self.exhausted || self.is_stopping())
     }
 
+    /// How it ended.
+    pub(super) fn ended(&mut self) -> Ended {
+        match (self.halted.take(), self.is_stopping()) {
+            (Some(reason), _) => Ended::Halted(reason),
+            (None, true) => Ended::Stopped,
+            (None, false) => Ended::Exhausted,
+        }
+    }
+
     /// When something is due that no event announces.
     pub(super) fn next_due(&mut self) -> Option<Time> {
         let now = self.now();
@@ -225,7 +240,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.wants_to_take() {
             due.push(self.take_at);
         }
-        if !self.turning && !(self.asks.is_empty() && self.reports.is_empty()) {
+        let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
+        if something_to_say && !self.turning {
             due.push(self.turn_at);
         }
         if !self.finishing && !self.ready.is_empty() {
@@ -278,13 +294,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if failed.is_cancelled() {
                 return Ok(());
             }
-            let text = panic_text(failed);
+            let text = failed.try_into_panic().map_or_else(
+                |cancelled| cancelled.to_string(),
+                |payload| panic_text(payload.as_ref()),
+            );
             error!(panic = text, "the engine failed; what it holds will be rescued");
             return Err(StoreFault::Damaged(format!("a panic in the engine: {text}")));
         };
         self.landed(&flight.site);
-        if failed.is_panic() {
-            let reason = format!("it made the program panic: {}", panic_text(failed));
+        if let Ok(payload) = failed.try_into_panic() {
+            let reason = format!("it made the program panic: {}", panic_text(payload.as_ref()));
             error!(reason, "a URL is given up");
             self.give_up(flight.job, reason);
         }
@@ -345,13 +364,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-fn panic_text(failed: JoinError) -> String {
-    match failed.try_into_panic() {
-        Ok(payload) => payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "a panic without text".to_owned()),
-        Err(cancelled) => cancelled.to_string(),
-    }
+/// What a panic said.
+pub(super) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without text".to_owned())
 }

@@ -6,15 +6,19 @@ use std::time::Duration;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::conductor::{Conductor, Event, LeaseWork, Work};
+use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey};
 
-/// A URL that was being fetched this many times when a process died runs alone from then on.
+/// A URL that was being fetched this many times when a process died runs alone from then on…
 const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
+/// …and one more makes sure that it was the URL.
+const QUARANTINE: &str =
+    "quarantined: the process died four times while fetching it, the last time alone";
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Asks the source for more when the window has room.
@@ -76,7 +80,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let at = self.now();
             return self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
-        if lease.interruptions >= INTERRUPTIONS_UNTIL_ALONE {
+        if lease.interruptions > INTERRUPTIONS_UNTIL_ALONE {
+            let records = (self.door.obituary)(&lease, QUARANTINE);
+            let reason = QUARANTINE.to_owned();
+            return self.finished(lease, records, Settlement::Dead { reason });
+        }
+        if lease.interruptions == INTERRUPTIONS_UNTIL_ALONE {
             self.suspects.push(lease);
             return self.hand_back_all_that_waits();
         }
@@ -85,23 +94,32 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        if self.leases_held == 0 && self.ready.is_empty() && !self.finishing && !self.is_stopping()
+        let alone = self.leases_held == 0 && self.ready.is_empty() && !self.finishing;
+        if alone
+            && !self.is_stopping()
+            && let Some(suspect) = self.suspects.pop()
         {
-            if let Some(suspect) = self.suspects.pop() {
-                self.begin(suspect);
-            }
+            self.begin(suspect);
         }
     }
 
     fn begin(&mut self, lease: Lease) {
-        let plan = (self.door.planner)(&lease);
+        let plan = match guarded(|| (self.door.planner)(&lease)) {
+            Ok(plan) => plan,
+            Err(reason) => {
+                let records = (self.door.obituary)(&lease, &reason);
+                return self.finished(lease, records, Settlement::Dead { reason });
+            }
+        };
         let queued = self.now().since(lease.accepted_at);
         let phases = Phases { queued, ..Phases::default() };
         let job = self.next_job;
         self.next_job += 1;
         self.leases_held += 1;
         let plan = Arc::new(Mutex::new(plan));
-        self.jobs.insert(job, Work::Lease(LeaseWork { lease, plan, outstanding: 0, phases }));
+        let share = Share::none();
+        let work = LeaseWork { lease, plan, outstanding: 0, phases, share };
+        self.jobs.insert(job, Work::Lease(work));
         self.step(job, None);
     }
 
@@ -109,17 +127,26 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn step(&mut self, job: JobKey, outcome: Option<Outcome>) {
         let moment = self.moment();
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
-        let step = {
-            let mut plan = work.plan.lock().unwrap_or_else(PoisonError::into_inner);
-            plan.step(outcome, moment)
-        };
-        self.carry_out(job, step);
+        let plan = work.plan.clone();
+        let step = guarded(move || {
+            plan.lock().unwrap_or_else(PoisonError::into_inner).step(outcome, moment)
+        });
+        match step {
+            Ok(step) => self.carry_out(job, step),
+            Err(reason) => self.give_up(job, reason),
+        }
     }
 
     /// Does what a plan asked for.
     pub(super) fn carry_out(&mut self, job: JobKey, step: Step<R>) {
         match step {
             Step::Finish(records, settlement) => self.end(job, records, settlement),
+            Step::Halt(reason) => {
+                error!(reason, "the run can't go on");
+                self.halted.get_or_insert(reason);
+                self.hand_back(job, self.now());
+                self.stop_taking();
+            }
             Step::Fetch(requests) => {
                 let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
                 let group = work.lease.job.group.clone();
@@ -127,8 +154,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
                 work.outstanding += requests.len();
                 if work.outstanding == 0 {
-                    let reason = "its plan neither fetches nor finishes".to_owned();
-                    return self.end(job, Vec::new(), Settlement::Dead { reason });
+                    return self.give_up(job, "its plan neither fetches nor finishes".to_owned());
                 }
                 for request in requests {
                     let (now, site) = (self.now(), request.url.site());
@@ -169,8 +195,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.rate(site, crawl_delay).0.interval
     }
 
-    /// Gives a lease back, untouched.
+    /// Gives a lease back, untouched; it comes back by its deadline.
     pub(super) fn hand_back(&mut self, job: JobKey, at: Time) {
+        let Some(Work::Lease(work)) = self.jobs.get(&job) else { return };
+        let at = at.min(work.lease.job.deadline.unwrap_or(Time::FAR_FUTURE));
         self.end(job, Vec::new(), Settlement::HandBack { at });
     }
 
@@ -181,8 +209,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.closed.insert(site.clone(), at);
         for item in items {
-            self.hand_back(item.job, at);
+            self.hand_back_item(&item, at);
         }
+    }
+
+    fn hand_back_item(&mut self, item: &Item, at: Time) {
+        if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
+            work.outstanding -= 1;
+        }
+        self.hand_back(item.job, at);
     }
 
     /// Gives back all that is not under way.
@@ -191,7 +226,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         for site in self.bench.sites() {
             let Some(room) = self.bench.existing(&site) else { continue };
             for item in room.take_beyond(0) {
-                self.hand_back(item.job, now);
+                self.hand_back_item(&item, now);
             }
             self.bench.tidy(&site);
         }
@@ -201,12 +236,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, settlement: Settlement) {
         if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
             self.leases_held -= 1;
-            let LeaseWork { lease, phases, .. } = work;
-            self.ready.push(Finished { lease, records, settlement, phases });
+            let LeaseWork { lease, phases, share, outstanding, .. } = work;
+            if outstanding > 0 {
+                self.bench.forget(job); // What else it asked for has nobody to come back to.
+            }
+            self.ready.push(Finished { lease, records, settlement, phases, share });
         }
     }
 
     fn finished(&mut self, lease: Lease, records: Vec<R>, settlement: Settlement) {
-        self.ready.push(Finished { lease, records, settlement, phases: Phases::default() });
+        let (phases, share) = (Phases::default(), Share::none());
+        self.ready.push(Finished { lease, records, settlement, phases, share });
     }
+}
+
+/// A plan that panics ends its own URL, not the run.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    caught.map_err(|payload| {
+        format!("it made the program panic: {}", super::conductor::panic_text(payload.as_ref()))
+    })
 }

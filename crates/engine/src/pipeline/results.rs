@@ -61,7 +61,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
         match settlement {
             Settlement::Retry { at, .. }
-            | Settlement::Recur { at }
+            | Settlement::Recur { at, .. }
             | Settlement::HandBack { at } => {
                 self.take_at = self.take_at.min(*at);
                 self.exhausted = false;
@@ -79,7 +79,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Gives a URL up whose plan can't go on.
     pub(super) fn give_up(&mut self, job: JobKey, reason: String) {
         match self.jobs.get(&job) {
-            Some(Work::Lease(_)) => self.end(job, Vec::new(), Settlement::Dead { reason }),
+            Some(Work::Lease(work)) => {
+                let records = (self.door.obituary)(&work.lease, &reason);
+                self.end(job, records, Settlement::Dead { reason });
+            }
             Some(Work::Errand(_)) => self.errand_failed(job, reason),
             None => {}
         }

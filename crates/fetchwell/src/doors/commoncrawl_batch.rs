@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::foregone::{by_payload, dead};
 use super::notation::sha256_hex;
 use super::one_page::End;
-use super::ranged::ByteRange;
+use super::ranged::{ByteRange, REFUSED_BY_ARCHIVE};
 
 /// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
 const MAX_BLOCK_BYTES: usize = 64 * 1024 * 1024;
@@ -67,7 +67,7 @@ pub fn job(indexes: &WebUrl, cluster_line: &str) -> Result<Job, UrlFault> {
     let url = indexes.join(&file.unwrap_or_default())?;
     let block = IndexBlock { cluster_line: cluster_line.to_owned() };
     let payload = serde_json::to_vec(&block).unwrap_or_default();
-    Ok(Job { site: Some(url.site()), url: url.to_string(), group: None, payload })
+    Ok(Job { site: Some(url.site()), url: url.to_string(), group: None, payload, deadline: None })
 }
 
 /// Makes the plan of a block.
@@ -96,6 +96,9 @@ struct BlockPlan {
 impl Plan<BatchRecord> for BlockPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<BatchRecord> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.request()]) };
+        if outcome.happened == Happened::Answered(403) {
+            return Step::Halt(REFUSED_BY_ARCHIVE.to_owned());
+        }
         let (records, settlement) = match (&outcome.happened, &outcome.answer) {
             (Happened::Answered(206), Some(answer)) => match self.range().of(answer) {
                 Ok(member) => self.read(member),
@@ -123,7 +126,7 @@ impl BlockPlan {
             site_last_served: outcome.why.site_last_served,
         };
         match RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance) {
-            Next::Again { at, history } => (Vec::new(), Settlement::Retry { at, history }),
+            Next::Again { at, history } => (Vec::new(), Settlement::retry(at, history)),
             Next::Finish => given_up(outcome.happened.to_string()),
         }
     }
@@ -194,7 +197,7 @@ mod tests {
             assert!(matches!(end(status, 0), Settlement::Retry { .. }), "{status}");
         }
         // The 206 has no Content-Range, and the 200 is the whole file.
-        for (status, failures) in [(200, 0), (206, 0), (403, 0), (404, 0), (500, 2)] {
+        for (status, failures) in [(200, 0), (206, 0), (404, 0), (500, 2)] {
             assert!(matches!(end(status, failures), Settlement::Dead { .. }), "{status}");
         }
     }

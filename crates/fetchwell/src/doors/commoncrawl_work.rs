@@ -12,6 +12,7 @@ use fetchwell_policy::url::WebUrl;
 
 use super::document::DocumentFault;
 use super::foregone::by_payload;
+use super::ranged::REFUSED_BY_ARCHIVE;
 
 pub use super::document::{Document, WarcPlace};
 
@@ -38,6 +39,7 @@ pub fn plan(base: &WebUrl, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
             outstanding: 0,
             history: lease.history,
             done: Vec::new(),
+            missing: Vec::new(),
             again: None,
             spent: None,
         })
@@ -53,6 +55,8 @@ struct BatchPlan {
     /// ranges fail.
     history: History,
     done: Vec<WorkRecord>,
+    /// Pages to ask for again, by their place.
+    missing: Vec<usize>,
     /// Some range failed and is worth another round: the latest time that was asked for.
     again: Option<(Time, History)>,
     /// Some range failed once too often.
@@ -69,6 +73,9 @@ impl Plan<WorkRecord> for BatchPlan {
                     return Step::Fetch(requests);
                 }
             }
+            Some(outcome) if outcome.happened == Happened::Answered(403) => {
+                return Step::Halt(REFUSED_BY_ARCHIVE.to_owned());
+            }
             Some(outcome) => {
                 self.outstanding = self.outstanding.saturating_sub(1);
                 self.take(&outcome, moment);
@@ -77,7 +84,12 @@ impl Plan<WorkRecord> for BatchPlan {
         if self.outstanding > 0 {
             return Step::Fetch(Vec::new());
         }
-        Step::Finish(std::mem::take(&mut self.done), self.settlement())
+        let settlement = self.settlement();
+        Step::Finish(std::mem::take(&mut self.done), settlement)
+    }
+
+    fn has_results_in_hand(&self) -> bool {
+        !self.done.is_empty()
     }
 }
 
@@ -111,7 +123,10 @@ impl BatchPlan {
             (happened, _) if is_the_pages_own(happened) => {
                 self.done.push(skipped(page, happened));
             }
-            _ => self.after_failure(outcome, moment),
+            _ => {
+                self.missing.push(place);
+                self.after_failure(outcome, moment);
+            }
         }
     }
 
@@ -132,11 +147,16 @@ impl BatchPlan {
         }
     }
 
-    /// Documents that came are kept in each case: they are the same when they come again.
+    /// Documents that came are kept in each case; another round asks only for what is missing.
     fn settlement(&mut self) -> Settlement {
         match (self.spent.take(), self.again) {
             (Some(reason), _) => Settlement::Dead { reason },
-            (None, Some((at, history))) => Settlement::Retry { at, history },
+            (None, Some((at, history))) => {
+                let missing: Vec<&CdxRecord> =
+                    self.missing.iter().filter_map(|place| self.pages.get(*place)).collect();
+                let payload = serde_json::to_vec(&missing).ok();
+                Settlement::Retry { at, history, payload }
+            }
             (None, None) => Settlement::Done,
         }
     }
@@ -144,7 +164,7 @@ impl BatchPlan {
 
 /// Failures that another round would only repeat, and that say nothing of the other pages.
 fn is_the_pages_own(happened: &Happened) -> bool {
-    let repeats = !matches!(happened, Happened::Answered(403 | 500..=599));
+    let repeats = !matches!(happened, Happened::Answered(500..=599));
     happened.blame() == Blame::Url && repeats
 }
 
@@ -180,9 +200,7 @@ mod tests {
             assert!(matches!(settlement, Settlement::Retry { .. }), "{status}");
             assert_eq!(records, 0);
         }
-        for (status, rounds_failed) in [(403, 0), (500, 2)] {
-            let (_, settlement) = end(Happened::Answered(status), rounds_failed);
-            assert!(matches!(settlement, Settlement::Dead { .. }), "{status}");
-        }
+        let (_, settlement) = end(Happened::Answered(500), 2);
+        assert!(matches!(settlement, Settlement::Dead { .. }));
     }
 }

@@ -99,21 +99,26 @@ fn conclude(
     moment: Moment,
 ) -> End<FeedRecord> {
     let interval = Duration::from_secs(feed.interval_s.max(1));
-    let next_round = Settlement::Recur { at: moment.now + interval };
+    let at = moment.now + interval;
     match (&arrival.happened, &arrival.answer) {
         (Happened::Answered(200..=299), Some(answer)) => {
+            let validators = Validators::of(answer);
             let record = FeedRecord {
                 url: queued.to_owned(),
                 final_url: arrival.final_url.to_string(),
                 category: feed.category.clone(),
                 content_type: answer.header("content-type").map(str::to_owned),
                 body: answer.body.clone(),
-                validators: Validators::of(answer),
+                validators: validators.clone(),
                 fetched_at: rfc3339(moment.now),
             };
-            (vec![record], next_round)
+            // The next round asks for news only.
+            let payload = serde_json::to_vec(&Subscription { validators, ..feed.clone() }).ok();
+            (vec![record], Settlement::Recur { at, payload })
         }
-        (Happened::Answered(304) | Happened::RobotsDisallow, _) => (Vec::new(), next_round),
+        (Happened::Answered(304) | Happened::RobotsDisallow, _) => {
+            (Vec::new(), Settlement::recur(at))
+        }
         _ => (Vec::new(), back_off(interval, history, moment)),
     }
 }
@@ -122,7 +127,7 @@ fn conclude(
 fn back_off(interval: Duration, mut history: History, moment: Moment) -> Settlement {
     history.url_failures = history.url_failures.saturating_add(1);
     let backoff = Backoff { base: interval, factor: 2.0, cap: MAX_BACKOFF.max(interval) };
-    Settlement::Retry { at: moment.now + backoff.ceiling(history.url_failures), history }
+    Settlement::retry(moment.now + backoff.ceiling(history.url_failures), history)
 }
 
 #[cfg(test)]
@@ -142,7 +147,7 @@ mod tests {
             let read = happened == Happened::Answered(200);
             let (records, settlement) = end_of(plan(&lease("http://a.test/rss", HOURLY)), happened);
             assert_eq!(records.len(), usize::from(read));
-            assert_eq!(settlement, Settlement::Recur { at: NOW + Duration::from_secs(3_600) });
+            assert_eq!(settlement, Settlement::recur(NOW + Duration::from_secs(3_600)));
         }
     }
 
@@ -153,7 +158,7 @@ mod tests {
             failing.history.url_failures = failures;
             let (_, settlement) = end_of(plan(&failing), Happened::Answered(404));
             let at = NOW + Duration::from_secs(hours * 3_600);
-            assert!(matches!(settlement, Settlement::Retry { at: due, history }
+            assert!(matches!(settlement, Settlement::retry(due, history)
                 if due == at && history.url_failures == failures + 1));
         }
     }

@@ -41,7 +41,7 @@ impl<R, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
         match self.journey.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
-                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+                Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
             Stage::Over(arrival) => {
                 let (records, settlement) = (self.conclude)(*arrival, moment);

@@ -4,6 +4,10 @@ use fetchwell_engine::web::{Answer, Request};
 use fetchwell_policy::url::WebUrl;
 use thiserror::Error;
 
+/// Why a run ends when an archive answers 403.
+pub(crate) const REFUSED_BY_ARCHIVE: &str =
+    "the archive answered 403: it does not want to be read by us, or not now; try again later";
+
 /// A stretch of a file, in bytes. It is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteRange {

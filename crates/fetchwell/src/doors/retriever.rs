@@ -128,8 +128,8 @@ impl Plan<OutboxRow> for UntilDeadline {
             return Step::Finish(records, settlement);
         }
         match self.journey.step(last, moment) {
-            Step::Finish(records, Settlement::Retry { at, history }) => {
-                Step::Finish(records, Settlement::Retry { at: at.min(deadline), history })
+            Step::Finish(records, Settlement::Retry { at, history, .. }) => {
+                Step::Finish(records, Settlement::retry(at.min(deadline), history))
             }
             step => step,
         }

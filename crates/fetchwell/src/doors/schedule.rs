@@ -91,7 +91,7 @@ struct Round {
 
 impl Round {
     fn next(&self) -> Settlement {
-        Settlement::Recur { at: self.due + self.interval }
+        Settlement::recur(self.due + self.interval)
     }
 
     fn enqueue(&self, url: &str) -> Enqueue {
@@ -132,7 +132,7 @@ mod tests {
             let (records, settlement) = end_of(plan(&late), Happened::Answered(200));
             assert_eq!(records[0].url, "http://a.test/x");
             let at = NOW + Duration::from_secs(next_in_s);
-            assert_eq!(settlement, Settlement::Recur { at }, "{late_s} s late");
+            assert_eq!(settlement, Settlement::recur(at), "{late_s} s late");
         }
     }
 
@@ -157,6 +157,6 @@ mod tests {
         assert_eq!(urls, ["http://a.test/1?x=1&y=2"]);
         let (records, settlement) = end_of(plan(&entry("sitemap", NOW)), Happened::Answered(404));
         assert!(records.is_empty());
-        assert_eq!(settlement, Settlement::Recur { at: NOW + Duration::from_secs(60) });
+        assert_eq!(settlement, Settlement::recur(NOW + Duration::from_secs(60)));
     }
 }

@@ -91,7 +91,7 @@ impl DeliveryPlan {
         }
         let own = BACKOFF.delay(history.url_failures, moment.chance);
         let wait = own.max(outcome.retry_after.unwrap_or_default());
-        Settlement::Retry { at: moment.now + wait, history }
+        Settlement::retry(moment.now + wait, history)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A transaction is a closure that runs to its end in that thread: it can't be cancelled half-way, and
 //! no await stands inside it. Closures that arrive while another commit is under way share the next one.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub enum Durability {
 }
 
 type Reply = Box<dyn FnOnce(Result<(), StoreFault>) + Send>;
-type Work = Box<dyn FnOnce(&Savepoint<'_>) -> (bool, Reply) + Send>;
+/// What to do, and whether it worked; or the fault for which it can't even begin.
+type Work = Box<dyn FnOnce(Result<&Savepoint<'_>, StoreFault>) -> (bool, Reply) + Send>;
 
 /// A handle on the connection. Cheap to clone; the thread ends with the last one.
 #[derive(Clone)]
@@ -77,7 +79,9 @@ impl Db {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
         let work: Work = Box::new(move |transaction| {
-            let result = work(transaction).map_err(|error| unavailable(&path, &error));
+            let result = transaction.and_then(|transaction| {
+                work(transaction).map_err(|error| unavailable(&path, &error))
+            });
             let worked = result.is_ok();
             let reply: Reply = Box::new(move |committed| {
                 // A caller that has gone away does not want to know.
@@ -93,15 +97,19 @@ impl Db {
 
 fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &Path) {
     while let Some(first) = receiver.blocking_recv() {
-        let mut group = vec![first];
+        let mut group = VecDeque::from([first]);
         while let Some(next) = (group.len() < MAX_GROUP).then(|| receiver.try_recv().ok()).flatten()
         {
-            group.push(next);
+            group.push_back(next);
         }
         let mut replies = Vec::with_capacity(group.len());
-        let committed = commit(&mut connection, group, &mut replies);
+        let committed = commit(&mut connection, &mut group, &mut replies);
+        if let Err(error) = &committed {
+            // Those that it did not come to.
+            replies.extend(group.into_iter().map(|work| work(Err(unavailable(path, error))).1));
+        }
         for reply in replies {
-            reply(committed.as_ref().map(|()| ()).map_err(|error| unavailable(path, error)));
+            reply(committed.as_ref().copied().map_err(|error| unavailable(path, error)));
         }
     }
 }
@@ -109,14 +117,14 @@ fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &
 /// Runs a group in one transaction; one that fails is undone alone.
 fn commit(
     connection: &mut Connection,
-    group: Vec<Work>,
+    group: &mut VecDeque<Work>,
     replies: &mut Vec<Reply>,
 ) -> rusqlite::Result<()> {
     // Immediate: a transaction that reads first and then writes could not wait for another's end.
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for work in group {
+    while let Some(work) = group.pop_front() {
         let savepoint = transaction.savepoint()?;
-        let (worked, reply) = work(&savepoint);
+        let (worked, reply) = work(Ok(&savepoint));
         replies.push(reply);
         if worked {
             savepoint.commit()?;

@@ -6,6 +6,7 @@
 
 mod db;
 mod files;
+mod moves;
 mod politeness;
 mod presence;
 mod queue;

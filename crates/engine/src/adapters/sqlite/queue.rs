@@ -6,30 +6,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::Site;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::Connection;
 
 use super::Db;
 use super::db::io_fault;
+use super::moves::Moves;
 use super::presence::{self, Presence};
-use crate::adapters::{NewJob, QUARANTINE_AFTER, QUARANTINE_REASON};
+use crate::adapters::NewJob;
 use crate::clock::Clock;
 use crate::ports::{
-    Demand, Job, Lease, LeaseId, Ledger, Renewal, Settle, Settled, Settlement, Source, StoreFault,
-    Taken,
+    Demand, Lease, LeaseId, Ledger, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
 
 /// How often an idle queue is looked at: another process may have put something in.
 const POLL: Duration = Duration::from_millis(500);
-/// The most sites that one take looks at.
-const MAX_ROOMS_PER_TAKE: usize = 4_096;
-
-const QUEUED: i64 = 0;
-const DELAYED: i64 = 1;
-const LEASED: i64 = 2;
-const DEAD: i64 = 3;
 
 /// A queue by name in a SQLite file.
 #[derive(Clone)]
@@ -82,13 +73,11 @@ impl SqliteQueue {
         let (queue, clock) = (self.queue, self.clock.clone());
         self.db
             .write(move |tx| {
-                let now = clock.now();
-                let mut change = Ledger::default();
+                let mut moves = Moves::new(tx, queue, clock.now());
                 for new in &jobs {
-                    insert(tx, queue, new, now, &mut change)?;
+                    moves.accept(new)?;
                 }
-                apply(tx, queue, &change)?;
-                Ok(usize::try_from(change.accepted).unwrap_or(0))
+                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
             })
             .await
     }
@@ -203,9 +192,9 @@ impl SqliteInstance {
         self.queue
             .db
             .write(move |tx| {
-                let mut change = Ledger::default();
-                orphan(tx, queue, epoch, clock.now(), &mut change)?;
-                apply(tx, queue, &change)
+                let mut moves = Moves::new(tx, queue, clock.now());
+                moves.orphan(epoch, false)?;
+                moves.enter()
             })
             .await?;
         self.show(None);
@@ -226,11 +215,13 @@ impl Source for SqliteInstance {
             .db
             .write(move |tx| {
                 let now = clock.now();
-                close_rooms(tx, queue, &demand)?;
+                let mut moves = Moves::new(tx, queue, now);
+                moves.close_rooms(&demand)?;
                 if !is_live(tx, epoch, now)? {
                     return Ok(Taken::Idle { until: now + lease_ttl / 4 });
                 }
-                let leases = lease(tx, queue, epoch, &demand, now)?;
+                let leases = moves.lease(epoch, &demand)?;
+                moves.enter()?;
                 if !leases.is_empty() {
                     return Ok(Taken::Jobs(leases));
                 }
@@ -323,283 +314,25 @@ pub(super) fn settle_batch(
     if !is_live(tx, epoch, now)? {
         return Ok(vec![Settled::Stale; batch.len()]);
     }
-    let mut change = Ledger::default();
+    let mut moves = Moves::new(tx, queue, now);
     let settled = batch
         .iter()
-        .map(|(id, settlement)| settle_one(tx, queue, epoch, *id, settlement, now, &mut change))
+        .map(|(id, settlement)| moves.settle(epoch, *id, settlement))
         .collect::<rusqlite::Result<_>>()?;
-    apply(tx, queue, &change)?;
+    moves.enter()?;
     Ok(settled)
-}
-
-fn settle_one(
-    tx: &Connection,
-    queue: i64,
-    epoch: i64,
-    id: LeaseId,
-    settlement: &Settlement,
-    now: Time,
-    change: &mut Ledger,
-) -> rusqlite::Result<Settled> {
-    let ours = match settlement {
-        Settlement::Done | Settlement::Skipped => tx
-            .prepare_cached("DELETE FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
-            .execute((id, epoch))?,
-        Settlement::Dead { reason } => tx
-            .prepare_cached(
-                "UPDATE job SET state = 3, epoch = NULL, reason = ?3
-                 WHERE id = ?1 AND state = 2 AND epoch = ?2",
-            )?
-            .execute((id, epoch, reason))?,
-        Settlement::Retry { history, .. } => record_history(tx, id, epoch, history)?,
-        Settlement::Recur { .. } => {
-            record_history(tx, id, epoch, &History::default())?;
-            tx.prepare_cached(
-                "UPDATE job SET accepted_at = ?3, interruptions = 0
-                 WHERE id = ?1 AND state = 2 AND epoch = ?2",
-            )?
-            .execute((id, epoch, now.as_micros()))?
-        }
-        Settlement::HandBack { .. } => tx
-            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
-            .exists((id, epoch))?
-            .into(),
-    };
-    if ours == 0 {
-        return Ok(Settled::Stale);
-    }
-    change.in_flight -= 1;
-    match settlement {
-        Settlement::Done => change.done += 1,
-        Settlement::Skipped => change.skipped += 1,
-        Settlement::Dead { .. } => change.dead += 1,
-        Settlement::Recur { at } => {
-            change.done += 1;
-            change.accepted += 1;
-            wait(tx, queue, id, *at, now, change)?;
-        }
-        Settlement::Retry { at, .. } | Settlement::HandBack { at } => {
-            wait(tx, queue, id, *at, now, change)?;
-        }
-    }
-    Ok(Settled::Confirmed)
-}
-
-fn record_history(
-    tx: &Connection,
-    id: LeaseId,
-    epoch: i64,
-    history: &History,
-) -> rusqlite::Result<usize> {
-    tx.prepare_cached(
-        "UPDATE job SET url_failures = ?3, site_failures = ?4, paced = ?5, first_site_failure = ?6
-         WHERE id = ?1 AND state = 2 AND epoch = ?2",
-    )?
-    .execute((
-        id,
-        epoch,
-        history.url_failures,
-        history.site_failures,
-        history.paced,
-        history.first_site_failure.map(Time::as_micros),
-    ))
-}
-
-/// Lets a leased job wait until `due`.
-fn wait(
-    tx: &Connection,
-    queue: i64,
-    id: LeaseId,
-    due: Time,
-    now: Time,
-    change: &mut Ledger,
-) -> rusqlite::Result<()> {
-    let delayed = due > now;
-    let site: String = tx
-        .prepare_cached(
-            "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
-             RETURNING site",
-        )?
-        .query_row((id, if delayed { DELAYED } else { QUEUED }, due.as_micros()), |row| {
-            row.get(0)
-        })?;
-    if delayed {
-        change.delayed += 1
-    } else {
-        change.queued += 1
-    }
-    open_room(tx, queue, &site, due)
-}
-
-/// A site with something waiting gives no later than that is due, unless it is closed.
-fn open_room(tx: &Connection, queue: i64, site: &str, due: Time) -> rusqlite::Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO room (queue, site, due) VALUES (?1, ?2, ?3)
-         ON CONFLICT (queue, site) DO UPDATE SET due = max(excluded.due, closed_until)
-         WHERE max(excluded.due, closed_until) < due",
-    )?
-    .execute((queue, site, due.as_micros()))?;
-    Ok(())
-}
-
-fn close_rooms(tx: &Connection, queue: i64, demand: &Demand) -> rusqlite::Result<()> {
-    let mut update = tx.prepare_cached(
-        "UPDATE room SET due = max(due, ?3), closed_until = ?3
-         WHERE queue = ?1 AND site = ?2 AND closed_until < ?3",
-    )?;
-    for (site, until) in &demand.closed {
-        update.execute((queue, site.as_str(), until.as_micros()))?;
-    }
-    Ok(())
-}
-
-/// Hands out what is due, site by site, each site as far as it may give.
-fn lease(
-    tx: &Connection,
-    queue: i64,
-    epoch: i64,
-    demand: &Demand,
-    now: Time,
-) -> rusqlite::Result<Vec<Lease>> {
-    let rooms: Vec<String> = tx
-        .prepare_cached(
-            "SELECT site FROM room WHERE queue = ?1 AND due <= ?2 ORDER BY due LIMIT ?3",
-        )?
-        .query_map((queue, now.as_micros(), demand.most.min(MAX_ROOMS_PER_TAKE)), |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut leases = Vec::new();
-    let mut change = Ledger::default();
-    for site in rooms {
-        let most = demand.most_per_site.min(demand.most - leases.len());
-        if most == 0 {
-            break;
-        }
-        lease_from(tx, queue, epoch, &site, most, now, &mut leases, &mut change)?;
-    }
-    apply(tx, queue, &change)?;
-    Ok(leases)
-}
-
-#[expect(clippy::too_many_arguments, reason = "one step of `lease`, with all that it works on")]
-fn lease_from(
-    tx: &Connection,
-    queue: i64,
-    epoch: i64,
-    site: &str,
-    most: usize,
-    now: Time,
-    leases: &mut Vec<Lease>,
-    change: &mut Ledger,
-) -> rusqlite::Result<()> {
-    let found: Vec<(Lease, i64)> = tx
-        .prepare_cached(
-            "SELECT id, url, site, grp, payload, url_failures, site_failures, paced,
-                    first_site_failure, interruptions, accepted_at, state
-             FROM job WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
-             ORDER BY due, id LIMIT ?4",
-        )?
-        .query_map((queue, site, now.as_micros(), most), |row| Ok((lease_of(row)?, row.get(11)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut update =
-        tx.prepare_cached("UPDATE job SET state = ?2, epoch = ?3, started = 0 WHERE id = ?1")?;
-    for (lease, state) in found {
-        update.execute((lease.id, LEASED, epoch))?;
-        if state == DELAYED {
-            change.delayed -= 1
-        } else {
-            change.queued -= 1
-        }
-        change.in_flight += 1;
-        leases.push(lease);
-    }
-    let next: Option<i64> = tx
-        .prepare_cached(
-            "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND state < 2
-             ORDER BY due, id LIMIT 1",
-        )?
-        .query_row((queue, site), |row| row.get(0))
-        .optional()?;
-    match next {
-        Some(due) => tx
-            .prepare_cached("UPDATE room SET due = ?3 WHERE queue = ?1 AND site = ?2")?
-            .execute((queue, site, due))?,
-        None => tx
-            .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2")?
-            .execute((queue, site))?,
-    };
-    Ok(())
-}
-
-fn lease_of(row: &Row<'_>) -> rusqlite::Result<Lease> {
-    let site: String = row.get(2)?;
-    Ok(Lease {
-        id: row.get(0)?,
-        job: Job {
-            url: row.get(1)?,
-            site: Site::parse(&site).ok(),
-            group: row.get(3)?,
-            payload: row.get(4)?,
-        },
-        history: History {
-            url_failures: row.get(5)?,
-            site_failures: row.get(6)?,
-            paced: row.get(7)?,
-            first_site_failure: row.get::<_, Option<i64>>(8)?.map(Time::from_micros),
-        },
-        interruptions: row.get(9)?,
-        accepted_at: Time::from_micros(row.get(10)?),
-    })
-}
-
-fn insert(
-    tx: &Connection,
-    queue: i64,
-    new: &NewJob,
-    now: Time,
-    change: &mut Ledger,
-) -> rusqlite::Result<()> {
-    let NewJob { job, key, due } = new;
-    let due = due.unwrap_or(now);
-    let delayed = due > now;
-    let site = job.site.as_ref().map_or("", Site::as_str);
-    let inserted = tx
-        .prepare_cached(
-            "INSERT INTO job (queue, key, url, site, grp, payload, state, due, accepted_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
-        )?
-        .execute((
-            queue,
-            key.as_ref().map(|key| key.as_slice()),
-            &job.url,
-            site,
-            &job.group,
-            &job.payload,
-            if delayed { DELAYED } else { QUEUED },
-            due.as_micros(),
-            now.as_micros(),
-        ))?;
-    if inserted == 1 {
-        change.accepted += 1;
-        if delayed {
-            change.delayed += 1
-        } else {
-            change.queued += 1
-        }
-        open_room(tx, queue, site, due)?;
-    }
-    Ok(())
 }
 
 /// What dead instances held waits again: those whose lease ran out, and those whose process ended.
 fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<()> {
-    let mut change = Ledger::default();
+    let mut moves = Moves::new(tx, queue, now);
     for (epoch, expires_at) in instances(tx, queue)? {
         if expires_at <= now || presence::is_gone(store, epoch) {
-            orphan(tx, queue, epoch, now, &mut change)?;
+            moves.orphan(epoch, true)?;
             presence::clear(store, epoch);
         }
     }
-    apply(tx, queue, &change)
+    moves.enter().map(|_| ())
 }
 
 fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {
@@ -627,57 +360,9 @@ fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Ends an instance: its leases wait again, and what was being fetched was interrupted.
-fn orphan(
-    tx: &Connection,
-    queue: i64,
-    epoch: i64,
-    now: Time,
-    change: &mut Ledger,
-) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
-    tx.execute(
-        "UPDATE job SET interruptions = interruptions + started
-         WHERE state = 2 AND epoch = ?1 AND started = 1",
-        [epoch],
-    )?;
-    let quarantined = tx.execute(
-        "UPDATE job SET state = ?3, epoch = NULL, reason = ?4
-         WHERE state = 2 AND epoch = ?1 AND interruptions >= ?2",
-        (epoch, QUARANTINE_AFTER, DEAD, QUARANTINE_REASON),
-    )?;
-    let quarantined = i64::try_from(quarantined).unwrap_or(0);
-    change.in_flight -= quarantined;
-    change.dead += quarantined;
-    let orphans: Vec<LeaseId> = tx
-        .prepare_cached("SELECT id FROM job WHERE state = 2 AND epoch = ?1")?
-        .query_map([epoch], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    for id in orphans {
-        change.in_flight -= 1;
-        wait(tx, queue, id, now, now, change)?;
-    }
-    Ok(())
-}
-
 fn is_live(tx: &Connection, epoch: i64, now: Time) -> rusqlite::Result<bool> {
     tx.prepare_cached("SELECT 1 FROM instance WHERE epoch = ?1 AND expires_at > ?2")?
         .exists((epoch, now.as_micros()))
-}
-
-fn apply(tx: &Connection, queue: i64, change: &Ledger) -> rusqlite::Result<()> {
-    if *change == Ledger::default() {
-        return Ok(());
-    }
-    let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = change;
-    tx.prepare_cached(
-        "UPDATE queue SET accepted = accepted + ?2, done = done + ?3, skipped = skipped + ?4,
-             queued = queued + ?5, in_flight = in_flight + ?6, delayed = delayed + ?7,
-             dead = dead + ?8
-         WHERE id = ?1",
-    )?
-    .execute((queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
-    Ok(())
 }
 
 fn read_ledger(tx: &Connection, queue: i64) -> rusqlite::Result<Ledger> {

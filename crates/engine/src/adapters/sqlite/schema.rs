@@ -25,6 +25,7 @@ const STEPS: &[&str] = &["
         site TEXT NOT NULL,
         grp TEXT,
         payload BLOB NOT NULL,
+        deadline INTEGER,
         state INTEGER NOT NULL,
         due INTEGER NOT NULL,
         accepted_at INTEGER NOT NULL,

@@ -34,6 +34,7 @@ pub(super) fn jobs(urls: &[String]) -> Vec<NewJob> {
             site: WebUrl::parse(url).ok().map(|parsed| parsed.site()),
             group: None,
             payload: Vec::new(),
+            deadline: None,
         },
         key: Some(key(url)),
         due: None,

@@ -128,11 +128,13 @@ impl Run<'_> {
         let parts = Parts::new(self.settings)?;
         let values = &self.settings.values;
         let (format, max_redirects) = (self.format, values.http_max_redirects);
+        let clock = parts.clock.clone();
         progress.show(queue.ledger().await?, self.quiet == 0);
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, format, max_redirects))),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
+            obituary: Arc::new(move |lease, reason| vec![Row::given_up(lease, reason, clock.now())]),
         };
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
         let plant = parts.plant(self.settings, gate, Arc::new(|_| {}));

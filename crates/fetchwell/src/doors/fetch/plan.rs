@@ -39,7 +39,7 @@ impl Plan<Row> for FetchPlan {
         match journey.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
-                Step::Finish(Vec::new(), Settlement::Retry { at, history })
+                Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
             Stage::Over(arrival) => {
                 let settlement = settlement(&arrival);

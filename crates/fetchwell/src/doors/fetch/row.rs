@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::ports::Lease;
 use fetchwell_engine::web::Why;
 use fetchwell_extract::{Article, decode, extract, is_html, is_text};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::cli::Format;
+use crate::doors::notation::sha256_hex;
 use crate::timestamp::rfc3339;
 
 /// What became of a URL, in a word.
@@ -86,6 +87,13 @@ impl Row {
         }
     }
 
+    /// A URL that the engine gave up.
+    pub(super) fn given_up(lease: &Lease, reason: &str, now: Time) -> Row {
+        let attempts = lease.history.failures();
+        let row = Row::refused(&lease.job.url, reason, now);
+        Row { outcome: RowOutcome::UrlFailure, attempts, ..row }
+    }
+
     /// A URL whose journey is over.
     pub(super) fn arrived(url: &str, arrival: Arrival, format: Format, now: Time) -> Row {
         let Arrival { final_url, happened, answer, attempts, why, phases } = arrival;
@@ -103,7 +111,7 @@ impl Row {
         if let Some(answer) = answer {
             row.content_type = answer.header("content-type").map(str::to_owned);
             row.content_length = Some(answer.body.len());
-            row.content_hash = Some(hex(&Sha256::digest(&answer.body)));
+            row.content_hash = Some(sha256_hex(&answer.body));
             if row.outcome == RowOutcome::Fetched {
                 row.read(&answer.body, final_url.as_str(), format);
             }
@@ -197,10 +205,6 @@ fn row_why(why: Why, happened: &Happened) -> RowWhy {
 
 fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

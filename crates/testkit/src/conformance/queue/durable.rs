@@ -19,6 +19,7 @@ pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
         site: Some(site("a.test")),
         group: Some("group".to_owned()),
         payload: vec![0, 1, 255],
+        deadline: Some(start + secs(900)),
     };
     let ledger = {
         let trial = Trial::open(store, &clock, true).await;
@@ -27,7 +28,7 @@ pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
         trial.enqueue(vec![job_at("http://b.test/later", start + secs(60))]).await;
         let worker = trial.worker().await;
         let leases = worker.lease(3).await;
-        worker.settle(&leases[0], Settlement::Retry { at: start + secs(5), history }).await;
+        worker.settle(&leases[0], Settlement::retry(start + secs(5), history)).await;
         worker.settle(&leases[1], Settlement::Dead { reason: "for good".to_owned() }).await;
         worker.settle(&leases[2], Settlement::Done).await;
         trial.ledger().await

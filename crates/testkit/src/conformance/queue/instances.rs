@@ -179,8 +179,8 @@ pub async fn what_was_handed_back_is_not_started_any_more(store: &dyn QueueStore
     assert_eq!(trial.worker().await.lease_one().await.interruptions, 0);
 }
 
-/// The fourth process that dies while fetching it is the last one.
-pub async fn the_fourth_interruption_quarantines(store: &dyn QueueStore) {
+/// The queue only counts: who takes the lease sees how many processes died, and decides.
+pub async fn every_interruption_is_counted(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/deadly"]).await;
     for interruptions in 0..4 {
@@ -191,9 +191,5 @@ pub async fn the_fourth_interruption_quarantines(store: &dyn QueueStore) {
         trial.clock.advance(LEASE_TTL);
     }
     let worker = trial.worker().await;
-    assert!(worker.lease(1).await.is_empty());
-    assert_eq!(trial.ledger().await, Ledger { accepted: 1, dead: 1, ..Ledger::default() });
-    let dead = trial.dead().await;
-    assert_eq!(dead.len(), 1);
-    assert!(dead[0].0 == "http://a.test/deadly" && dead[0].1.contains("quarantined"), "{dead:?}");
+    assert_eq!(worker.lease_one().await.interruptions, 4);
 }

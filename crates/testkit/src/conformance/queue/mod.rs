@@ -69,6 +69,7 @@ macro_rules! queue_conformance {
                 a_long_queue_of_one_site_does_not_hold_up_another,
                 a_closed_site_gives_nothing_before_its_time,
                 news_do_not_open_a_closed_site,
+                the_last_word_on_a_closed_site_holds,
                 a_due_time_ahead_is_delayed_and_comes_at_its_time,
                 idle_says_when_something_is_due,
                 exhausted_only_when_nobody_has_anything_left,
@@ -95,7 +96,7 @@ macro_rules! queue_conformance {
                 a_dead_instance_comes_back_under_a_new_epoch,
                 interruptions_count_only_what_was_started,
                 what_was_handed_back_is_not_started_any_more,
-                the_fourth_interruption_quarantines,
+                every_interruption_is_counted,
             ],
             random: [a_random_history_follows_the_model],
         );

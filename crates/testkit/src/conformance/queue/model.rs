@@ -9,9 +9,6 @@ use fetchwell_policy::url::Site;
 
 use super::LEASE_TTL;
 
-/// After this many interruptions a job is dead.
-const QUARANTINE_AFTER: u32 = 4;
-
 /// Names a job: its place in the order in which jobs went in.
 pub(super) type JobNumber = usize;
 
@@ -107,11 +104,7 @@ impl Model {
             }
             job.interruptions += u32::from(started);
             job.due = now;
-            job.standing = if job.interruptions >= QUARANTINE_AFTER {
-                Standing::Dead
-            } else {
-                Standing::Waiting { delayed: false }
-            };
+            job.standing = Standing::Waiting { delayed: false };
         }
         let instance = &mut self.instances[worker];
         instance.epoch += u32::from(!held);
@@ -152,12 +145,12 @@ impl Model {
                 job.standing = Standing::Gone;
             }
             Settlement::Dead { .. } => job.standing = Standing::Dead,
-            Settlement::Retry { at, history } => {
+            Settlement::Retry { at, history, .. } => {
                 job.history = *history;
                 job.wait(*at, now);
             }
             Settlement::HandBack { at } => job.wait(*at, now),
-            Settlement::Recur { at } => {
+            Settlement::Recur { at, .. } => {
                 (self.done, self.accepted) = (self.done + 1, self.accepted + 1);
                 (job.history, job.interruptions) = (History::default(), 0);
                 job.wait(*at, now);
@@ -170,8 +163,7 @@ impl Model {
     pub(super) fn take(&mut self, worker: usize, demand: &Demand, taken: &Taken, now: Time) {
         for (site, until) in &demand.closed {
             if self.waiting(site).next().is_some() {
-                let closed = self.closed.entry(site.clone()).or_insert(*until);
-                *closed = (*closed).max(*until);
+                self.closed.insert(site.clone(), *until);
             }
         }
         if !self.lives(worker, now) {

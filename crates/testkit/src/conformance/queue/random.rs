@@ -95,7 +95,7 @@ impl RandomHistory<'_> {
             let due = self.dice.once_in(3).then(|| self.some_time());
             let payload = self.model.next_number().to_le_bytes().to_vec();
             let url = format!("http://{site}/{}", self.model.next_number());
-            let job = Job { url, site: Some(site.clone()), group: None, payload };
+            let job = Job { url, site: Some(site.clone()), group: None, payload, deadline: None };
             jobs.push(NewJob { job, key, due });
             expected += usize::from(self.model.enqueue(site, key, due.unwrap_or(now), now));
         }
@@ -162,8 +162,9 @@ impl RandomHistory<'_> {
                     first_site_failure: self.dice.once_in(2).then_some(at),
                     ..History::default()
                 },
+                payload: None,
             },
-            6 => Settlement::Recur { at },
+            6 => Settlement::recur(at),
             7 => Settlement::Dead { reason: "so".to_owned() },
             _ => Settlement::HandBack { at },
         }

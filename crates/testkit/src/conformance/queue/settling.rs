@@ -63,7 +63,7 @@ pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     trial.clock.advance(secs(1));
     let history = eventful(trial.now());
     let at = trial.now() + secs(5);
-    assert_eq!(worker.settle(&lease, Settlement::Retry { at, history }).await, Settled::Confirmed);
+    assert_eq!(worker.settle(&lease, Settlement::retry(at, history)).await, Settled::Confirmed);
     assert_eq!(trial.ledger().await.delayed, 1);
     assert!(worker.lease(1).await.is_empty());
     trial.clock.set(at);
@@ -71,7 +71,7 @@ pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     assert_eq!((again.history, again.accepted_at), (history, accepted_at));
     assert_eq!(again.job, lease.job);
     // One that may go at once is queued, not delayed.
-    worker.settle(&again, Settlement::Retry { at, history }).await;
+    worker.settle(&again, Settlement::retry(at, history)).await;
     let ledger = trial.ledger().await;
     assert_eq!((ledger.queued, ledger.delayed, ledger.accepted), (1, 0, 1));
 }
@@ -86,18 +86,18 @@ pub async fn a_recurring_job_counts_once_a_round(store: &dyn QueueStore) {
         let lease = worker.lease_one().await;
         assert_eq!((lease.accepted_at, lease.history), (trial.now(), History::default()));
         let history = eventful(trial.now());
-        worker.settle(&lease, Settlement::Retry { at: trial.now(), history }).await;
+        worker.settle(&lease, Settlement::retry(trial.now(), history)).await;
         let lease = worker.lease_one().await;
         assert_eq!(lease.history, history);
         let at = trial.now();
-        assert_eq!(worker.settle(&lease, Settlement::Recur { at }).await, Settled::Confirmed);
+        assert_eq!(worker.settle(&lease, Settlement::recur(at)).await, Settled::Confirmed);
         let ledger = trial.ledger().await;
         assert_eq!((ledger.accepted, ledger.done, ledger.queued), (round + 1, round, 1));
     }
     assert_eq!(trial.enqueue(vec![NewJob { key, ..job("http://a.test/twin") }]).await, 0);
     let lease = worker.lease_one().await;
     let at = trial.now() + secs(5);
-    worker.settle(&lease, Settlement::Recur { at }).await;
+    worker.settle(&lease, Settlement::recur(at)).await;
     assert_eq!(trial.ledger().await.delayed, 1);
     assert!(worker.lease(1).await.is_empty());
     trial.clock.set(at);
@@ -116,7 +116,7 @@ pub async fn a_new_round_forgets_interruptions(store: &dyn QueueStore) {
         let worker = trial.worker().await;
         let lease = worker.lease_one().await;
         assert_eq!(lease.interruptions, 1);
-        worker.settle(&lease, Settlement::Recur { at: trial.now() }).await;
+        worker.settle(&lease, Settlement::recur(trial.now())).await;
     }
 }
 
@@ -127,7 +127,7 @@ pub async fn what_is_handed_back_is_untouched(store: &dyn QueueStore) {
     let worker = trial.worker().await;
     let first = worker.lease_one().await;
     let history = eventful(trial.now());
-    worker.settle(&first, Settlement::Retry { at: trial.now(), history }).await;
+    worker.settle(&first, Settlement::retry(trial.now(), history)).await;
     let unlucky = trial.worker().await;
     let leases = unlucky.lease(1).await;
     unlucky.start(&leases).await;
@@ -175,8 +175,8 @@ pub async fn a_second_settlement_is_stale(store: &dyn QueueStore) {
     for settlement in [
         Settlement::Done,
         Settlement::Skipped,
-        Settlement::Retry { at, history },
-        Settlement::Recur { at },
+        Settlement::retry(at, history),
+        Settlement::recur(at),
         Settlement::HandBack { at },
         dead("so"),
     ] {

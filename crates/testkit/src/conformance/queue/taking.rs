@@ -66,9 +66,10 @@ pub async fn a_job_comes_out_as_it_went_in(store: &dyn QueueStore) {
         site: Some(site("a.test:8080")),
         group: Some("a retailer".to_owned()),
         payload: vec![0, 255, 10, 0],
+        deadline: Some(trial.now() + secs(7)),
     };
     let nonsense =
-        Job { url: "\u{0}not a URL é".to_owned(), site: None, group: None, payload: Vec::new() };
+        Job { url: "\u{0}not a URL é".to_owned(), site: None, group: None, payload: Vec::new(), deadline: None };
     let jobs = vec![sensible, nonsense];
     trial.enqueue(jobs.iter().cloned().map(NewJob::now).collect()).await;
     let accepted_at = trial.now();
@@ -155,6 +156,23 @@ pub async fn news_do_not_open_a_closed_site(store: &dyn QueueStore) {
     assert!(worker.lease(10).await.is_empty());
     trial.clock.advance(secs(1));
     assert_eq!(worker.lease(10).await.len(), 4);
+}
+
+/// A site that was closed for long, because it was down, can be given up at once.
+pub async fn the_last_word_on_a_closed_site_holds(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1"]).await;
+    let later = trial.now() + secs(2);
+    trial.enqueue(vec![job_at("http://a.test/2", later)]).await;
+    let worker = trial.worker().await;
+    let until = |at| Demand { most: 10, most_per_site: 10, closed: vec![(site("a.test"), at)] };
+    assert!(worker.lease_by(&until(trial.now() + secs(600))).await.is_empty());
+    assert!(worker.lease_by(&until(trial.now() + secs(1))).await.is_empty());
+    assert_eq!(urls(&worker.lease_by(&until(trial.now())).await), ["http://a.test/1"]);
+    // What is not due yet does not come sooner for that.
+    assert!(worker.lease_by(&until(trial.now())).await.is_empty());
+    trial.clock.set(later);
+    assert_eq!(urls(&worker.lease(10).await), ["http://a.test/2"]);
 }
 
 /// Neither a microsecond early nor late; a due time that has passed is none.

@@ -131,7 +131,7 @@ impl Worker<'_> {
 /// A job that may go at once.
 pub(super) fn job(url: &str) -> NewJob {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    NewJob::now(Job { url: url.to_owned(), site, group: None, payload: Vec::new() })
+    NewJob::now(Job { url: url.to_owned(), site, group: None, payload: Vec::new(), deadline: None })
 }
 
 /// A job that may go then.

@@ -1,0 +1,321 @@
+//! The moves of jobs between their standings. Each changes the ledger in the same transaction.
+
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::adapters::NewJob;
+use crate::ports::{Demand, Job, Lease, LeaseId, Ledger, Settled, Settlement};
+
+/// The most sites that one take looks at.
+const MAX_ROOMS_PER_TAKE: usize = 4_096;
+
+const QUEUED: i64 = 0;
+const DELAYED: i64 = 1;
+
+/// Some moves in one queue, at one time, in one transaction.
+pub(super) struct Moves<'a> {
+    tx: &'a Connection,
+    queue: i64,
+    now: Time,
+    change: Ledger,
+}
+
+impl<'a> Moves<'a> {
+    /// Nothing has moved yet.
+    pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
+        Moves { tx, queue, now, change: Ledger::default() }
+    }
+
+    /// Enters what has moved into the ledger.
+    pub(super) fn enter(self) -> rusqlite::Result<Ledger> {
+        let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
+        if self.change != Ledger::default() {
+            self.tx
+                .prepare_cached(
+                    "UPDATE queue SET accepted = accepted + ?2, done = done + ?3,
+                         skipped = skipped + ?4, queued = queued + ?5,
+                         in_flight = in_flight + ?6, delayed = delayed + ?7, dead = dead + ?8
+                     WHERE id = ?1",
+                )?
+                .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
+        }
+        Ok(self.change)
+    }
+
+    /// Puts a job in, unless its key is there already.
+    pub(super) fn accept(&mut self, new: &NewJob) -> rusqlite::Result<()> {
+        let NewJob { job, key, due } = new;
+        let due = due.unwrap_or(self.now);
+        let site = job.site.as_ref().map_or("", Site::as_str);
+        let inserted = self
+            .tx
+            .prepare_cached(
+                "INSERT INTO job
+                     (queue, key, url, site, grp, payload, deadline, state, due, accepted_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+            )?
+            .execute((
+                self.queue,
+                key.as_ref().map(<[u8; 16]>::as_slice),
+                &job.url,
+                site,
+                &job.group,
+                &job.payload,
+                job.deadline.map(Time::as_micros),
+                if due > self.now { DELAYED } else { QUEUED },
+                due.as_micros(),
+                self.now.as_micros(),
+            ))?;
+        if inserted == 1 {
+            self.change.accepted += 1;
+            self.count_waiting(due);
+            self.open_room(site, due)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out what is due, site by site, each site as far as it may give.
+    pub(super) fn lease(&mut self, epoch: i64, demand: &Demand) -> rusqlite::Result<Vec<Lease>> {
+        let most_rooms = demand.most.min(MAX_ROOMS_PER_TAKE);
+        let rooms: Vec<String> = self
+            .tx
+            .prepare_cached(
+                "SELECT site FROM room WHERE queue = ?1 AND due <= ?2 ORDER BY due LIMIT ?3",
+            )?
+            .query_map((self.queue, self.now.as_micros(), most_rooms), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut leases = Vec::new();
+        for site in rooms {
+            let most = demand.most_per_site.min(demand.most - leases.len());
+            if most == 0 {
+                break;
+            }
+            leases.extend(self.lease_from(epoch, &site, most)?);
+        }
+        Ok(leases)
+    }
+
+    fn lease_from(&mut self, epoch: i64, site: &str, most: usize) -> rusqlite::Result<Vec<Lease>> {
+        let found: Vec<(Lease, i64)> = self
+            .tx
+            .prepare_cached(
+                "SELECT id, url, site, grp, payload, deadline, url_failures, site_failures, paced,
+                        first_site_failure, interruptions, accepted_at, state
+                 FROM job WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
+                 ORDER BY due, id LIMIT ?4",
+            )?
+            .query_map((self.queue, site, self.now.as_micros(), most), |row| {
+                Ok((lease_of(row)?, row.get(12)?))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut update = self
+            .tx
+            .prepare_cached("UPDATE job SET state = 2, epoch = ?2, started = 0 WHERE id = ?1")?;
+        for (lease, state) in &found {
+            update.execute((lease.id, epoch))?;
+            match *state {
+                DELAYED => self.change.delayed -= 1,
+                _ => self.change.queued -= 1,
+            }
+            self.change.in_flight += 1;
+        }
+        self.close_room_after_lease(site)?;
+        Ok(found.into_iter().map(|(lease, _)| lease).collect())
+    }
+
+    fn close_room_after_lease(&self, site: &str) -> rusqlite::Result<()> {
+        let next: Option<i64> = self
+            .tx
+            .prepare_cached(
+                "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND state < 2
+                 ORDER BY due, id LIMIT 1",
+            )?
+            .query_row((self.queue, site), |row| row.get(0))
+            .optional()?;
+        match next {
+            Some(due) => self
+                .tx
+                .prepare_cached("UPDATE room SET due = ?3 WHERE queue = ?1 AND site = ?2")?
+                .execute((self.queue, site, due))?,
+            None => self
+                .tx
+                .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2")?
+                .execute((self.queue, site))?,
+        };
+        Ok(())
+    }
+
+    /// Settles a lease, if it is still the epoch's.
+    pub(super) fn settle(
+        &mut self,
+        epoch: i64,
+        id: LeaseId,
+        settlement: &Settlement,
+    ) -> rusqlite::Result<Settled> {
+        let is_ours = self
+            .tx
+            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .exists((id, epoch))?;
+        if !is_ours {
+            return Ok(Settled::Stale);
+        }
+        self.change.in_flight -= 1;
+        match settlement {
+            Settlement::Done => {
+                self.change.done += 1;
+                self.forget(id)?;
+            }
+            Settlement::Skipped => {
+                self.change.skipped += 1;
+                self.forget(id)?;
+            }
+            Settlement::Dead { reason } => {
+                self.change.dead += 1;
+                self.tx
+                    .prepare_cached(
+                        "UPDATE job SET state = 3, epoch = NULL, reason = ?2 WHERE id = ?1",
+                    )?
+                    .execute((id, reason))?;
+            }
+            Settlement::Retry { at, history, payload } => {
+                self.rewrite(id, history, payload.as_deref())?;
+                self.wait(id, *at)?;
+            }
+            Settlement::Recur { at, payload } => {
+                self.change.done += 1;
+                self.change.accepted += 1;
+                self.rewrite(id, &History::default(), payload.as_deref())?;
+                self.tx
+                    .prepare_cached(
+                        "UPDATE job SET accepted_at = ?2, interruptions = 0 WHERE id = ?1",
+                    )?
+                    .execute((id, self.now.as_micros()))?;
+                self.wait(id, *at)?;
+            }
+            Settlement::HandBack { at } => self.wait(id, *at)?,
+        }
+        Ok(Settled::Confirmed)
+    }
+
+    /// Ends an instance: what it held waits again. What was being fetched was `interrupted`, unless
+    /// the instance left of its own accord.
+    pub(super) fn orphan(&mut self, epoch: i64, interrupted: bool) -> rusqlite::Result<()> {
+        self.tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
+        if interrupted {
+            self.tx.execute(
+                "UPDATE job SET interruptions = interruptions + 1
+                 WHERE state = 2 AND epoch = ?1 AND started = 1",
+                [epoch],
+            )?;
+        }
+        let orphans: Vec<LeaseId> = self
+            .tx
+            .prepare_cached("SELECT id FROM job WHERE state = 2 AND epoch = ?1")?
+            .query_map([epoch], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for id in orphans {
+            self.change.in_flight -= 1;
+            self.wait(id, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// The last word on a site holds: a closing can be taken back by an earlier one.
+    pub(super) fn close_rooms(&self, demand: &Demand) -> rusqlite::Result<()> {
+        let mut update = self.tx.prepare_cached(
+            "UPDATE room SET closed_until = ?3, due = max(?3, (
+                 SELECT min(due) FROM job WHERE queue = ?1 AND site = ?2 AND state < 2))
+             WHERE queue = ?1 AND site = ?2",
+        )?;
+        for (site, until) in &demand.closed {
+            update.execute((self.queue, site.as_str(), until.as_micros()))?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, id: LeaseId) -> rusqlite::Result<()> {
+        self.tx.prepare_cached("DELETE FROM job WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
+    fn rewrite(
+        &self,
+        id: LeaseId,
+        history: &History,
+        payload: Option<&[u8]>,
+    ) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "UPDATE job SET url_failures = ?2, site_failures = ?3, paced = ?4,
+                     first_site_failure = ?5, payload = coalesce(?6, payload) WHERE id = ?1",
+            )?
+            .execute((
+                id,
+                history.url_failures,
+                history.site_failures,
+                history.paced,
+                history.first_site_failure.map(Time::as_micros),
+                payload,
+            ))?;
+        Ok(())
+    }
+
+    /// Lets a job that was leased wait until `due`.
+    fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
+        let state = if due > self.now { DELAYED } else { QUEUED };
+        let site: String = self
+            .tx
+            .prepare_cached(
+                "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
+                 RETURNING site",
+            )?
+            .query_row((id, state, due.as_micros()), |row| row.get(0))?;
+        self.count_waiting(due);
+        self.open_room(&site, due)
+    }
+
+    fn count_waiting(&mut self, due: Time) {
+        if due > self.now {
+            self.change.delayed += 1;
+        } else {
+            self.change.queued += 1;
+        }
+    }
+
+    /// A site with something waiting gives no later than that is due, unless it is closed.
+    fn open_room(&self, site: &str, due: Time) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "INSERT INTO room (queue, site, due) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (queue, site) DO UPDATE SET due = max(excluded.due, closed_until)
+                 WHERE max(excluded.due, closed_until) < due",
+            )?
+            .execute((self.queue, site, due.as_micros()))?;
+        Ok(())
+    }
+}
+
+fn lease_of(row: &Row<'_>) -> rusqlite::Result<Lease> {
+    let site: String = row.get(2)?;
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    Ok(Lease {
+        id: row.get(0)?,
+        job: Job {
+            url: row.get(1)?,
+            site: Site::parse(&site).ok(),
+            group: row.get(3)?,
+            payload: row.get(4)?,
+            deadline: time(row.get(5)?),
+        },
+        history: History {
+            url_failures: row.get(6)?,
+            site_failures: row.get(7)?,
+            paced: row.get(8)?,
+            first_site_failure: time(row.get(9)?),
+        },
+        interruptions: row.get(10)?,
+        accepted_at: Time::from_micros(row.get(11)?),
+    })
+}

@@ -1,0 +1,94 @@
+//! One request in a task of its own.
+
+use std::mem::take;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry_after::retry_after;
+use fetchwell_policy::site::Permit;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use super::conductor::SharedPlan;
+use crate::clock::Clock;
+use crate::gate::GateLeave;
+use crate::http::budget::Share;
+use crate::ports::{Moment, Step};
+use crate::web::{Answer, Exchange, Outcome, Phases, Web, Why};
+use crate::workbench::{Item, JobKey};
+
+/// What came of a request.
+pub(super) struct FetchEnd<R> {
+    pub(super) job: JobKey,
+    pub(super) site: Site,
+    pub(super) permit: Permit,
+    pub(super) end: End<R>,
+}
+
+/// How it ended.
+pub(super) enum End<R> {
+    /// Leave was not given: the item asks anew.
+    NotSent(Item),
+    /// For an errand: the outcome itself.
+    Errand(Outcome),
+    /// For a lease: what its plan made of it.
+    Stepped {
+        step: Step<R>,
+        happened: Happened,
+        retry_after: Option<Duration>,
+        phases: Phases,
+        share: Share,
+    },
+}
+
+/// One request, from leave to outcome, in a task of its own.
+pub(super) struct Fetch<R> {
+    pub(super) web: Arc<dyn Web>,
+    pub(super) clock: Clock,
+    pub(super) chance: f64,
+    pub(super) site: Site,
+    pub(super) item: Item,
+    pub(super) permit: Permit,
+    pub(super) leave: GateLeave,
+    pub(super) plan: Option<SharedPlan<R>>,
+    pub(super) phases: Phases,
+    pub(super) why: Why,
+}
+
+impl<R> Fetch<R> {
+    pub(super) async fn run(mut self) -> FetchEnd<R> {
+        let exchange =
+            self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
+        let (job, tag, now) = (self.item.job, self.item.request.tag, self.clock.now());
+        let (happened, mut answer) = match exchange {
+            Exchange::NotSent => {
+                let end = End::NotSent(self.item);
+                return FetchEnd { job, site: self.site, permit: self.permit, end };
+            }
+            Exchange::Answered(answer) => (Happened::Answered(answer.status), Some(answer)),
+            Exchange::Failed(happened) => (happened, None),
+        };
+        let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, now));
+        // The records may hold the body, so its share of the budget outlives the step.
+        let share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
+        let summary = happened.clone();
+        let (phases, why) = (self.phases, self.why);
+        let outcome = Outcome { tag, happened, answer, retry_after, why, phases };
+        let end = match self.plan {
+            None => End::Errand(outcome),
+            Some(plan) => {
+                let moment = Moment { now, chance: self.chance };
+                // A panic of an earlier step ended this job; a later outcome finds it gone.
+                let step =
+                    plan.lock().unwrap_or_else(PoisonError::into_inner).step(Some(outcome), moment);
+                End::Stepped { step, happened: summary, retry_after, phases, share }
+            }
+        };
+        FetchEnd { job, site: self.site, permit: self.permit, end }
+    }
+}
+
+fn asked_wait(answer: &Answer, now: Time) -> Option<Duration> {
+    retry_after(answer.header("retry-after")?, now)
+}

@@ -1,0 +1,148 @@
+//! What must be known before pages can go: robots.txt, and whether a site is back.
+
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::site::Permit;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use tracing::warn;
+
+use super::conductor::{Conductor, Event, Work};
+use super::dispatch::known_robots;
+use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
+use crate::gate::RobotsView;
+use crate::ports::{RobotsRecord, StoreFault};
+use crate::web::{Outcome, Why};
+use crate::workbench::JobKey;
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
+        let Some(room) = self.bench.existing(site) else { return };
+        let Some(item) = room.next() else { return };
+        let origin = item.request.url.origin();
+        let url = self.plant.gate.probe_url(&origin, known_robots(room, &origin));
+        let job = self.new_errand(Errand::Probe(site.clone()));
+        let item = self.item(job, probe(url), true);
+        let now = self.now();
+        let room = self.bench.room(site, now);
+        let waiting = room.take_errands(); // The probe goes first, alone.
+        room.push(item, None, false);
+        for errand in waiting {
+            room.push(errand, None, false);
+        }
+        self.bench.hold(site, permit, at, true);
+    }
+
+    pub(super) fn is_probe(&self, job: JobKey) -> bool {
+        matches!(self.jobs.get(&job), Some(Work::Errand(Errand::Probe(_))))
+    }
+
+    pub(super) fn new_errand(&mut self, errand: Errand) -> JobKey {
+        let job = self.next_job;
+        self.next_job += 1;
+        self.jobs.insert(job, Work::Errand(errand));
+        job
+    }
+
+    pub(super) fn look_up_robots(&mut self, origin: Origin) {
+        if self.learning.contains_key(&origin) {
+            return;
+        }
+        self.learning.insert(origin.clone(), None);
+        let politeness = self.plant.gate.politeness.clone();
+        self.tasks.spawn(async move {
+            let record = politeness.robots(&origin).await;
+            Event::RobotsLookedUp(origin, record)
+        });
+    }
+
+    pub(super) fn on_robots_looked_up(
+        &mut self,
+        origin: Origin,
+        record: Result<Option<RobotsRecord>, StoreFault>,
+    ) {
+        self.learning.remove(&origin);
+        let now = self.now();
+        let site = origin.site();
+        let record = match record {
+            Ok(record) => record,
+            Err(fault) => {
+                warn!(%fault, %origin, "robots.txt could not be looked up; trying again");
+                let again = self.store_retry_at();
+                return self.bench.ask_at(&site, again);
+            }
+        };
+        if self.bench.existing(&site).is_none_or(|room| room.is_empty()) {
+            return self.bench.tidy(&site);
+        }
+        match self.plant.gate.view(record.as_ref()) {
+            RobotsView::Fetch => {
+                self.learning.insert(origin.clone(), record.clone());
+                let errand = RobotsErrand::new(origin, record);
+                let request = errand.request();
+                let job = self.new_errand(Errand::Robots(Box::new(errand)));
+                let item = self.item(job, request, true);
+                self.bench.room(&site, now).push(item, None, false);
+            }
+            view => self.robots_known(&origin, view, false),
+        }
+        self.bench.ask_at(&site, now);
+    }
+
+    pub(super) fn on_errand_outcome(&mut self, job: JobKey, outcome: &Outcome) {
+        let now = self.now();
+        match self.jobs.get_mut(&job) {
+            Some(Work::Errand(Errand::Robots(errand))) => match errand.step(outcome, now) {
+                RobotsStep::Fetch(request) => {
+                    let site = request.url.site();
+                    let item = self.item(job, request, true);
+                    self.bench.room(&site, now).push(item, None, false);
+                    self.wake(&site);
+                }
+                RobotsStep::Learnt(record) => {
+                    let origin = errand.origin.clone();
+                    self.jobs.remove(&job);
+                    self.learnt(&origin, record);
+                }
+                RobotsStep::Refused(why) => {
+                    let origin = errand.origin.clone();
+                    self.jobs.remove(&job);
+                    self.learning.remove(&origin);
+                    self.robots_known(&origin, RobotsView::Refused(why), false);
+                }
+            },
+            Some(Work::Errand(Errand::Probe(site))) => {
+                let site = site.clone();
+                self.jobs.remove(&job);
+                self.bench.ask_at(&site, now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn errand_failed(&mut self, job: JobKey, reason: String) {
+        let outcome = Outcome::unsent(0, Happened::OurFault(reason), Why::default());
+        self.on_errand_outcome(job, &outcome);
+    }
+
+    /// A robots.txt was read: keeps it, and lets the pages go that waited for it.
+    pub(super) fn learnt(&mut self, origin: &Origin, record: RobotsRecord) {
+        self.learning.remove(origin);
+        if let Some(unreachable) = &record.unreachable {
+            warn!(%origin, reason = unreachable.reason, "robots.txt can't be reached");
+        }
+        let view = self.plant.gate.view(Some(&record));
+        self.robots_known(origin, view, true);
+        let politeness = self.plant.gate.politeness.clone();
+        let kept = origin.clone();
+        self.tasks.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
+    }
+
+    pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
+        let (now, site) = (self.now(), origin.site());
+        let Some(room) = self.bench.existing(&site) else { return };
+        room.follows_robots |= just_read && matches!(view, RobotsView::Known(..));
+        room.robots.insert(origin.clone(), view);
+        room.mark_robots_known(origin, now);
+        self.wake(&site);
+    }
+}

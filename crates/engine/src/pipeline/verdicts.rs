@@ -1,0 +1,264 @@
+//! What a room is to do next, and what the gate says to it.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Because, HORIZON, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use tracing::{info, warn};
+
+use super::News;
+use super::conductor::{Conductor, Work};
+use super::dispatch::crawl_delay;
+use crate::gate::RobotsView;
+use crate::ports::{SiteAsk, SiteReport, StoreFault, Turn};
+use crate::web::{Outcome, Why};
+use crate::workbench::{Item, JobKey, Room};
+
+/// A site's wait is worth a line when it is longer than this…
+const WORTH_A_LINE: Duration = Duration::from_secs(1);
+/// …and when the last line about the site is older than this.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+/// What a room is to do next.
+pub(super) enum Move {
+    /// Ask for a slot.
+    Ask,
+    /// Find out about this origin's robots.txt.
+    Learn(Origin),
+    /// The next page is not to be fetched.
+    Refuse(Happened),
+    /// robots.txt can't be reached: nothing goes before `until`.
+    Blocked { until: Time, since: Time },
+    /// Wait for what is under way.
+    Wait,
+    /// Nothing is left.
+    Leave,
+}
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Finds out what a room is to do next, and does it.
+    pub(super) fn consider(&mut self, site: &Site) {
+        loop {
+            match self.next_move(site) {
+                Move::Ask => {
+                    let Some(room) = self.bench.existing(site) else { return };
+                    let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+                    let page_is_next = room.next().is_some_and(|item| !item.is_errand);
+                    let follows_robots = room.follows_robots && page_is_next;
+                    self.bench.await_verdict(site);
+                    self.asks.push(SiteAsk { site: site.clone(), rate, follows_robots });
+                    return;
+                }
+                Move::Learn(origin) => {
+                    self.bench.wait(site);
+                    return self.look_up_robots(origin);
+                }
+                Move::Refuse(happened) => self.refuse_next(site, happened),
+                Move::Blocked { until, since } => return self.blocked(site, until, since),
+                Move::Wait => return self.bench.wait(site),
+                Move::Leave => {
+                    self.bench.wait(site);
+                    return self.bench.tidy(site);
+                }
+            }
+        }
+    }
+
+    pub(super) fn next_move(&mut self, site: &Site) -> Move {
+        let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
+        let Some(room) = self.bench.existing(site) else { return Move::Leave };
+        if concurrency.is_some_and(|most| room.in_flight >= most) {
+            return Move::Wait;
+        }
+        let Some(item) = room.next() else { return Move::Leave };
+        if !item.request.obeys_robots {
+            return Move::Ask;
+        }
+        let origin = item.request.url.origin();
+        if self.learning.contains_key(&origin) {
+            return Move::Wait;
+        }
+        match room.robots.get(&origin) {
+            Some(RobotsView::Blocked { until, since }) if now < *until => {
+                Move::Blocked { until: *until, since: *since }
+            }
+            Some(RobotsView::Known(robots, until)) if now < *until => {
+                if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
+                    return Move::Refuse(Happened::Refused(refusal));
+                }
+                let verdict = robots.verdict(item.request.url.path_and_query());
+                if verdict.allowed { Move::Ask } else { Move::Refuse(Happened::RobotsDisallow) }
+            }
+            Some(RobotsView::Refused(why)) => Move::Refuse(Happened::Refused(why.clone())),
+            _ => Move::Learn(origin),
+        }
+    }
+
+    /// Answers the next page of a room without asking for it.
+    pub(super) fn refuse_next(&mut self, site: &Site, happened: Happened) {
+        let Some(item) = self.bench.existing(site).and_then(Room::pop) else { return };
+        let why = self.why(site, &item);
+        self.answer_unsent(&item, happened, why);
+    }
+
+    pub(super) fn answer_unsent(&mut self, item: &Item, happened: Happened, why: Why) {
+        if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
+            work.outstanding -= 1;
+        }
+        let outcome = Outcome::unsent(item.request.tag, happened, why);
+        if item.is_errand {
+            self.on_errand_outcome(item.job, &outcome);
+        } else {
+            self.step(item.job, Some(outcome));
+        }
+    }
+
+    /// A site that can't be asked for a while: what waits goes back, or is given up.
+    pub(super) fn blocked(&mut self, site: &Site, until: Time, since: Time) {
+        let now = self.now();
+        let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
+        let Some(room) = self.bench.existing(site) else { return };
+        let near = until <= now + HORIZON && until < gives_up_at;
+        if near {
+            return self.bench.ask_at(site, until);
+        }
+        let (pages, errands) = (room.take_beyond(0), room.take_errands());
+        self.bench.wait(site);
+        let (parked, pages): (Vec<Item>, Vec<Item>) =
+            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        if gives_up_at <= now {
+            self.closed.insert(site.clone(), now); // The rest of the site is given up at once, too.
+            for item in pages {
+                let why = self.why(site, &item);
+                self.answer_unsent(&item, Happened::SiteStayedDown { since }, why);
+            }
+        } else {
+            self.hand_back_items(site, pages, until.min(gives_up_at));
+        }
+        for item in errands {
+            let happened = Happened::SiteStayedDown { since };
+            self.answer_unsent(&item, happened, Why::default());
+        }
+        self.park(site, parked, until);
+        self.bench.tidy(site);
+    }
+
+    /// What can't go back without losing results waits here until its site is open again.
+    pub(super) fn park(&mut self, site: &Site, items: Vec<Item>, until: Time) {
+        if items.is_empty() {
+            return;
+        }
+        let now = self.now();
+        for item in items {
+            let group = self.group_of(item.job);
+            self.bench.room(site, now).push(item, group.as_deref(), true);
+        }
+        self.bench.ask_at(site, until);
+    }
+
+    pub(super) fn has_results_in_hand(&self, job: JobKey) -> bool {
+        match self.jobs.get(&job) {
+            Some(Work::Lease(work)) => {
+                work.plan.lock().unwrap_or_else(PoisonError::into_inner).has_results_in_hand()
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn on_turned(
+        &mut self,
+        mut reports: Vec<SiteReport>,
+        asks: Vec<SiteAsk>,
+        turn: Result<Turn, StoreFault>,
+    ) {
+        self.turning = false;
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(fault) => {
+                warn!(%fault, "the politeness store can't be asked: no requests until it can");
+                self.turn_at = self.store_retry_at();
+                reports.append(&mut self.reports);
+                self.reports = reports;
+                self.asks.splice(0..0, asks);
+                return;
+            }
+        };
+        for (site, transition) in turn.transitions {
+            self.announce(site, transition, turn.now);
+        }
+        for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
+            self.on_verdict(&ask.site, ask.rate, verdict, turn.now);
+        }
+    }
+
+    /// Verdicts are by the store's clock; what counts here is how far off they lie.
+    pub(super) fn on_verdict(
+        &mut self,
+        site: &Site,
+        rate: Rate,
+        verdict: Verdict,
+        store_now: Time,
+    ) {
+        let now = self.now();
+        let here = |at: Time| now + at.since(store_now);
+        match verdict {
+            Verdict::Go(permit) => {
+                let at = here(permit.slot.at);
+                self.log_wait(site, at.since(now));
+                self.hand_back_what_is_too_much(site, rate, at);
+                if at > now || !self.may_dispatch() {
+                    return self.bench.hold(site, permit, at, true);
+                }
+                self.dispatch(site, permit, false);
+            }
+            Verdict::Probe(permit) => self.start_probe(site, permit, here(permit.slot.at)),
+            Verdict::NotBefore { at, because } => match because {
+                Because::BreakerOpen { failing_since } => {
+                    self.blocked(site, here(at), failing_since);
+                }
+                Because::Penalty | Because::Pace => self.blocked(site, here(at), Time::FAR_FUTURE),
+            },
+        }
+    }
+
+    /// What can't go within the horizon at this pace goes back to the store.
+    pub(super) fn hand_back_what_is_too_much(&mut self, site: &Site, rate: Rate, first_at: Time) {
+        if rate.interval.is_zero() {
+            return; // Without pacing all can go within the horizon.
+        }
+        let enough = self.enough_for(rate.interval);
+        let Some(room) = self.bench.existing(site) else { return };
+        if room.pages() > enough + enough / 2 {
+            let beyond = room.take_beyond(enough);
+            let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
+            let at = first_at + rate.interval.saturating_mul(half);
+            self.hand_back_items(site, beyond, at);
+        }
+    }
+
+    pub(super) fn announce(&self, site: Site, transition: Transition, store_now: Time) {
+        match transition {
+            Transition::Opened { probe_at } => {
+                let wait_s = probe_at.since(store_now).as_secs_f64().round();
+                warn!("Circuit open: {site} appears down. Next probe in {wait_s}s.");
+            }
+            Transition::Closed => info!("Circuit closed: {site} is back."),
+            Transition::None => return,
+        }
+        (self.plant.watcher)(News::Breaker(site, transition));
+    }
+
+    pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
+        let now = self.now();
+        let recent = self.last_wait_logged.get(site).is_some_and(|at| now.since(*at) < LINE_EVERY);
+        if wait > WORTH_A_LINE && !recent {
+            self.last_wait_logged.insert(site.clone(), now);
+            info!("Waiting {:.1}s before request to {site}", wait.as_secs_f64());
+        }
+    }
+}

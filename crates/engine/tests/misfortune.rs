@@ -1,0 +1,180 @@
+//! What goes wrong inside: plans that panic or halt, crashes that repeat, sinks that fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::pipeline::{Door, Ended};
+use fetchwell_engine::ports::{
+    Demand, Finish, Finished, Moment, Plan, Settle, Settled, Settlement, Source, Step, StoreFault,
+    Taken,
+};
+use fetchwell_engine::web::{Outcome, Request};
+use fetchwell_policy::url::WebUrl;
+use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::rig::{Rig, job};
+use tokio_util::sync::CancellationToken;
+
+/// Does what its URL says.
+struct Odd(String);
+
+impl Plan<String> for Odd {
+    fn step(&mut self, last: Option<Outcome>, _: Moment) -> Step<String> {
+        let says = |word: &str| self.0.contains(word);
+        match last {
+            None if says("panics-first") => panic!("at the first step"),
+            None => Step::Fetch(vec![Request::page(WebUrl::parse(&self.0).unwrap())]),
+            Some(_) if says("panics-later") => panic!("at the second step"),
+            Some(_) if says("waits-for-nothing") => Step::Fetch(Vec::new()),
+            Some(_) if says("halts") => Step::Halt("enough".to_owned()),
+            Some(_) => Step::Finish(vec![self.0.clone()], Settlement::Done),
+        }
+    }
+}
+
+/// Fails some times, then keeps what it is given.
+struct Moody<Q> {
+    failures_left: AtomicUsize,
+    records: Arc<std::sync::Mutex<Vec<String>>>,
+    source: Q,
+}
+
+#[async_trait]
+impl<Q: Settle> Finish<String> for Moody<Q> {
+    async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreFault> {
+        let left = |n: usize| n.checked_sub(1);
+        if self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
+            return Err(StoreFault::Unavailable("the disk is full".to_owned()));
+        }
+        let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
+        let settled = self.source.settle(&leases).await?;
+        let records = batch.iter().flat_map(|f| f.records.iter().cloned());
+        self.records.lock().unwrap().extend(records);
+        Ok(settled)
+    }
+}
+
+async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
+    let instance = Arc::new(rig.queue.instance());
+    let records = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(|lease| {
+            assert!(!lease.job.url.contains("no-plan"), "no plan for this one");
+            Box::new(Odd(lease.job.url.clone()))
+        }),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(sink_failures),
+            records: records.clone(),
+            source: instance,
+        }),
+        obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+    };
+    let ended = rig.run_door(door, CancellationToken::new()).await.unwrap();
+    let mut records = records.lock().unwrap().clone();
+    records.sort();
+    (ended, records)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_panics_ends_its_own_url_with_the_panics_text_and_the_rest_goes_on() {
+    let rig = Rig::new([SiteScript::new("a.test")]);
+    let names = ["panics-first", "panics-later", "no-plan", "waits-for-nothing", "fine"];
+    rig.enqueue(names.map(|name| format!("http://a.test/{name}")));
+    let (ended, records) = run(&rig, 0).await;
+    assert_eq!(ended, Ended::Exhausted);
+    assert_eq!(records.len(), 5, "{records:?}");
+    let said = |url: &str, word: &str| records.iter().any(|r| r.contains(url) && r.contains(word));
+    assert!(said("panics-first", "at the first step"), "{records:?}");
+    assert!(said("panics-later", "at the second step"), "{records:?}");
+    assert!(said("no-plan", "no plan for this one"), "{records:?}");
+    assert!(said("waits-for-nothing", "neither fetches nor finishes"), "{records:?}");
+    let ledger = rig.queue.ledger();
+    assert_eq!((ledger.done, ledger.dead, ledger.balances()), (1, 4, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_halts_ends_the_run_and_loses_nothing() {
+    let rig = Rig::new([SiteScript::new("a.test"), SiteScript::new("b.test")]);
+    rig.enqueue((0..20).map(|n| format!("http://a.test/{n}")));
+    rig.enqueue(["http://b.test/halts"]);
+    let (ended, _) = run(&rig, 0).await;
+    assert_eq!(ended, Ended::Halted("enough".to_owned()));
+    let ledger = rig.queue.ledger();
+    assert_eq!((ledger.in_flight, ledger.dead, ledger.balances()), (0, 0, true));
+    assert!(ledger.queued + ledger.delayed >= 19, "{ledger:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_is_tried_again_and_nothing_is_fetched_twice() {
+    let rig = Rig::new([SiteScript::new("a.test")]);
+    rig.enqueue((0..30).map(|n| format!("http://a.test/{n}")));
+    let (ended, records) = run(&rig, 7).await;
+    assert_eq!((ended, records.len()), (Ended::Exhausted, 30));
+    let pages = rig.world.count(|hit| hit.path.as_ref() != "/robots.txt");
+    assert_eq!(pages, 30);
+}
+
+/// Takes one lease, says that it started, and dies.
+async fn crash_while_fetching(rig: &Rig) {
+    let unlucky = rig.queue.instance();
+    unlucky.renew().await.unwrap();
+    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let Taken::Jobs(leases) = unlucky.take(&demand).await.unwrap() else { panic!() };
+    unlucky.started(&[leases[0].id]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(21)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_that_kills_processes_is_quarantined_and_one_that_was_there_by_chance_is_not() {
+    for (crashes, expected) in [(3, "http://a.test/deadly"), (4, "quarantined")] {
+        let rig = Rig::new([SiteScript::new("a.test")]);
+        rig.enqueue(["http://a.test/deadly"]);
+        for _ in 0..crashes {
+            crash_while_fetching(&rig).await;
+        }
+        rig.enqueue(["http://a.test/innocent"]);
+        let (ended, records) = run(&rig, 0).await;
+        assert_eq!(ended, Ended::Exhausted);
+        assert!(records[0].contains(expected), "{crashes} crashes: {records:?}");
+        assert_eq!(records[1], "http://a.test/innocent");
+        assert!(rig.queue.ledger().balances());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_closed_site_comes_back_by_its_deadline() {
+    let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
+    let down = SiteScript::new("down.test").outage(for_ever, fetchwell_simweb::Failure::Refuse);
+    let rig = Rig::new([down]);
+    let deadline = rig.clock.now() + Duration::from_secs(1_000);
+    let urgent =
+        fetchwell_engine::ports::Job { deadline: Some(deadline), ..job("http://down.test/") };
+    rig.queue.enqueue(vec![NewJob::now(urgent)]);
+    let stop = CancellationToken::new();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (clock, times) = (rig.clock.clone(), seen.clone());
+    let instance = Arc::new(rig.queue.instance());
+    let door: Door<String> = Door {
+        source: instance.clone(),
+        planner: Arc::new(move |lease| {
+            times.lock().unwrap().push(clock.now());
+            Box::new(Odd(lease.job.url.clone()))
+        }),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(0),
+            records: Arc::default(),
+            source: instance,
+        }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let stopper = stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1_010)).await;
+        stopper.cancel();
+    });
+    rig.run_door(door, stop).await.unwrap();
+    assert!(seen.lock().unwrap().iter().any(|at| *at >= deadline), "it was taken at its deadline");
+}

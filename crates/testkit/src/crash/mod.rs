@@ -1,0 +1,18 @@
+//! A crash harness: real processes that are stopped and killed, a real origin that saw every
+//! request, and a ledger outside the program.
+//!
+//! What goes wrong with the harness itself panics: there is nothing a test could do about it.
+
+mod control;
+mod ledger;
+mod origin;
+mod process;
+mod program;
+mod replay;
+
+pub use control::Control;
+pub use ledger::{Imbalance, Ledger};
+pub use origin::Origin;
+pub use process::{Ended, Process};
+pub use program::Program;
+pub use replay::{count_or, is_soak, seed};

@@ -1,0 +1,62 @@
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_simweb::{Hit, HitKind, Rule, Server, SiteScript, Verdict, World, judge};
+
+use super::control::CONTROL_SITE;
+
+/// The web that the processes are let loose on. It runs in the test's own process, so that its
+/// record of hits survives every kill and can be read at any moment.
+pub struct Origin {
+    server: Server,
+}
+
+impl Origin {
+    /// Serves these sites on a free port of the loopback. Call it within a tokio runtime.
+    pub fn start(sites: impl IntoIterator<Item = SiteScript>) -> Origin {
+        let sites = sites.into_iter().chain([SiteScript::new(CONTROL_SITE).page_bytes(64)]);
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = Server::start(Arc::new(World::new(sites)), listen);
+        Origin { server: server.unwrap_or_else(|error| panic!("no simulated web: {error}")) }
+    }
+
+    /// The flags that lead a process here.
+    pub fn flags(&self) -> [String; 4] {
+        let resolve = format!("*.test={}", self.server.addr());
+        ["--resolve".into(), resolve, "--allow-private".into(), "127.0.0.0/8".into()]
+    }
+
+    /// Every hit so far but the control's, in the order of their times.
+    pub fn hits(&self) -> Vec<Hit> {
+        let mut hits = self.server.world().hits();
+        hits.retain(|hit| &*hit.site != CONTROL_SITE);
+        hits
+    }
+
+    /// How many pages were asked for so far, each request counted.
+    pub fn page_hits(&self) -> usize {
+        self.server.world().count(|hit| hit.kind == HitKind::Page && &*hit.site != CONTROL_SITE)
+    }
+
+    /// How many page requests were answered with 200 beyond the first of each URL.
+    pub fn repeated_pages(&self) -> usize {
+        let mut served: HashMap<_, usize> = HashMap::new();
+        for hit in self.hits() {
+            if hit.kind == HitKind::Page && hit.status == Some(200) {
+                *served.entry((hit.site, hit.path)).or_default() += 1;
+            }
+        }
+        served.values().map(|times| times - 1).sum()
+    }
+
+    /// Whether all sites were owed no more than what they got, at this interval.
+    pub fn verdict(&self, interval: Duration, tolerance: Duration) -> Verdict {
+        judge(&self.hits(), &Rule::new(interval).tolerance(tolerance))
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+}

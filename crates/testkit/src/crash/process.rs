@@ -1,0 +1,117 @@
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// A process at work. What it says goes to scratch files, so that no full pipe ever holds it up.
+/// Dropping it kills it.
+pub struct Process {
+    child: Child,
+    started: Instant,
+    stdout: File,
+    stderr: File,
+}
+
+impl Process {
+    pub(super) fn spawn(mut command: Command) -> Process {
+        let (stdout, stderr) = (scratch_file(), scratch_file());
+        command.stdout(writer_of(&stdout)).stderr(writer_of(&stderr));
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Process { child, started: Instant::now(), stdout, stderr }
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        let ended = self.child.try_wait().unwrap_or_else(|error| panic!("no news of it: {error}"));
+        ended.is_none()
+    }
+
+    /// SIGKILL: it is gone, and knew nothing of it.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap_or_else(|error| panic!("it can't be killed: {error}"));
+    }
+
+    /// SIGTERM: it should come to its end gently.
+    pub async fn terminate(&self) {
+        self.signal("TERM").await;
+    }
+
+    /// SIGSTOP: it holds still and does not know it.
+    pub async fn stop(&self) {
+        self.signal("STOP").await;
+    }
+
+    /// SIGCONT: it goes on as if nothing had been.
+    pub async fn go_on(&self) {
+        self.signal("CONT").await;
+    }
+
+    /// Waits for its end; one that is not over by the deadline is killed, and fails the test.
+    pub async fn wait(mut self, deadline: Duration) -> Ended {
+        let Ok(status) = timeout(deadline, self.child.wait()).await else {
+            let stderr = text_of(&mut self.stderr);
+            panic!("still running after {deadline:?}; its standard error:\n{stderr}");
+        };
+        let status = status.unwrap_or_else(|error| panic!("no news of it: {error}"));
+        Ended {
+            code: status.code(),
+            stdout: text_of(&mut self.stdout),
+            stderr: text_of(&mut self.stderr),
+            took: self.started.elapsed(),
+        }
+    }
+
+    async fn signal(&self, name: &str) {
+        // Only a process that was waited for has no id, and `wait` takes it away.
+        let id = self.child.id().unwrap_or_else(|| panic!("it has ended before SIG{name}"));
+        let sent = Command::new("kill").args(["-s", name, &id.to_string()]).status().await;
+        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} could not be sent");
+    }
+}
+
+/// What a process left.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none after a signal.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+impl Ended {
+    /// Checks the exit code; on another one shows what the process said.
+    #[track_caller]
+    pub fn expect_code(self, expected: i32) -> Ended {
+        assert_eq!(
+            self.code,
+            Some(expected),
+            "exit code; standard output:\n{}\nstandard error:\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+}
+
+/// A file without a name, which goes away by itself.
+pub(super) fn scratch_file() -> File {
+    tempfile::tempfile().unwrap_or_else(|error| panic!("no scratch file: {error}"))
+}
+
+fn writer_of(file: &File) -> Stdio {
+    file.try_clone().unwrap_or_else(|error| panic!("no second handle: {error}")).into()
+}
+
+fn text_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    read.unwrap_or_else(|error| panic!("a scratch file can't be read: {error}"));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

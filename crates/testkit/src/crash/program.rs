@@ -1,0 +1,93 @@
+use std::ffi::OsStr;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::process::scratch_file;
+use super::{Ended, Origin, Process};
+
+/// How long a process may run that is expected to end by itself.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A program in a temporary folder of its own, cut off from the environment of the test: neither
+/// a setting of the developer's nor one of the test's can get in.
+pub struct Program {
+    path: PathBuf,
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+    flags: Vec<String>,
+}
+
+impl Program {
+    /// The program at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Program {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
+        Program { path: path.into(), folder, variables: Vec::new(), flags: Vec::new() }
+    }
+
+    /// Its processes find all `.test` hosts at this origin.
+    pub fn on(self, origin: &Origin) -> Program {
+        self.flags(origin.flags())
+    }
+
+    /// Adds flags that all its processes get.
+    pub fn flags<F: Into<String>>(mut self, flags: impl IntoIterator<Item = F>) -> Program {
+        self.flags.extend(flags.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a variable to the environment of all its processes.
+    pub fn variable(mut self, name: &str, value: &str) -> Program {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The folder that its processes work in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file in that folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts a process with these arguments.
+    pub fn start(&self, arguments: &[&str]) -> Process {
+        Process::spawn(self.command(arguments))
+    }
+
+    /// Runs a process to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).wait(DEADLINE).await
+    }
+
+    /// Runs a process to its end that finds `input` on its standard input.
+    pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut file = scratch_file();
+        let written = file.write_all(input.as_bytes()).and_then(|()| file.rewind());
+        written.unwrap_or_else(|error| panic!("no input: {error}"));
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::from(file));
+        Process::spawn(command).wait(DEADLINE).await
+    }
+
+    /// A command with these arguments, for whatever else a test wants of it.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.flags)
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", OsStr::new(self.folder.path()))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+}
