@@ -36,7 +36,8 @@ pub struct Job {
     pub site: Option<Site>,
     /// A group (a retailer) within which callers share a pace.
     pub group: Option<String>,
-    /// After this it is not worth having: it comes back by then, however long its site is closed.
+    /// After this it is not worth having: its requests are answered with "its deadline passed". Until
+    /// then it waits, and then it is handed out however long its site is closed.
     pub deadline: Option<Time>,
     /// The door's own data.
     pub payload: Vec<u8>,

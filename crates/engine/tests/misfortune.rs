@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::{
-    Demand, Finish, Finished, Moment, Plan, Settle, Settled, Settlement, Source, Step, StoreFault,
-    Taken,
+    Demand, Finish, Finished, Job, Moment, Plan, Settle, Settled, Settlement, Source, Step,
+    StoreFault, Taken,
 };
 use fetchwell_engine::web::{Outcome, Request};
+use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::WebUrl;
-use fetchwell_simweb::SiteScript;
+use fetchwell_simweb::{Failure, SiteScript};
 use fetchwell_testkit::rig::{Rig, job};
 use tokio_util::sync::CancellationToken;
 
@@ -145,36 +146,14 @@ async fn a_url_that_kills_processes_is_quarantined_and_one_that_was_there_by_cha
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_closed_site_comes_back_by_its_deadline() {
+async fn what_waits_for_a_closed_site_is_told_when_its_deadline_passes() {
     let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
-    let down = SiteScript::new("down.test").outage(for_ever, fetchwell_simweb::Failure::Refuse);
-    let rig = Rig::new([down]);
+    let rig = Rig::new([SiteScript::new("down.test").outage(for_ever, Failure::Refuse)]);
     let deadline = rig.clock.now() + Duration::from_secs(1_000);
-    let urgent =
-        fetchwell_engine::ports::Job { deadline: Some(deadline), ..job("http://down.test/") };
+    let urgent = Job { deadline: Some(deadline), ..job("http://down.test/") };
     rig.queue.enqueue(vec![NewJob::now(urgent)]);
-    let stop = CancellationToken::new();
-    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let (clock, times) = (rig.clock.clone(), seen.clone());
-    let instance = Arc::new(rig.queue.instance());
-    let door: Door<String> = Door {
-        source: instance.clone(),
-        planner: Arc::new(move |lease| {
-            times.lock().unwrap().push(clock.now());
-            Box::new(Odd(lease.job.url.clone()))
-        }),
-        finish: Arc::new(Moody {
-            failures_left: AtomicUsize::new(0),
-            records: Arc::default(),
-            source: instance,
-        }),
-        obituary: Arc::new(|_, _| Vec::new()),
-    };
-    let stopper = stop.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(1_010)).await;
-        stopper.cancel();
-    });
-    rig.run_door(door, stop).await.unwrap();
-    assert!(seen.lock().unwrap().iter().any(|at| *at >= deadline), "it was taken at its deadline");
+    rig.run().await.unwrap();
+    assert_eq!(rig.rows()[0].happened, Happened::DeadlinePassed);
+    let late = rig.clock.now().since(deadline);
+    assert!(late <= Duration::from_secs(1), "it was told {late:?} late");
 }

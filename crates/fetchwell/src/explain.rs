@@ -130,7 +130,8 @@ async fn fetch_robots(
 ) -> Result<Option<RobotsRecord>, Exit> {
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
     let url = origin.robots_url().as_str().to_owned();
-    let job = Job { url, site: Some(origin.site()), group: None, payload: Vec::new(), deadline: None };
+    let job =
+        Job { url, site: Some(origin.site()), group: None, payload: Vec::new(), deadline: None };
     queue.enqueue(vec![NewJob::now(job)]);
     let instance = Arc::new(queue.instance());
     let learnt = Arc::new(std::sync::Mutex::new(None));

@@ -121,6 +121,8 @@ struct Queue {
     keys: BTreeSet<[u8; 16]>,
     /// What waits, site by site.
     waiting: HashMap<String, BTreeSet<(Time, LeaseId)>>,
+    /// What waits, by its deadline.
+    deadlines: BTreeSet<(Time, LeaseId)>,
     /// Sites with something waiting, by when they may next give.
     rooms: BTreeSet<(Time, String)>,
     room_of: HashMap<String, Room>,
@@ -229,6 +231,9 @@ impl Queue {
         } else {
             self.ledger.queued += 1;
         }
+        if let Some(deadline) = stored.lease.job.deadline {
+            self.deadlines.insert((deadline, id));
+        }
         let site = site_key(&stored.lease);
         self.waiting.entry(site.clone()).or_default().insert((due, id));
         let room = self.room_of.get(&site).copied();
@@ -258,30 +263,45 @@ impl Queue {
     }
 
     fn lease_from(&mut self, site: &str, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
-        let Some(waiting) = self.waiting.get_mut(site) else { return Vec::new() };
-        let due: Vec<_> = waiting.range(..=(now, LeaseId::MAX)).take(most).copied().collect();
-        let mut leases = Vec::new();
-        for entry in due {
-            waiting.remove(&entry);
-            let Some(stored) = self.jobs.get_mut(&entry.1) else { continue };
-            match stored.standing {
-                Standing::Delayed => self.ledger.delayed -= 1,
-                _ => self.ledger.queued -= 1,
-            }
-            self.ledger.in_flight += 1;
-            stored.standing = Standing::Leased { epoch, started: false };
-            leases.push(stored.lease.clone());
+        let Some(waiting) = self.waiting.get(site) else { return Vec::new() };
+        let due = waiting.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
+        let due: Vec<LeaseId> = due.collect();
+        due.into_iter().filter_map(|id| self.lease(id, epoch)).collect()
+    }
+
+    /// What nobody waits for any more is handed out, however long its site is closed.
+    fn lease_overdue(&mut self, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
+        let overdue = self.deadlines.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
+        let overdue: Vec<LeaseId> = overdue.collect();
+        overdue.into_iter().filter_map(|id| self.lease(id, epoch)).collect()
+    }
+
+    fn lease(&mut self, id: LeaseId, epoch: u64) -> Option<Lease> {
+        let stored = self.jobs.get_mut(&id)?;
+        match stored.standing {
+            Standing::Delayed => self.ledger.delayed -= 1,
+            _ => self.ledger.queued -= 1,
         }
+        self.ledger.in_flight += 1;
+        stored.standing = Standing::Leased { epoch, started: false };
+        let (lease, due) = (stored.lease.clone(), stored.due);
+        if let Some(deadline) = lease.job.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        let site = site_key(&lease);
+        let waiting = self.waiting.entry(site.clone()).or_default();
+        waiting.remove(&(due, id));
         match waiting.first().copied() {
             Some((due, _)) => {
-                self.put_room(site.to_owned(), Room { due, closed_until: Time::EPOCH });
+                let closed_until = self.room_of.get(&site).map_or(Time::EPOCH, |r| r.closed_until);
+                self.put_room(site, Room { due: due.max(closed_until), closed_until });
             }
             None => {
-                self.waiting.remove(site);
-                self.remove_room(site);
+                self.waiting.remove(&site);
+                self.remove_room(&site);
             }
         }
-        leases
+        Some(lease)
     }
 
     /// What dead instances held waits again.
@@ -382,7 +402,7 @@ impl Source for MemoryInstance {
             .take(demand.most)
             .map(|(_, site)| site.clone())
             .collect();
-        let mut leases = Vec::new();
+        let mut leases = queue.lease_overdue(demand.most, epoch, now);
         for site in due {
             let most = demand.most_per_site.min(demand.most - leases.len());
             if most == 0 {
@@ -398,8 +418,10 @@ impl Source for MemoryInstance {
             return Ok(Taken::Exhausted);
         }
         let poll = now + Duration::from_secs(1);
-        let next = queue.rooms.first().map_or(poll, |(due, _)| (*due).max(now));
-        Ok(Taken::Idle { until: next.min(poll) })
+        let due = queue.rooms.first().map(|(due, _)| *due);
+        let deadline = queue.deadlines.first().map(|(deadline, _)| *deadline);
+        let next = due.into_iter().chain(deadline).min().unwrap_or(poll);
+        Ok(Taken::Idle { until: next.max(now).min(poll) })
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {

@@ -39,6 +39,8 @@ pub(super) struct LeaseWork<R> {
     pub(super) phases: Phases,
     /// What its last body holds of the byte budget.
     pub(super) share: Share,
+    /// Its plan was told, and is not told twice.
+    pub(super) knows_that_its_deadline_passed: bool,
 }
 
 /// What a job is.

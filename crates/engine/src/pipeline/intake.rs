@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -11,7 +12,7 @@ use tracing::{error, warn};
 use super::conductor::{Conductor, Event, LeaseWork, Work};
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
-use crate::web::{Outcome, Phases};
+use crate::web::{Outcome, Phases, Request, Why};
 use crate::workbench::{Item, JobKey};
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
@@ -118,7 +119,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.leases_held += 1;
         let plan = Arc::new(Mutex::new(plan));
         let share = Share::none();
-        let work = LeaseWork { lease, plan, outstanding: 0, phases, share };
+        let knows_that_its_deadline_passed = false;
+        let work = LeaseWork {
+            lease,
+            plan,
+            outstanding: 0,
+            phases,
+            share,
+            knows_that_its_deadline_passed,
+        };
         self.jobs.insert(job, Work::Lease(work));
         self.step(job, None);
     }
@@ -148,6 +157,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.stop_taking();
             }
             Step::Fetch(requests) => {
+                let now = self.now();
                 let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
                 let group = work.lease.job.group.clone();
                 // What a redirect leads to has waited its turn already.
@@ -156,14 +166,32 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 if work.outstanding == 0 {
                     return self.give_up(job, "its plan neither fetches nor finishes".to_owned());
                 }
+                if work.lease.job.deadline.is_some_and(|deadline| deadline <= now) {
+                    return self.tell_that_the_deadline_passed(job, requests);
+                }
                 for request in requests {
-                    let (now, site) = (self.now(), request.url.site());
+                    let site = request.url.site();
                     let item = self.item(job, request, false);
                     self.bench.room(&site, now).push(item, group.as_deref(), first);
                     self.wake(&site);
                     self.keep_within_bounds(&site);
                 }
             }
+        }
+    }
+
+    /// Answers requests that come too late. A plan that goes on all the same is given up.
+    fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: Vec<Request>) {
+        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+        if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
+            return self.give_up(job, "its plan goes on after its deadline".to_owned());
+        }
+        for request in requests {
+            if let Some(Work::Lease(work)) = self.jobs.get_mut(&job) {
+                work.outstanding -= 1;
+            }
+            let late = Outcome::unsent(request.tag, Happened::DeadlinePassed, Why::default());
+            self.step(job, Some(late));
         }
     }
 
@@ -195,10 +223,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.rate(site, crawl_delay).0.interval
     }
 
-    /// Gives a lease back, untouched; it comes back by its deadline.
+    /// Gives a lease back, untouched.
     pub(super) fn hand_back(&mut self, job: JobKey, at: Time) {
-        let Some(Work::Lease(work)) = self.jobs.get(&job) else { return };
-        let at = at.min(work.lease.job.deadline.unwrap_or(Time::FAR_FUTURE));
         self.end(job, Vec::new(), Settlement::HandBack { at });
     }
 

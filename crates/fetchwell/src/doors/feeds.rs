@@ -147,7 +147,9 @@ mod tests {
             let read = happened == Happened::Answered(200);
             let (records, settlement) = end_of(plan(&lease("http://a.test/rss", HOURLY)), happened);
             assert_eq!(records.len(), usize::from(read));
-            assert_eq!(settlement, Settlement::recur(NOW + Duration::from_secs(3_600)));
+            let Settlement::Recur { at, payload } = settlement else { panic!("it recurs") };
+            assert_eq!(at, NOW + Duration::from_secs(3_600));
+            assert_eq!(payload.is_some(), read, "what was read has new validators");
         }
     }
 
@@ -158,7 +160,7 @@ mod tests {
             failing.history.url_failures = failures;
             let (_, settlement) = end_of(plan(&failing), Happened::Answered(404));
             let at = NOW + Duration::from_secs(hours * 3_600);
-            assert!(matches!(settlement, Settlement::retry(due, history)
+            assert!(matches!(settlement, Settlement::Retry { at: due, history, .. }
                 if due == at && history.url_failures == failures + 1));
         }
     }

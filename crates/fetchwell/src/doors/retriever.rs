@@ -1,11 +1,10 @@
 //! `fetchwell serve`: inbox messages become outbox rows.
 
 use fetchwell_engine::journey::Arrival;
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
-use fetchwell_engine::web::{Answer, Outcome};
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
+use fetchwell_engine::web::Answer;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
-use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +21,6 @@ pub struct InboxMessage {
     pub retailer: String,
     /// The caller's own name for it.
     pub correlation_id: String,
-    /// When nobody waits for it any more.
-    pub deadline: Time,
 }
 
 /// A row of the outbox. The store gives it its id, in the order of commits.
@@ -93,9 +90,8 @@ impl OutboxStatus {
 pub fn plan(lease: &Lease) -> Box<dyn Plan<OutboxRow>> {
     by_payload(lease, |message: InboxMessage| {
         let queued = lease.job.url.clone();
-        let journey: Box<dyn Plan<OutboxRow>> = match WebUrl::parse(&queued) {
+        match WebUrl::parse(&queued) {
             Ok(url) => {
-                let (message, queued) = (message.clone(), queued.clone());
                 Box::new(OnePage::new(lease, url, RetryRule::RETRIEVER, move |arrival, at| {
                     let Arrival { happened, answer, .. } = arrival;
                     end(&message, &queued, &happened, answer.as_ref(), at)
@@ -103,37 +99,11 @@ pub fn plan(lease: &Lease) -> Box<dyn Plan<OutboxRow>> {
             }
             // The API answers such a URL at once; one that comes by another way ends here.
             Err(fault) => {
-                let (message, queued) = (message.clone(), queued.clone());
                 let happened = Happened::Refused(fault.to_string());
                 Box::new(Foregone(move |moment| end(&message, &queued, &happened, None, moment)))
             }
-        };
-        Box::new(UntilDeadline { message, queued, journey })
+        }
     })
-}
-
-/// A journey that nobody waits for after its deadline.
-struct UntilDeadline {
-    message: InboxMessage,
-    queued: String,
-    journey: Box<dyn Plan<OutboxRow>>,
-}
-
-impl Plan<OutboxRow> for UntilDeadline {
-    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<OutboxRow> {
-        let deadline = self.message.deadline;
-        if last.is_none() && moment.now >= deadline {
-            let happened = Happened::DeadlinePassed;
-            let (records, settlement) = end(&self.message, &self.queued, &happened, None, moment);
-            return Step::Finish(records, settlement);
-        }
-        match self.journey.step(last, moment) {
-            Step::Finish(records, Settlement::Retry { at, history, .. }) => {
-                Step::Finish(records, Settlement::retry(at.min(deadline), history))
-            }
-            step => step,
-        }
-    }
 }
 
 fn end(
@@ -177,20 +147,14 @@ fn text(answer: &Answer, content_type: Option<&str>) -> (Option<String>, Option<
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
 
     use super::*;
-    use crate::doors::samples::{MOMENT, NOW, end_of, lease, outcome};
+    use crate::doors::samples::{end_of, lease};
 
-    fn message_until(deadline: Time) -> Lease {
-        let message = InboxMessage {
-            id: "m1".into(),
-            retailer: "admhr".into(),
-            correlation_id: "c1".into(),
-            deadline,
-        };
+    fn message() -> Lease {
+        let message =
+            InboxMessage { id: "m1".into(), retailer: "admhr".into(), correlation_id: "c1".into() };
         lease("http://a.test/", &serde_json::to_string(&message).unwrap())
     }
 
@@ -212,7 +176,7 @@ mod tests {
             (Happened::DeadlinePassed, Timeout),
         ] {
             // The last attempt that each is allowed.
-            let mut spent = message_until(NOW + Duration::from_secs(3_600));
+            let mut spent = message();
             spent.history.url_failures = 2;
             spent.history.site_failures = 2;
             spent.history.paced = 4;
@@ -223,17 +187,5 @@ mod tests {
             let ended = if skipped { Settlement::Skipped } else { Settlement::Done };
             assert_eq!(settlement, ended, "{happened:?}");
         }
-    }
-
-    #[test]
-    fn a_retry_never_lies_beyond_the_deadline_and_then_it_is_a_timeout() {
-        let deadline = NOW + Duration::from_millis(10);
-        let mut journey = plan(&message_until(deadline));
-        assert!(matches!(journey.step(None, MOMENT), Step::Fetch(_)));
-        let step = journey.step(Some(outcome(Happened::Answered(503), "")), MOMENT);
-        assert!(matches!(&step, Step::Finish(rows, Settlement::Retry { at, .. })
-            if rows.is_empty() && *at == deadline));
-        let (rows, _) = end_of(plan(&message_until(NOW)), Happened::Answered(200));
-        assert_eq!(rows[0].status, OutboxStatus::Timeout);
     }
 }

@@ -15,7 +15,8 @@ pub(crate) const MOMENT: Moment = Moment { now: NOW, chance: 0.5 };
 
 pub(crate) fn lease(url: &str, payload: &str) -> Lease {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    let job = Job { url: url.to_owned(), site, group: None, payload: payload.into() };
+    let job =
+        Job { url: url.to_owned(), site, group: None, payload: payload.into(), deadline: None };
     Lease { id: 1, job, history: Default::default(), interruptions: 0, accepted_at: NOW }
 }
 
@@ -45,5 +46,6 @@ pub(crate) fn end_with<R>(mut plan: Box<dyn Plan<R>>, outcome: Outcome) -> (Vec<
     match step {
         Step::Finish(records, settlement) => (records, settlement),
         Step::Fetch(requests) => panic!("it goes on: {requests:?}"),
+        Step::Halt(reason) => panic!("it halts: {reason}"),
     }
 }

@@ -14,6 +14,13 @@ const MAX_ROOMS_PER_TAKE: usize = 4_096;
 const QUEUED: i64 = 0;
 const DELAYED: i64 = 1;
 
+macro_rules! select_lease {
+    () => {
+        "SELECT id, url, site, grp, payload, deadline, url_failures, site_failures, paced,
+             first_site_failure, interruptions, accepted_at, state FROM job"
+    };
+}
+
 /// Some moves in one queue, at one time, in one transaction.
 pub(super) struct Moves<'a> {
     tx: &'a Connection,
@@ -86,7 +93,7 @@ impl<'a> Moves<'a> {
             )?
             .query_map((self.queue, self.now.as_micros(), most_rooms), |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
-        let mut leases = Vec::new();
+        let mut leases = self.lease_overdue(epoch, demand.most)?;
         for site in rooms {
             let most = demand.most_per_site.min(demand.most - leases.len());
             if most == 0 {
@@ -98,18 +105,38 @@ impl<'a> Moves<'a> {
     }
 
     fn lease_from(&mut self, epoch: i64, site: &str, most: usize) -> rusqlite::Result<Vec<Lease>> {
-        let found: Vec<(Lease, i64)> = self
+        let found = self
             .tx
-            .prepare_cached(
-                "SELECT id, url, site, grp, payload, deadline, url_failures, site_failures, paced,
-                        first_site_failure, interruptions, accepted_at, state
-                 FROM job WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
-                 ORDER BY due, id LIMIT ?4",
-            )?
-            .query_map((self.queue, site, self.now.as_micros(), most), |row| {
-                Ok((lease_of(row)?, row.get(12)?))
-            })?
-            .collect::<rusqlite::Result<_>>()?;
+            .prepare_cached(concat!(
+                select_lease!(),
+                " WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
+                 ORDER BY due, id LIMIT ?4"
+            ))?
+            .query_map((self.queue, site, self.now.as_micros(), most), lease_of)?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let leases = self.take(epoch, found)?;
+        self.close_room_after_lease(site)?;
+        Ok(leases)
+    }
+
+    /// What nobody waits for any more is handed out, however long its site is closed.
+    fn lease_overdue(&mut self, epoch: i64, most: usize) -> rusqlite::Result<Vec<Lease>> {
+        let found = self
+            .tx
+            .prepare_cached(concat!(
+                select_lease!(),
+                " WHERE queue = ?1 AND state < 2 AND deadline <= ?2 ORDER BY deadline LIMIT ?3"
+            ))?
+            .query_map((self.queue, self.now.as_micros(), most), lease_of)?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let leases = self.take(epoch, found)?;
+        for lease in &leases {
+            self.close_room_after_lease(lease.job.site.as_ref().map_or("", Site::as_str))?;
+        }
+        Ok(leases)
+    }
+
+    fn take(&mut self, epoch: i64, found: Vec<(Lease, i64)>) -> rusqlite::Result<Vec<Lease>> {
         let mut update = self
             .tx
             .prepare_cached("UPDATE job SET state = 2, epoch = ?2, started = 0 WHERE id = ?1")?;
@@ -121,7 +148,6 @@ impl<'a> Moves<'a> {
             }
             self.change.in_flight += 1;
         }
-        self.close_room_after_lease(site)?;
         Ok(found.into_iter().map(|(lease, _)| lease).collect())
     }
 
@@ -137,7 +163,9 @@ impl<'a> Moves<'a> {
         match next {
             Some(due) => self
                 .tx
-                .prepare_cached("UPDATE room SET due = ?3 WHERE queue = ?1 AND site = ?2")?
+                .prepare_cached(
+                    "UPDATE room SET due = max(?3, closed_until) WHERE queue = ?1 AND site = ?2",
+                )?
                 .execute((self.queue, site, due))?,
             None => self
                 .tx
@@ -297,10 +325,11 @@ impl<'a> Moves<'a> {
     }
 }
 
-fn lease_of(row: &Row<'_>) -> rusqlite::Result<Lease> {
+/// A lease, and where its job stood.
+fn lease_of(row: &Row<'_>) -> rusqlite::Result<(Lease, i64)> {
     let site: String = row.get(2)?;
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
-    Ok(Lease {
+    let lease = Lease {
         id: row.get(0)?,
         job: Job {
             url: row.get(1)?,
@@ -317,5 +346,6 @@ fn lease_of(row: &Row<'_>) -> rusqlite::Result<Lease> {
         },
         interruptions: row.get(10)?,
         accepted_at: Time::from_micros(row.get(11)?),
-    })
+    };
+    Ok((lease, row.get(12)?))
 }

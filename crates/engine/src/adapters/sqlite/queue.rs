@@ -229,10 +229,15 @@ impl Source for SqliteInstance {
                 if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
                     return Ok(Taken::Exhausted);
                 }
-                let next =
-                    tx.query_row("SELECT min(due) FROM room WHERE queue = ?1", [queue], |row| {
-                        row.get::<_, Option<i64>>(0)
-                    })?;
+                let next: Option<i64> = tx.query_row(
+                    "SELECT min(at) FROM (
+                         SELECT min(due) AS at FROM room WHERE queue = ?1
+                         UNION ALL
+                         SELECT min(deadline) FROM job
+                         WHERE queue = ?1 AND state < 2 AND deadline IS NOT NULL)",
+                    [queue],
+                    |row| row.get(0),
+                )?;
                 let poll = now + POLL;
                 let until = next.map_or(poll, |due| Time::from_micros(due).max(now).min(poll));
                 Ok(Taken::Idle { until })

@@ -40,6 +40,7 @@ const STEPS: &[&str] = &["
     ) STRICT;
     CREATE UNIQUE INDEX job_key ON job (queue, key) WHERE key IS NOT NULL;
     CREATE INDEX job_waiting ON job (queue, site, due, id) WHERE state < 2;
+    CREATE INDEX job_deadline ON job (queue, deadline) WHERE state < 2 AND deadline IS NOT NULL;
     CREATE INDEX job_leased ON job (epoch) WHERE state = 2;
     CREATE INDEX job_dead ON job (queue, id) WHERE state = 3;
 

@@ -134,7 +134,9 @@ impl Run<'_> {
             source: instance.clone(),
             planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, format, max_redirects))),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
-            obituary: Arc::new(move |lease, reason| vec![Row::given_up(lease, reason, clock.now())]),
+            obituary: Arc::new(move |lease, reason| {
+                vec![Row::given_up(lease, reason, clock.now())]
+            }),
         };
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
         let plant = parts.plant(self.settings, gate, Arc::new(|_| {}));

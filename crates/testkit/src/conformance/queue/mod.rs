@@ -74,6 +74,7 @@ macro_rules! queue_conformance {
                 idle_says_when_something_is_due,
                 exhausted_only_when_nobody_has_anything_left,
                 a_queue_that_goes_on_is_never_exhausted,
+                what_is_overdue_comes_although_its_site_is_closed,
             ],
             settling: [
                 done_and_skipped_are_counted_and_gone,

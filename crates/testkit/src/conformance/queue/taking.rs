@@ -68,8 +68,13 @@ pub async fn a_job_comes_out_as_it_went_in(store: &dyn QueueStore) {
         payload: vec![0, 255, 10, 0],
         deadline: Some(trial.now() + secs(7)),
     };
-    let nonsense =
-        Job { url: "\u{0}not a URL é".to_owned(), site: None, group: None, payload: Vec::new(), deadline: None };
+    let nonsense = Job {
+        url: "\u{0}not a URL é".to_owned(),
+        site: None,
+        group: None,
+        payload: Vec::new(),
+        deadline: None,
+    };
     let jobs = vec![sensible, nonsense];
     trial.enqueue(jobs.iter().cloned().map(NewJob::now).collect()).await;
     let accepted_at = trial.now();
@@ -241,4 +246,26 @@ pub async fn a_queue_that_goes_on_is_never_exhausted(store: &dyn QueueStore) {
     let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
     let Taken::Idle { until } = worker.take(&demand).await else { panic!("it goes on") };
     assert!(until > trial.now(), "it would be asked without end");
+}
+
+/// A closed site keeps back what is due, but not what nobody waits for any more.
+pub async fn what_is_overdue_comes_although_its_site_is_closed(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let deadline = trial.now() + secs(60);
+    let patient = job("http://a.test/patient");
+    let mut urgent = job("http://a.test/urgent");
+    urgent.job.deadline = Some(deadline);
+    trial.enqueue(vec![patient, urgent]).await;
+    let worker = trial.worker().await;
+    let closed = vec![(site("a.test"), trial.now() + secs(900))];
+    let closing = Demand { most: 10, most_per_site: 10, closed };
+    assert!(matches!(worker.take(&closing).await, Taken::Idle { .. }));
+    for _ in 0..4 {
+        trial.clock.advance(secs(15));
+        worker.renew().await;
+    }
+    let leases = worker.lease(10).await;
+    assert_eq!(leases.len(), 1);
+    assert_eq!(leases[0].job.url, "http://a.test/urgent");
+    assert_eq!(leases[0].job.deadline, Some(deadline));
 }
