@@ -2,7 +2,9 @@
 //!
 //! Doors that fetch pages one by one build their plans on this; it is pure.
 
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use std::time::Duration;
+
+use fetchwell_policy::outcome::{AnswerFault, Blame, Happened};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -19,6 +21,17 @@ pub struct Journey {
     max_redirects: u32,
     rule: RetryRule,
     history: History,
+    /// A site is waited for until this long after its first failure, counted from `since` at the least.
+    patience: Option<Patience>,
+}
+
+/// How long a site that fails is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From its first failure on, or from this, whichever is later.
+    pub since: Time,
+    /// How long.
+    pub lasts: Duration,
 }
 
 /// What follows on a journey.
@@ -57,7 +70,15 @@ pub struct Arrival {
 impl Journey {
     /// Starts at `url`.
     pub fn new(url: WebUrl, rule: RetryRule, max_redirects: u32, history: History) -> Journey {
-        Journey { at: url, headers: Vec::new(), redirects: 0, max_redirects, rule, history }
+        let headers = Vec::new();
+        let (redirects, patience) = (0, None);
+        Journey { at: url, headers, redirects, max_redirects, rule, history, patience }
+    }
+
+    /// With an end to the waiting for a site that fails.
+    pub fn with_patience(mut self, patience: Patience) -> Journey {
+        self.patience = Some(patience);
+        self
     }
 
     /// With headers of its own, which are not carried to another origin.
@@ -87,16 +108,29 @@ impl Journey {
             retry_after: outcome.retry_after,
             site_last_served: outcome.why.site_last_served,
         };
-        match self.rule.next(&attempt, self.history, moment.now, moment.chance) {
-            Next::Again { at, history } => Stage::Retry { at, history },
-            Next::Finish => Stage::Over(Box::new(Arrival {
-                final_url: self.at.clone(),
-                happened: outcome.happened,
-                answer: outcome.answer,
-                attempts: self.history.failures().saturating_add(1),
-                why: outcome.why,
-                phases: outcome.phases,
-            })),
+        let next = self.rule.next(&attempt, self.history, moment.now, moment.chance);
+        if let Next::Again { at, history } = next {
+            let gives_up_at = self.gives_up_at(&outcome.happened, &history);
+            if moment.now < gives_up_at {
+                return Stage::Retry { at: at.min(gives_up_at), history };
+            }
+        }
+        Stage::Over(Box::new(Arrival {
+            final_url: self.at.clone(),
+            happened: outcome.happened,
+            answer: outcome.answer,
+            attempts: self.history.failures().saturating_add(u32::from(outcome.was_sent)),
+            why: outcome.why,
+            phases: outcome.phases,
+        }))
+    }
+
+    fn gives_up_at(&self, happened: &Happened, history: &History) -> Time {
+        match (self.patience, history.first_site_failure) {
+            (Some(patience), Some(failing_since)) if happened.blame() == Blame::Site => {
+                failing_since.max(patience.since) + patience.lasts
+            }
+            _ => Time::FAR_FUTURE,
         }
     }
 

@@ -135,6 +135,7 @@ pub async fn run<R: Send + Sync + 'static>(
         conductor.renew_lease_when_due();
         conductor.take_when_there_is_room();
         conductor.dispatch_what_is_due();
+        conductor.note_what_started();
         conductor.ask_the_gate();
         conductor.finish_what_is_done();
         if conductor.is_idle_for_good() {

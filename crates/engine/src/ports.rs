@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::retry::History;
@@ -350,6 +351,19 @@ pub trait Politeness: Send + Sync {
     async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault>;
 
     /// Forgets sites at rest, never one in penalty. Returns how many.
+    async fn sweep(&self) -> Result<u64, StoreFault>;
+}
+
+/// Bodies by key, each with a time to live.
+#[async_trait]
+pub trait PageCache: Send + Sync {
+    /// Keeps a body; one that is there is replaced.
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault>;
+
+    /// The body, unless its time is over.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault>;
+
+    /// Takes out what is over. Returns how many.
     async fn sweep(&self) -> Result<u64, StoreFault>;
 }
 

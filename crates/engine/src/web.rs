@@ -96,6 +96,8 @@ impl Answer {
 pub struct Outcome {
     /// The request's tag.
     pub tag: u32,
+    /// Whether a request went out, or was at least tried.
+    pub was_sent: bool,
     /// What happened.
     pub happened: Happened,
     /// The answer, when there was one: for 4xx and 5xx too.
@@ -111,7 +113,8 @@ pub struct Outcome {
 impl Outcome {
     /// An outcome without a request: the gate said no.
     pub fn unsent(tag: u32, happened: Happened, why: Why) -> Outcome {
-        Outcome { tag, happened, answer: None, retry_after: None, why, phases: Phases::default() }
+        let (answer, retry_after, phases) = (None, None, Phases::default());
+        Outcome { tag, was_sent: false, happened, answer, retry_after, why, phases }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The whole flow on a simulated clock: politeness, skewed work, outages. Judged at the origin.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 use std::collections::HashMap;
 use std::time::Duration;
 

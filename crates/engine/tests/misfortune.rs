@@ -1,5 +1,7 @@
 //! What goes wrong inside: plans that panic or halt, crashes that repeat, sinks that fail.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

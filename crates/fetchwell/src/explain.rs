@@ -23,7 +23,7 @@ use fetchwell_policy::url::{Origin, WebUrl};
 use serde::Serialize;
 
 use crate::cli::{Exit, ExplainArgs};
-use crate::plant::Parts;
+use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
@@ -73,30 +73,42 @@ pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> 
             return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
         }
     };
-    let parts = Parts::new(settings)?;
-    let gate = parts.gate(settings, None);
-    let (record, view) = match &args.robots {
-        Some(path) => (
-            None,
-            RobotsView::Known(Arc::new(read_robots(path, &parts.user_agent)?), Time::FAR_FUTURE),
-        ),
-        None => learn(settings, &parts, &gate, &url).await?,
+    let mut explanation = match &args.robots {
+        Some(path) => offline(settings, &url, path)?,
+        None => online(settings, &url).await?,
     };
-    let state = parts.politeness.look(&url.site()).await?.unwrap_or_default();
-    let now = parts.clock.now();
-    let mut explanation = explain(&url, &gate, record.as_ref(), &view, &state, now);
     explanation.url.clone_from(&args.url);
-    if args.robots.is_none() {
-        match parts.client.addresses(&url).await {
-            Ok(found) => {
-                explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
-            }
-            Err(happened) => explanation.refused_because = Some(happened.to_string()),
-        }
-    }
     print(&explanation, json)?;
     let goes = explanation.allowed && explanation.refused_because.is_none();
     Ok(if goes { Exit::Ok } else { Exit::Refused })
+}
+
+/// By what the store knows, and by the site's robots.txt as it is.
+async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> {
+    let parts = Parts::new(settings)?;
+    let gate = parts.gate(settings, None);
+    let (record, view) = learn(settings, &parts, &gate, url).await?;
+    let state = parts.politeness.look(&url.site()).await?.unwrap_or_default();
+    let now = parts.clock.now();
+    let mut explanation = explain(url, &gate, record.as_ref(), &view, &state, now);
+    match parts.client.addresses(url).await {
+        Ok(found) => {
+            explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
+        }
+        Err(happened) => explanation.refused_because = Some(happened.to_string()),
+    }
+    Ok(explanation)
+}
+
+/// By a robots.txt at hand: nothing is asked for, and no store is opened.
+fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation, Exit> {
+    let body = std::fs::read(path).map_err(|error| {
+        Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
+    })?;
+    let robots = Robots::parse(&body, product_token(&user_agent(settings)));
+    let view = RobotsView::Known(Arc::new(robots), Time::FAR_FUTURE);
+    let gate = offline_gate(settings);
+    Ok(explain(url, &gate, None, &view, &SiteState::default(), Time::EPOCH))
 }
 
 /// What is known of the URL's robots.txt, after asking for it where need be.
@@ -177,13 +189,6 @@ impl Sink<RobotsRecord> for Keep {
     }
 }
 
-fn read_robots(path: &Path, user_agent: &str) -> Result<Robots, Exit> {
-    let body = std::fs::read(path).map_err(|error| {
-        Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
-    })?;
-    Ok(Robots::parse(&body, product_token(user_agent)))
-}
-
 fn explain(
     url: &WebUrl,
     gate: &Gate,
@@ -217,7 +222,9 @@ fn explain(
             line: verdict.as_ref().and_then(|verdict| verdict.line),
             rule: verdict.and_then(|verdict| verdict.rule),
             crawl_delay_seconds: crawl_delay.map(|delay| delay.as_secs_f64()),
-            age_seconds: record.map(|record| now.since(record.fetched_at).as_secs_f64()),
+            age_seconds: record
+                .filter(|record| record.body.is_some())
+                .map(|record| now.since(record.fetched_at).as_secs_f64()),
         },
         pace: PacePart { interval_seconds: rate.interval.as_secs_f64(), source },
         breaker: BreakerPart {
@@ -226,7 +233,15 @@ fn explain(
         },
         next_slot_in_seconds: slot.since(now).as_secs_f64(),
         addresses: Vec::new(),
-        refused_because: robots.and_then(|robots| gate.crawl_delay_refusal(robots)),
+        refused_because: match view {
+            RobotsView::Known(robots, _) => gate.crawl_delay_refusal(robots),
+            RobotsView::Refused(why) => Some(why.clone()),
+            RobotsView::Fetch => Some("robots.txt is not known".to_owned()),
+            RobotsView::Blocked { until, .. } => Some(format!(
+                "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",
+                until.since(now).as_secs_f64()
+            )),
+        },
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, PaceRules, RobotsRules};
@@ -27,8 +28,6 @@ pub(crate) struct Parts {
     pub(crate) politeness: Arc<SqlitePoliteness>,
     /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
-    /// How we introduce ourselves.
-    pub(crate) user_agent: String,
 }
 
 impl Parts {
@@ -46,17 +45,12 @@ impl Parts {
             politeness: Arc::new(SqlitePoliteness::new(db, clock.clone(), rule, random_seed())),
             clock,
             client: Arc::new(client),
-            user_agent,
         })
     }
 
     /// A gate by these settings.
     pub(crate) fn gate(&self, settings: &Settings, give_up_after: Option<Duration>) -> Gate {
-        let rules = GateRules {
-            pace: pace_rules(settings),
-            robots: robots_rules(settings, &self.user_agent),
-            give_up_after,
-        };
+        let rules = gate_rules(settings, give_up_after);
         Gate::new(self.politeness.clone(), rules, self.clock.clone())
     }
 
@@ -81,9 +75,27 @@ impl Parts {
     }
 }
 
-/// The store's file, opened for a queue.
-pub(crate) fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
-    Ok(sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?)
+/// The store's file, opened for a queue. It keeps to the politeness store it was first used with.
+pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
+    let store = sqlite_path(&settings.values.store)?;
+    let db = sqlite::open(store, Durability::Disk)?;
+    let named = match &settings.values.politeness {
+        Some(other) if sqlite_path(other)? != store => format!("sqlite:{}", absolute(other)?),
+        _ => "the store itself".to_owned(),
+    };
+    let bound = sqlite::bind_politeness(&db, &named).await?;
+    if bound != named {
+        return Err(Exit::Usage(format!(
+            "{} keeps its sites' pace in {bound}, not in {named}; \
+             name that one with --politeness, or another --store",
+            settings.values.store
+        )));
+    }
+    Ok(db)
+}
+
+fn absolute(url: &StoreUrl) -> Result<String, Exit> {
+    Ok(std::path::absolute(sqlite_path(url)?)?.display().to_string())
 }
 
 fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
@@ -95,7 +107,20 @@ fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
     }
 }
 
-fn user_agent(settings: &Settings) -> String {
+/// A gate without a store, for questions that need none.
+pub(crate) fn offline_gate(settings: &Settings) -> Gate {
+    let clock = Clock::system();
+    let nothing = MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
+    Gate::new(Arc::new(nothing), gate_rules(settings, None), clock)
+}
+
+fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
+    let robots = robots_rules(settings, &user_agent(settings));
+    GateRules { pace: pace_rules(settings), robots, give_up_after }
+}
+
+/// How we introduce ourselves.
+pub(crate) fn user_agent(settings: &Settings) -> String {
     let values = &settings.values;
     values
         .user_agent

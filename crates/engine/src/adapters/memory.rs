@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::pace::Rate;
@@ -15,8 +16,8 @@ use fetchwell_policy::url::{Origin, Site};
 use super::NewJob;
 use crate::clock::Clock;
 use crate::ports::{
-    Demand, Lease, LeaseId, Ledger, Politeness, Renewal, RobotsRecord, Settle, Settled, Settlement,
-    SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
+    Demand, Lease, LeaseId, Ledger, PageCache, Politeness, Renewal, RobotsRecord, Settle, Settled,
+    Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
 };
 
 /// A politeness store in memory.
@@ -102,6 +103,45 @@ impl Politeness for MemoryPoliteness {
         let before = shared.sites.len();
         shared.sites.retain(|_, state| !state.is_forgettable(now));
         Ok((before - shared.sites.len()) as u64)
+    }
+}
+
+/// A page cache in memory.
+pub struct MemoryPages {
+    clock: Clock,
+    pages: Mutex<HashMap<String, (Time, Bytes)>>,
+}
+
+impl MemoryPages {
+    /// An empty one.
+    pub fn new(clock: Clock) -> MemoryPages {
+        MemoryPages { clock, pages: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Time, Bytes)>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl PageCache for MemoryPages {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+        self.lock().insert(key.to_owned(), (self.clock.now() + ttl, body));
+        Ok(())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+        let now = self.clock.now();
+        let pages = self.lock();
+        Ok(pages.get(key).filter(|(expires_at, _)| *expires_at > now).map(|(_, body)| body.clone()))
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        let now = self.clock.now();
+        let mut pages = self.lock();
+        let before = pages.len();
+        pages.retain(|_, (expires_at, _)| *expires_at > now);
+        Ok((before - pages.len()) as u64)
     }
 }
 

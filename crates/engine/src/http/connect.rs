@@ -111,6 +111,7 @@ async fn http1_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happe
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/1")]
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(max_header_bytes.max(LEAST_BUFFER_BYTES))
         .handshake(TokioIo::new(stream))
@@ -126,6 +127,7 @@ where
     // HTTP/2 counts 32 bytes more a header, and calls too many a broken stream. With room to spare the
     // client counts for itself and can say what was wrong.
     let room_for_headers = u32::try_from(max_header_bytes.saturating_mul(2)).unwrap_or(u32::MAX);
+    #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/2")]
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .max_header_list_size(room_for_headers)
         .handshake(TokioIo::new(stream))

@@ -167,6 +167,7 @@ mod tests {
 
     async fn connection() -> (Sender, DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(1_024);
+        #[expect(clippy::disallowed_methods, reason = "a connection to nowhere, for this test")]
         let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
         let task = Connection::new(tokio::spawn(async move { drop(task.await) }));
         (Sender::One(sender, task), theirs)

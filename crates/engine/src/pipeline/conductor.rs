@@ -45,7 +45,7 @@ pub(super) struct LeaseWork<R> {
 
 /// What a job is.
 pub(super) enum Work<R> {
-    Lease(LeaseWork<R>),
+    Lease(Box<LeaseWork<R>>),
     Errand(Errand),
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Conductor<R> {
     /// Why a plan wants the run to end.
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
-    pub(super) last_wait_logged: HashMap<Site, Time>,
+    pub(super) last_line: HashMap<Site, Time>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -143,7 +143,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             exhausted: false,
             halted: None,
             stopping_since: None,
-            last_wait_logged: HashMap::new(),
+            last_line: HashMap::new(),
         };
         let renewal = conductor.door.source.renew().await?;
         conductor.on_renewed(started, Ok(renewal));
@@ -187,7 +187,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.sweep_at = Instant::now() + SWEEP_EVERY;
         self.plant.gate.sweep_heads();
         let now = self.now();
-        self.last_wait_logged.retain(|_, at| now.since(*at) < SWEEP_EVERY);
+        self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
     }

@@ -55,16 +55,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.turning = true;
         let (reports, asks) = (take(&mut self.reports), take(&mut self.asks));
-        let started = take(&mut self.started);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
             Event::Turned(reports, asks, turn)
         });
-        if !started.is_empty() {
-            let source = self.door.source.clone();
-            self.tasks.spawn(async move { Event::Noted(source.started(&started).await) });
+    }
+
+    /// Tells the source what is being fetched: if we die now, that was an interruption.
+    pub(super) fn note_what_started(&mut self) {
+        if self.started.is_empty() {
+            return;
         }
+        let (source, started) = (self.door.source.clone(), take(&mut self.started));
+        self.tasks.spawn(async move { Event::Noted(source.started(&started).await) });
     }
 
     /// Sends the next request of a room; without pacing, as many as there is room for.
@@ -183,6 +187,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         if known {
             return;
+        }
+        if mark == Mark::Failed {
+            self.log_failure(site, happened);
         }
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let report = Report { mark, retry_after, generation: permit.generation };

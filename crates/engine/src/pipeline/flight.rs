@@ -74,7 +74,8 @@ impl<R> Fetch<R> {
         let share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
         let summary = happened.clone();
         let (phases, why) = (self.phases, self.why);
-        let outcome = Outcome { tag, happened, answer, retry_after, why, phases };
+        let was_sent = !matches!(happened, Happened::Refused(_));
+        let outcome = Outcome { tag, was_sent, happened, answer, retry_after, why, phases };
         let end = match self.plan {
             None => End::Errand(outcome),
             Some(plan) => {

@@ -128,7 +128,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             share,
             knows_that_its_deadline_passed,
         };
-        self.jobs.insert(job, Work::Lease(work));
+        self.jobs.insert(job, Work::Lease(Box::new(work)));
         self.step(job, None);
     }
 
@@ -262,7 +262,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, settlement: Settlement) {
         if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
             self.leases_held -= 1;
-            let LeaseWork { lease, phases, share, outstanding, .. } = work;
+            let LeaseWork { lease, phases, share, outstanding, .. } = *work;
             if outstanding > 0 {
                 self.bench.forget(job); // What else it asked for has nobody to come back to.
             }

@@ -253,11 +253,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         (self.plant.watcher)(News::Breaker(site, transition));
     }
 
-    pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
+    pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
+        if self.is_worth_a_line(site) {
+            warn!("{site} failed: {happened}");
+        }
+    }
+
+    /// Whether there has been no line about a site for a while.
+    fn is_worth_a_line(&mut self, site: &Site) -> bool {
         let now = self.now();
-        let recent = self.last_wait_logged.get(site).is_some_and(|at| now.since(*at) < LINE_EVERY);
-        if wait > WORTH_A_LINE && !recent {
-            self.last_wait_logged.insert(site.clone(), now);
+        let recent = self.last_line.get(site).is_some_and(|at| now.since(*at) < LINE_EVERY);
+        if !recent {
+            self.last_line.insert(site.clone(), now);
+        }
+        !recent
+    }
+
+    pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
+        if wait > WORTH_A_LINE && self.is_worth_a_line(site) {
             info!("Waiting {:.1}s before request to {site}", wait.as_secs_f64());
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct GlobalFlags {
     /// Settings file (else ./fetchwell.toml, else the one in your config folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where work and results are kept: sqlite:PATH
+    /// Where work is kept: sqlite:PATH [default: sqlite:fetchwell.db]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Where the pace of each site is kept; all processes on it share one pace [default: the store]
@@ -38,12 +38,12 @@ pub(crate) struct GlobalFlags {
     #[arg(long, global = true, value_name = "TEXT")]
     user_agent: Option<String>,
     /// Requests per second and site [default: 1]; 0: no pacing
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     rate: Option<String>,
     /// Allow --rate 0 for public addresses
     #[arg(long, global = true)]
     i_own_these_sites: bool,
-    /// Requests under way at once
+    /// Requests under way at once [default: 128]
     #[arg(long, global = true, value_name = "N")]
     max_in_flight: Option<String>,
     /// Send hosts to a fixed address: '*.test=127.0.0.1:8099' (repeatable)
@@ -139,7 +139,7 @@ pub(crate) enum Format {
     Markdown,
     /// The page's text.
     Text,
-    /// The page as it came.
+    /// The page's source, as UTF-8.
     Html,
     /// One JSON object a line.
     Json,

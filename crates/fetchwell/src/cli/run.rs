@@ -63,11 +63,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
 
 fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
     config_init(path, force).map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::AlreadyExists => "; --force writes over it",
-            _ => "",
-        };
-        Exit::Usage(format!("{} could not be written: {error}{advice}", path.display()))
+        Exit::Usage(format!("{} could not be written: {error}", path.display()))
     })?;
     print(format!("wrote {}\n", path.display()).as_bytes())
 }

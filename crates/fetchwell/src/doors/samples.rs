@@ -29,7 +29,8 @@ pub(crate) fn outcome(happened: Happened, body: &str) -> Outcome {
         share: Share::none(),
     });
     let phases = Phases { first_byte: Duration::from_millis(1), ..Phases::default() };
-    Outcome { tag: 0, happened, answer, retry_after: None, why: Why::default(), phases }
+    let why = Why::default();
+    Outcome { tag: 0, was_sent: true, happened, answer, retry_after: None, why, phases }
 }
 
 /// The end of a plan whose first request has this outcome.

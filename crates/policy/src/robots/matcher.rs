@@ -1,5 +1,7 @@
 //! Whether the pattern of a rule covers a path.
 
+use memchr::memmem;
+
 /// The paths that a rule is about: `/private/`, `/*.pdf$`.
 ///
 /// A pattern that begins with neither `/` nor `*` can match no path. Its author must have meant
@@ -49,12 +51,12 @@ impl Pattern {
     pub(super) fn matches(&self, path: &str) -> bool {
         let Some((head, tail)) = self.glob.split_once('*') else { return path == &*self.glob };
         let (middle, last) = tail.rsplit_once('*').unwrap_or(("", tail));
-        let Some(mut rest) = path.strip_prefix(head) else { return false };
-        for literal in middle.split('*') {
-            let Some((_, after)) = rest.split_once(literal) else { return false };
-            rest = after;
+        let Some(mut rest) = path.as_bytes().strip_prefix(head.as_bytes()) else { return false };
+        for literal in middle.split('*').map(str::as_bytes) {
+            let Some(at) = memmem::find(rest, literal) else { return false };
+            rest = &rest[at + literal.len()..];
         }
-        rest.ends_with(last)
+        rest.ends_with(last.as_bytes())
     }
 }
 

@@ -6,7 +6,9 @@
 
 mod db;
 mod files;
+mod meta;
 mod moves;
+mod pages;
 mod politeness;
 mod presence;
 mod queue;
@@ -18,6 +20,8 @@ use crate::ports::StoreFault;
 
 pub use db::{Db, Durability};
 pub use files::{FileFinish, confirm_length, confirmed_length};
+pub use meta::bind_politeness;
+pub use pages::SqlitePages;
 pub use politeness::SqlitePoliteness;
 pub use queue::{SqliteInstance, SqliteQueue};
 

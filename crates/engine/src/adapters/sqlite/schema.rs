@@ -73,6 +73,18 @@ const STEPS: &[&str] = &["
         state TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
 
+    CREATE TABLE page (
+        key TEXT PRIMARY KEY,
+        body BLOB NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX page_expires ON page (expires_at);
+
+    CREATE TABLE meta (
+        key TEXT PRIMARY KEY,
+        value TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE robots (
         origin TEXT PRIMARY KEY,
         record TEXT NOT NULL

@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use fetchwell_engine::adapters::sqlite::{Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format};
 use crate::plant::{Parts, open_queue_db, random_seed};
@@ -36,6 +37,9 @@ pub(crate) async fn run(
     quiet: u8,
 ) -> Result<Exit, Exit> {
     let urls = input::read(&args.urls)?;
+    if urls.is_empty() {
+        warn!("the list is empty: there is nothing to fetch");
+    }
     let format = match (args.format, json) {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
@@ -49,7 +53,7 @@ pub(crate) async fn run(
         return Err(Exit::Usage("--resume needs --format json: other formats have no rows".into()));
     }
     let stop = stop_on_signal();
-    let run = Run { settings, format, quiet, stop };
+    let run = Run { settings, format, several: urls.len() > 1, quiet, stop };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
@@ -59,6 +63,7 @@ pub(crate) async fn run(
 struct Run<'a> {
     settings: &'a Settings,
     format: Format,
+    several: bool,
     quiet: u8,
     stop: CancellationToken,
 }
@@ -66,26 +71,35 @@ struct Run<'a> {
 impl Run<'_> {
     /// To standard output: what was printed counts as delivered.
     async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
-        let db = open_queue_db(self.settings)?;
+        let db = open_queue_db(self.settings).await?;
         SqliteQueue::discard_abandoned(&db, PASSING, &Clock::system()).await?;
         let queue = self.queue(db, &format!("{PASSING}{:016x}", random_seed())).await?;
         let instance = Arc::new(queue.instance());
-        let sink = Stdout::new(renderer(self.format), self.stop.clone());
+        let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
         let finish = SinkThenSettle { sink, source: instance.clone() };
         let progress = Arc::new(Progress::default());
         queue.enqueue(input::jobs(&urls)).await?;
-        let exit = self.flow(&queue, instance, finish, progress).await?;
+        let exit = self.flow(&queue, instance, finish, progress, false).await?;
         queue.discard().await?;
         Ok(exit)
     }
 
     /// To a file: each URL ends with exactly one row, whatever happens in between.
     async fn to_file(&self, path: &Path, urls: Vec<String>, resume: bool) -> Result<Exit, Exit> {
-        let db = open_queue_db(self.settings)?;
+        let db = open_queue_db(self.settings).await?;
         let name = output::queue_name(path)?;
         let queue = self.queue(db.clone(), &name).await?;
         let progress = Arc::new(Progress::default());
         let earlier = if !resume {
+            let ledger = queue.ledger().await?;
+            let left = ledger.queued + ledger.delayed + ledger.in_flight;
+            if left > 0 && path.exists() {
+                return Err(Exit::Usage(format!(
+                    "{path} is the output of a run with {left} URLs left; --resume goes on with it, \
+                     and removing the file begins anew",
+                    path = path.display()
+                )));
+            }
             if !queue.reset_unless_in_use().await? {
                 return Err(Exit::Usage(format!(
                     "another process is writing {}; --resume joins it",
@@ -108,9 +122,9 @@ impl Run<'_> {
             }
         }
         let instance = Arc::new(queue.instance());
-        let finish = FileFinish::open(instance.clone(), path, renderer(self.format))
+        let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
-        self.flow(&queue, instance, finish, progress).await
+        self.flow(&queue, instance, finish, progress, true).await
     }
 
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
@@ -124,15 +138,19 @@ impl Run<'_> {
         instance: Arc<SqliteInstance>,
         finish: impl Finish<Row> + 'static,
         progress: Arc<Progress>,
+        to_file: bool,
     ) -> Result<Exit, Exit> {
         let parts = Parts::new(self.settings)?;
         let values = &self.settings.values;
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
+        let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
         progress.show(queue.ledger().await?, self.quiet == 0);
         let door = Door {
             source: instance.clone(),
-            planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, format, max_redirects))),
+            planner: Arc::new(move |lease| {
+                Box::new(FetchPlan::new(lease, format, max_redirects, patience))
+            }),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
             obituary: Arc::new(move |lease, reason| {
                 vec![Row::given_up(lease, reason, clock.now())]
@@ -147,7 +165,11 @@ impl Run<'_> {
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
         if self.stop.is_cancelled() && left > 0 {
-            info!("stopped with {left} URLs left; the same command with --resume goes on");
+            let urls = if left == 1 { "URL" } else { "URLs" };
+            info!(
+                "stopped with {left} {urls} left{}",
+                if to_file { "; --resume goes on" } else { "" }
+            );
         }
         Ok(progress.exit())
     }

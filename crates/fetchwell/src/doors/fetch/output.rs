@@ -95,6 +95,12 @@ pub(super) async fn repair(db: &Db, path: &Path) -> Result<Earlier, Exit> {
     let confirmed = confirmed_length(db, path).await?;
     let trusted = confirmed.map_or(present, |confirmed| confirmed.min(present));
     let (earlier, whole) = read_rows(&file, trusted).map_err(|error| cannot(path, &error))?;
+    if confirmed.is_none() && whole == 0 && present > 0 {
+        return Err(Exit::Usage(format!(
+            "{} holds no rows of ours, so it can't be resumed; name another with --output",
+            path.display()
+        )));
+    }
     file.set_len(whole)?;
     file.sync_all()?;
     confirm_length(db, path, whole).await?;

@@ -1,6 +1,6 @@
 //! What `fetch` does with one URL.
 
-use fetchwell_engine::journey::{Arrival, Journey, Stage};
+use fetchwell_engine::journey::{Arrival, Journey, Patience, Stage};
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::outcome::Happened;
@@ -18,10 +18,17 @@ pub(super) struct FetchPlan {
 }
 
 impl FetchPlan {
-    pub(super) fn new(lease: &Lease, format: Format, max_redirects: u32) -> FetchPlan {
+    pub(super) fn new(
+        lease: &Lease,
+        format: Format,
+        max_redirects: u32,
+        patience: Patience,
+    ) -> FetchPlan {
         let url = lease.job.url.clone();
-        let journey = WebUrl::parse(&url)
-            .map(|at| Journey::new(at, RetryRule::FETCH, max_redirects, lease.history));
+        let journey = WebUrl::parse(&url).map(|at| {
+            let journey = Journey::new(at, RetryRule::FETCH, max_redirects, lease.history);
+            journey.with_patience(patience)
+        });
         FetchPlan { url, journey, format }
     }
 }

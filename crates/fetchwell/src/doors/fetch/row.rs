@@ -149,37 +149,59 @@ impl Row {
         self.lang = article.lang;
     }
 
-    fn page(&self, content: Option<&String>) -> Vec<u8> {
-        let Some(content) = content else { return Vec::new() };
-        let mut bytes = content.clone().into_bytes();
-        if !bytes.ends_with(b"\n") {
-            bytes.push(b'\n');
+    fn as_markdown(&self) -> Vec<u8> {
+        let page = ended_by_newline(self.markdown.as_deref());
+        match &self.title {
+            Some(title) if !page.is_empty() && !page.starts_with(b"# ") => {
+                [format!("# {title}\n\n").as_bytes(), &page].concat()
+            }
+            _ => page,
         }
-        bytes
+    }
+
+    fn as_text(&self) -> Vec<u8> {
+        ended_by_newline(self.text.as_deref())
+    }
+
+    fn as_html(&self) -> Vec<u8> {
+        ended_by_newline(self.html.as_deref())
+    }
+
+    /// What there is to print under a line with the URL; nothing when there is nothing.
+    fn headed(&self, before: &str, after: &str, page: Vec<u8>) -> Vec<u8> {
+        if page.is_empty() {
+            return page;
+        }
+        [format!("{before}{}{after}\n", self.url).as_bytes(), &page, b"\n"].concat()
     }
 }
 
-/// How rows are printed.
-pub(super) fn renderer(format: Format) -> fn(&Row) -> Vec<u8> {
-    match format {
-        Format::Json => |row| {
-            // A row holds nothing that JSON can't say.
-            let mut line = serde_json::to_vec(row).unwrap_or_default();
-            line.push(b'\n');
-            line
-        },
-        Format::Markdown => |row| {
-            let page = row.page(row.markdown.as_ref());
-            match &row.title {
-                Some(title) if !page.starts_with(b"# ") && !page.is_empty() => {
-                    [format!("# {title}\n\n").into_bytes(), page].concat()
-                }
-                _ => page,
-            }
-        },
-        Format::Text => |row| row.page(row.text.as_ref()),
-        Format::Html => |row| row.page(row.html.as_ref()),
+/// How rows are printed. Pages of `several` URLs are told apart by a line with the URL.
+pub(super) fn renderer(format: Format, several: bool) -> fn(&Row) -> Vec<u8> {
+    match (format, several) {
+        (Format::Json, _) => json_line,
+        (Format::Markdown, false) => Row::as_markdown,
+        (Format::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
+        (Format::Text, false) => Row::as_text,
+        (Format::Text, true) => |row| row.headed("==> ", " <==", row.as_text()),
+        (Format::Html, false) => Row::as_html,
+        (Format::Html, true) => |row| row.headed("<!-- ", " -->", row.as_html()),
     }
+}
+
+/// A row holds nothing that JSON can't say.
+fn json_line(row: &Row) -> Vec<u8> {
+    let mut line = serde_json::to_vec(row).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
+    let mut bytes = content.unwrap_or_default().as_bytes().to_vec();
+    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
+    }
+    bytes
 }
 
 fn outcome_of(happened: &Happened) -> RowOutcome {
@@ -236,7 +258,7 @@ mod tests {
     #[test]
     fn a_json_row_has_the_contracts_fields_in_its_order() {
         let row = Row::refused("http://x.test/", "why not", Time::from_secs(0));
-        let line = String::from_utf8(renderer(Format::Json)(&row)).unwrap();
+        let line = String::from_utf8(renderer(Format::Json, true)(&row)).unwrap();
         let fields = [
             "url",
             "final_url",
