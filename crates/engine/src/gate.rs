@@ -323,3 +323,122 @@ impl Leave for GateLeave {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::breaker::BreakerRule;
+
+    use super::*;
+    use crate::adapters::memory::MemoryPoliteness;
+    use crate::ports::Unreachable;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+    const NOW: Time = Time::from_secs(100_000_000);
+
+    fn gate(when_unreachable: WhenUnreachable) -> Gate {
+        let clock = Clock::new(|| NOW);
+        let politeness = MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 1);
+        let site = |name: &str| Site::parse(name).unwrap();
+        let rules = GateRules {
+            pace: PaceRules {
+                default_interval: Duration::from_secs(1),
+                sites: HashMap::from([(site("slow.test"), Duration::from_secs(3))]),
+                concurrency: HashMap::from([(site("archive.test"), 8)]),
+            },
+            robots: RobotsRules {
+                product_token: "TestBot".to_owned(),
+                when_unreachable,
+                fresh_for: DAY,
+                stale_for: 30 * DAY,
+                max_crawl_delay: Some(Duration::from_secs(60)),
+            },
+            give_up_after: None,
+        };
+        Gate::new(Arc::new(politeness), rules, clock)
+    }
+
+    fn record(age: Duration, body: Option<&str>, retry_in_s: Option<i64>) -> RobotsRecord {
+        RobotsRecord {
+            body: body.map(|text| text.as_bytes().to_vec()),
+            status: None,
+            fetched_at: NOW - age,
+            unreachable: retry_in_s.map(|secs| Unreachable {
+                since: NOW - age,
+                tries: 1,
+                retry_at: Time::from_micros(NOW.as_micros() + secs * 1_000_000),
+                reason: "503".to_owned(),
+            }),
+        }
+    }
+
+    /// What a record means: `?` must be fetched, `-` blocked, else whether `/` is allowed.
+    fn means(when: WhenUnreachable, record: Option<&RobotsRecord>) -> &'static str {
+        match gate(when).view(record) {
+            RobotsView::Fetch => "?",
+            RobotsView::Blocked { .. } => "-",
+            RobotsView::Refused(_) => "refused",
+            RobotsView::Known(robots, _) if robots.verdict("/").allowed => "allowed",
+            RobotsView::Known(..) => "disallowed",
+        }
+    }
+
+    #[test]
+    fn a_copy_is_fresh_for_a_day_and_stands_in_for_thirty() {
+        use WhenUnreachable::*;
+        let closed = Some("User-agent: *\nDisallow: /");
+        for (when, record, expected) in [
+            (Defer, None, "?"),
+            (Defer, Some(record(DAY / 2, closed, None)), "disallowed"),
+            (Defer, Some(record(DAY / 2, Some(""), None)), "allowed"),
+            (Defer, Some(record(2 * DAY, closed, None)), "?"),
+            (Defer, Some(record(2 * DAY, closed, Some(9))), "disallowed"),
+            (Allow, Some(record(29 * DAY, closed, Some(9))), "disallowed"),
+            (Allow, Some(record(31 * DAY, closed, Some(9))), "allowed"),
+            (Disallow, Some(record(31 * DAY, Some(""), Some(9))), "disallowed"),
+            (Defer, Some(record(31 * DAY, closed, Some(9))), "-"),
+            (Defer, Some(record(DAY, None, Some(9))), "-"),
+            (Allow, Some(record(DAY, None, Some(9))), "allowed"),
+            (Disallow, Some(record(DAY, None, Some(9))), "disallowed"),
+            (Defer, Some(record(DAY, None, Some(-1))), "?"),
+            (Allow, Some(record(DAY, None, Some(-1))), "?"),
+        ] {
+            assert_eq!(means(when, record.as_ref()), expected, "{when:?} {record:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_of_rate_setting_and_crawl_delay_is_the_pace() {
+        let gate = gate(WhenUnreachable::Defer);
+        let pace = |site: &str, delay_s: Option<u64>| {
+            let (rate, source) =
+                gate.rate(&Site::parse(site).unwrap(), delay_s.map(Duration::from_secs));
+            (rate.interval.as_secs(), source)
+        };
+        assert_eq!(pace("a.test", None), (1, "default rate"));
+        assert_eq!(pace("a.test", Some(5)), (5, "Crawl-delay"));
+        assert_eq!(pace("a.test", Some(0)), (1, "default rate"));
+        assert_eq!(pace("slow.test", Some(2)), (3, "site setting"));
+        assert_eq!(pace("archive.test", Some(5)), (0, "concurrency"));
+    }
+
+    #[test]
+    fn a_probe_asks_for_the_root_only_where_it_may() {
+        let origin = Origin::parse("https://a.test").unwrap();
+        let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
+        let probe = |when, robots| gate(when).probe_url(&origin, robots).as_str().to_owned();
+        assert_eq!(probe(WhenUnreachable::Defer, Some(&open)), "https://a.test/");
+        assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");
+        assert_eq!(probe(WhenUnreachable::Defer, None), "https://a.test/robots.txt");
+        assert_eq!(probe(WhenUnreachable::Allow, None), "https://a.test/");
+    }
+
+    #[test]
+    fn a_crawl_delay_beyond_the_limit_is_a_refusal() {
+        let gate = gate(WhenUnreachable::Defer);
+        let asks = |secs: u32| {
+            Robots::parse(format!("User-agent: *\nCrawl-delay: {secs}").as_bytes(), "x")
+        };
+        assert_eq!(gate.crawl_delay_refusal(&asks(60)), None);
+        assert!(gate.crawl_delay_refusal(&asks(61)).is_some());
+    }
+}

@@ -161,3 +161,99 @@ impl Journey {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::budget::Share;
+
+    const NOW: Time = Time::from_secs(1_000);
+
+    fn moment(secs: i64) -> Moment {
+        Moment { now: NOW + Duration::from_secs(secs.unsigned_abs()), chance: 0.5 }
+    }
+
+    fn journey(rule: RetryRule) -> Journey {
+        let url = WebUrl::parse("https://a.test/start").unwrap();
+        Journey::new(url, rule, 2, History::default())
+            .with_headers(vec![("authorization", "secret".to_owned())])
+    }
+
+    fn answered(status: u16, location: Option<&str>) -> Outcome {
+        let mut headers = http::HeaderMap::new();
+        if let Some(location) = location {
+            headers.insert("location", location.parse().unwrap());
+        }
+        let answer = Answer { status, headers, body: "x".into(), share: Share::none() };
+        Outcome {
+            was_sent: true,
+            answer: Some(answer),
+            ..Outcome::unsent(0, Happened::Answered(status), Why::default())
+        }
+    }
+
+    fn over(stage: Stage) -> Arrival {
+        match stage {
+            Stage::Over(arrival) => *arrival,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn redirects_are_followed_up_to_the_limit_and_secrets_stay_at_home() {
+        let mut journey = journey(RetryRule::FETCH);
+        let Stage::Fetch(next) = journey.step(answered(302, Some("/next")), moment(0)) else {
+            panic!()
+        };
+        assert_eq!((next.url.as_str(), next.headers.len()), ("https://a.test/next", 1));
+        let Stage::Fetch(next) = journey.step(answered(301, Some("//b.test/")), moment(0)) else {
+            panic!()
+        };
+        assert_eq!((next.url.as_str(), next.headers.len()), ("https://b.test/", 0));
+        let end = over(journey.step(answered(307, Some("/too/far")), moment(0)));
+        assert_eq!(end.happened, Happened::BadAnswer(AnswerFault::TooManyRedirects));
+    }
+
+    #[test]
+    fn a_redirect_that_leads_nowhere_ends_the_journey() {
+        for (location, refused) in [
+            (None, false),
+            (Some("http://["), false),
+            (Some("ftp://b.test/"), true),
+            (Some("http://user@b.test/"), true),
+            (Some("http://b.test:22/"), true),
+        ] {
+            let end = over(journey(RetryRule::FETCH).step(answered(302, location), moment(0)));
+            let is_refused = matches!(end.happened, Happened::Refused(_));
+            assert_eq!(is_refused, refused, "{location:?}: {:?}", end.happened);
+            assert_ne!(end.happened, Happened::Answered(302), "{location:?}");
+        }
+    }
+
+    #[test]
+    fn patience_with_a_site_ends_and_the_last_cause_is_told() {
+        let patience = Patience { since: NOW, lasts: Duration::from_secs(60) };
+        let mut history = History::default();
+        for secs in [0, 10, 59] {
+            let mut again = journey(RetryRule::FETCH).with_patience(patience);
+            again.history = history;
+            match again.step(answered(503, None), moment(secs)) {
+                Stage::Retry { at, history: later } => {
+                    assert!(at <= NOW + Duration::from_secs(60), "{secs}: {at}");
+                    history = later;
+                }
+                other => panic!("{secs}: {other:?}"),
+            }
+        }
+        let mut last = journey(RetryRule::FETCH).with_patience(patience);
+        last.history = history;
+        let end = over(last.step(answered(503, None), moment(60)));
+        assert_eq!((end.happened, end.attempts), (Happened::Answered(503), 4));
+    }
+
+    #[test]
+    fn what_was_never_sent_is_no_attempt() {
+        let unsent = Outcome::unsent(0, Happened::RobotsDisallow, Why::default());
+        assert_eq!(over(journey(RetryRule::FETCH).step(unsent, moment(0))).attempts, 0);
+    }
+}

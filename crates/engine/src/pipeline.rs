@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::ports::{Finish, Lease, Plan, Source, StoreFault};
-use crate::web::Web;
+use crate::ports::{Finish, Lease, Plan, Settlement, Source, StoreFault};
+use crate::web::{Phases, Web};
 use conductor::Conductor;
 
 /// Makes the plan of a lease.
@@ -83,10 +83,8 @@ impl Default for Limits {
 pub enum News {
     /// A breaker opened or closed.
     Breaker(fetchwell_policy::url::Site, Transition),
-    /// A lease was settled as done, skipped or dead.
-    Ended,
-    /// A lease goes round again.
-    Retried,
+    /// A lease was settled, so, and this is where the time of its last request went.
+    Settled(Settlement, Phases),
     /// A settlement came too late: the lease had been given to somebody else.
     Stale,
 }

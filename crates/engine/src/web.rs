@@ -146,6 +146,8 @@ pub struct Phases {
     pub first_byte: Duration,
     /// Reading the body.
     pub body: Duration,
+    /// From the plan's last step until the sink confirmed.
+    pub sink: Duration,
 }
 
 /// What an exchange came to.

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 /// Measurements disturb each other, so that each test here runs alone.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))

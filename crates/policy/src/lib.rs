@@ -9,6 +9,7 @@ pub mod outcome;
 pub mod pace;
 pub mod retry;
 pub mod retry_after;
+pub mod retry_budget;
 pub mod robots;
 pub mod site;
 pub mod surt;

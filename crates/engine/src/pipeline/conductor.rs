@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
+use fetchwell_policy::retry_budget::RetryBudget;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -55,7 +56,7 @@ pub(super) enum Event<R> {
     Turned(Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
     RobotsLookedUp(Origin, Result<Option<RobotsRecord>, StoreFault>),
     Fetched(Box<FetchEnd<R>>),
-    Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>),
+    Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
     Noted(Result<(), StoreFault>),
 }
@@ -86,6 +87,8 @@ pub(super) struct Conductor<R> {
     pub(super) started: Vec<LeaseId>,
     pub(super) ready: Vec<Finished<R>>,
     pub(super) closed: HashMap<Site, Time>,
+    /// Retries must not become the main load.
+    pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
     pub(super) suspects: Vec<Lease>,
     // One of each is under way at most.
@@ -129,6 +132,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             started: Vec::new(),
             ready: Vec::new(),
             closed: HashMap::new(),
+            retries: RetryBudget::new(now),
             suspects: Vec::new(),
             taking: false,
             turning: false,
@@ -279,7 +283,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::RobotsLookedUp(origin, record) => self.on_robots_looked_up(origin, record),
             Event::Fetched(end) if still_ours => self.on_fetched(*end),
             Event::Fetched(_) => {} // It was cut short and is back in the store.
-            Event::Finished(batch, settled) => self.on_finished(batch, settled),
+            Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
             Event::Noted(result) => {
                 if let Err(fault) = result {

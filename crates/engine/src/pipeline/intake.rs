@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -105,6 +106,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn begin(&mut self, lease: Lease) {
+        if lease.history == History::default() {
+            self.retries.earn();
+        }
         let plan = match guarded(|| (self.door.planner)(&lease)) {
             Ok(plan) => plan,
             Err(reason) => {
@@ -259,7 +263,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Ends a job: its lease is ready to be settled.
-    pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, settlement: Settlement) {
+    pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, mut settlement: Settlement) {
+        if let Settlement::Retry { at, .. } = &mut settlement {
+            *at = self.retries.spend(*at, self.plant.clock.now());
+        }
         if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
             self.leases_held -= 1;
             let LeaseWork { lease, phases, share, outstanding, .. } = *work;

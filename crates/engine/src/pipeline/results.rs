@@ -1,10 +1,14 @@
 //! From a finished plan to a settled lease.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::News;
 use super::conductor::{Conductor, Event, Work};
 use crate::ports::{Finished, Settled, Settlement, StoreFault};
+use crate::web::Phases;
 use crate::workbench::JobKey;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -23,8 +27,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
         let finish = self.door.finish.clone();
         self.tasks.spawn(async move {
+            let started = Instant::now();
             let settled = finish.finish(&batch).await;
-            Event::Finished(batch, settled)
+            Event::Finished(batch, settled, started.elapsed())
         });
     }
 
@@ -32,6 +37,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         &mut self,
         batch: Vec<Finished<R>>,
         settled: Result<Vec<Settled>, StoreFault>,
+        sink: Duration,
     ) {
         self.finishing = false;
         let settled = match settled {
@@ -45,11 +51,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
         };
         for (finished, settled) in batch.into_iter().zip(settled) {
-            self.on_settled(&finished, settled);
+            self.on_settled(finished, settled, sink);
         }
     }
 
-    fn on_settled(&mut self, finished: &Finished<R>, settled: Settled) {
+    fn on_settled(&mut self, finished: Finished<R>, settled: Settled, sink: Duration) {
         let Finished { lease, settlement, phases, .. } = finished;
         if settled == Settled::Stale {
             warn!(
@@ -58,19 +64,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             );
             return (self.plant.watcher)(News::Stale);
         }
+        let phases = Phases { sink, ..phases };
         debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
-        match settlement {
-            Settlement::Retry { at, .. }
-            | Settlement::Recur { at, .. }
-            | Settlement::HandBack { at } => {
-                self.take_at = self.take_at.min(*at);
-                self.exhausted = false;
-                (self.plant.watcher)(News::Retried);
-            }
-            Settlement::Done | Settlement::Skipped | Settlement::Dead { .. } => {
-                (self.plant.watcher)(News::Ended);
-            }
+        if let Settlement::Retry { at, .. }
+        | Settlement::Recur { at, .. }
+        | Settlement::HandBack { at } = &settlement
+        {
+            self.take_at = self.take_at.min(*at);
+            self.exhausted = false;
         }
+        (self.plant.watcher)(News::Settled(settlement, phases));
         if self.leases_held == 0 {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
         }

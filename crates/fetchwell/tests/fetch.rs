@@ -1,0 +1,284 @@
+//! `fetchwell fetch` and `fetchwell explain` as their users meet them: the built program, on a
+//! simulated web.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use fetchwell_simweb::{Failure, HitKind, SiteScript};
+use fetchwell_testkit::crash::{Ended, Origin, Program};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+const HELLO: &str = "<html lang=en><head><title>Hello</title></head><body><article>\
+    <h1>Hello</h1><p>The quick brown fox jumps over the lazy dog, day after day.</p>\
+    <p>The dog does not mind, and goes on sleeping in the sun.</p></article></body></html>";
+
+/// A shop with a page of each kind, and the program at a pace that holds up no test.
+fn shop() -> (Origin, Program) {
+    let shop = SiteScript::new("shop.test")
+        .robots("# ours\nUser-agent: *\nDisallow: /private\nAllow: /\n")
+        .text("/hello", "text/html; charset=utf-8", HELLO)
+        .text("/plain", "text/plain", "just text\n")
+        .redirect("/moved", "/hello")
+        .status("/gone", 404)
+        .status("/broken", 500);
+    on([shop, SiteScript::new("other.test")])
+}
+
+fn on(sites: impl IntoIterator<Item = SiteScript>) -> (Origin, Program) {
+    let origin = Origin::start(sites);
+    let program = program().on(&origin).variable("FETCHWELL_RATE", "0");
+    (origin, program)
+}
+
+fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+}
+
+/// Standard output as rows, by their URLs.
+fn rows(ended: &Ended) -> Vec<Value> {
+    let mut rows: Vec<Value> = ended
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no row: {line}")))
+        .collect();
+    rows.sort_by_key(|row| row["url"].to_string());
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_url_is_printed_as_markdown_unless_another_format_is_asked_for() {
+    let (_origin, program) = shop();
+    let url = "http://shop.test/hello";
+    for (arguments, beginning, contained) in [
+        (vec![], "# Hello\n", "The quick brown fox"),
+        (vec!["--format", "markdown"], "# Hello\n", "The quick brown fox"),
+        (vec!["--format", "text"], "", "The quick brown fox"),
+        (vec!["--format", "html"], "<html lang=en>", "<p>The quick brown fox"),
+        (vec!["--format", "json"], "{\"url\":\"http://shop.test/hello\"", "\"fetched\""),
+        (vec!["--json"], "{\"url\":\"http://shop.test/hello\"", "\"fetched\""),
+    ] {
+        let ended = program.run(&[&["fetch", url], &arguments[..]].concat()).await.expect_code(0);
+        let page = ended.stdout;
+        assert!(page.starts_with(beginning) && page.contains(contained), "{arguments:?}: {page}");
+        assert!(page.ends_with('\n') && !page.ends_with("\n\n"), "{arguments:?}: {page:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_urls_are_printed_as_rows_with_the_contracts_fields() {
+    let (_origin, program) = shop();
+    let urls = ["http://shop.test/hello", "http://SHOP.test:80/moved", "http://shop.test/plain"];
+    let ended = program.run(&[&["fetch"], &urls[..]].concat()).await.expect_code(0);
+    let rows = rows(&ended);
+    assert_eq!(rows.len(), 3);
+    let (moved, hello, plain) = (&rows[0], &rows[1], &rows[2]);
+    assert_eq!(hello["final_url"], "http://shop.test/hello");
+    assert_eq!((&hello["outcome"], &hello["status"]), (&"fetched".into(), &200.into()));
+    assert_eq!(hello["content_type"], "text/html; charset=utf-8");
+    assert_eq!(hello["content_length"], HELLO.len());
+    assert_eq!(hello["content_hash"].as_str().map(str::len), Some(64));
+    assert_eq!((&hello["title"], &hello["lang"]), (&"Hello".into(), &"en".into()));
+    assert_eq!((&hello["attempts"], &hello["reason"]), (&1.into(), &Value::Null));
+    assert_eq!(hello["why"]["breaker"], "closed");
+    assert_eq!(hello["why"]["robots"], "line 4: Allow: /");
+    // The field `url` is what was typed, whatever it leads to.
+    assert_eq!(moved["url"], urls[1]);
+    assert_eq!(moved["final_url"], "http://shop.test/hello");
+    assert_eq!(moved["content_hash"], hello["content_hash"]);
+    assert_eq!(plain["text"], "just text\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_come_from_files_and_standard_input_and_each_url_counts_once() {
+    let (origin, program) = shop();
+    let list = "\u{feff}# a comment\n\nhttp://other.test/1\r\n  http://other.test/2  \n\
+                http://other.test/1\n";
+    std::fs::write(program.file("list"), list).unwrap();
+    let from_file = program.run(&["fetch", "@list", "http://other.test/2"]).await.expect_code(0);
+    let expected = ["http://other.test/1", "http://other.test/2"];
+    assert_eq!(rows(&from_file).iter().map(|row| &row["url"]).collect::<Vec<_>>(), expected);
+    assert_eq!(origin.page_hits(), 2);
+    let from_pipe = program.run_with_input(&["fetch", "-"], list).await.expect_code(0);
+    assert_eq!(rows(&from_pipe).len(), 2);
+    let missing = program.run(&["fetch", "@nowhere"]).await.expect_code(2);
+    assert!(missing.stderr.contains("nowhere"), "{}", missing.stderr);
+    program.run_with_input(&["fetch", "-"], "# nothing\n").await.expect_code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_outcome_has_its_row_and_its_exit_code() {
+    let (origin, program) = shop();
+    let (hello, gone, private) =
+        ("http://shop.test/hello", "http://shop.test/gone", "http://shop.test/private/1");
+    for (urls, code, outcomes) in [
+        (vec![hello], 0, vec!["fetched"]),
+        (vec![gone], 4, vec!["url_failure"]),
+        (vec![private], 3, vec!["skipped_by_robots"]),
+        (vec![hello, private], 3, vec!["fetched", "skipped_by_robots"]),
+        (vec![gone, private], 4, vec!["url_failure", "skipped_by_robots"]),
+        (vec!["no url"], 3, vec!["refused"]),
+        (vec!["ftp://shop.test/"], 3, vec!["refused"]),
+        (vec!["http://me:secret@shop.test/"], 3, vec!["refused"]),
+        (vec!["http://shop.test:25/"], 3, vec!["refused"]),
+        (vec!["http://10.0.0.1/"], 3, vec!["refused"]),
+        (vec!["http://shop.test/broken"], 4, vec!["url_failure"]),
+    ] {
+        let arguments = [&["fetch", "--json"], &urls[..]].concat();
+        let ended = program.run(&arguments).await.expect_code(code);
+        let rows = rows(&ended);
+        let found: Vec<&Value> = rows.iter().map(|row| &row["outcome"]).collect();
+        assert_eq!(found, outcomes, "{urls:?}: {}", ended.stdout);
+        assert!(rows.iter().all(|row| row["reason"].is_null() == (row["outcome"] == "fetched")));
+    }
+    // A server error is tried three times, a refusal of robots.txt never.
+    let hits = |path: &str| origin.hits().iter().filter(|hit| &*hit.path == path).count();
+    assert_eq!((hits("/broken"), hits("/gone"), hits("/private/1")), (3, 2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_usage_is_2_and_a_store_out_of_reach_5() {
+    let (origin, program) = shop();
+    let url = "http://shop.test/hello";
+    for arguments in [
+        &["fetch"][..],
+        &["fetch", url, "--no-such-flag"],
+        &["fetch", url, "--resume"],
+        &["fetch", url, "--json", "--format", "text"],
+        &["fetch", url, "--rate", "fast"],
+        &["fetch", url, "--resolve", "nonsense"],
+        &["fetch", url, "--give-up-after", "soon"],
+        &["fetch", url, "--output", "no/such/folder/rows"],
+        &["fetch", url, "--format", "text", "--output", "rows", "--resume"],
+        &["explain", "no url"],
+    ] {
+        let ended = program.run(arguments).await.expect_code(2);
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{arguments:?}: {ended:?}");
+    }
+    let store = ["fetch", url, "--store", "sqlite:no/such/folder/x.db"];
+    let ended = program.run(&store).await.expect_code(5);
+    assert!(ended.stderr.contains("no/such/folder/x.db"), "{}", ended.stderr);
+    assert_eq!(origin.page_hits(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn private_addresses_are_refused_unless_allowed() {
+    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let [resolve, rule, ..] = origin.flags();
+    let program = program().flags([&resolve, &rule]);
+    let ended = program.run(&["fetch", "--json", "http://shop.test/"]).await.expect_code(3);
+    assert_eq!(rows(&ended)[0]["outcome"], "refused");
+    let explained = program.run(&["explain", "--json", "http://shop.test/"]).await.expect_code(3);
+    assert!(rows(&explained)[0]["refused_because"].is_string(), "{}", explained.stdout);
+    assert!(origin.hits().is_empty(), "{:?}", origin.hits());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resolve_leads_a_host_astray_and_keeps_its_name() {
+    let (origin, program) = on([SiteScript::new("news.example")]);
+    let address = origin.flags()[1].replace("*.test=", "news.example=");
+    let url = "http://news.example/today";
+    program.run(&["fetch", url, "--resolve", &address]).await.expect_code(0);
+    assert!(origin.hits().iter().all(|hit| &*hit.site == "news.example"));
+    assert_eq!(origin.page_hits(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_stays_down_is_given_up() {
+    let always = Duration::ZERO..Duration::from_secs(3_600);
+    let (_origin, program) = on([
+        SiteScript::new("dead.test").outage(always, Failure::Refuse),
+        SiteScript::new("shop.test"),
+    ]);
+    let urls = ["http://dead.test/1", "http://dead.test/2", "http://shop.test/"];
+    let arguments = [&["fetch", "--give-up-after", "2s"], &urls[..]].concat();
+    let ended = program.run(&arguments).await.expect_code(4);
+    let rows = rows(&ended);
+    let outcomes: Vec<&Value> = rows.iter().map(|row| &row["outcome"]).collect();
+    assert_eq!(outcomes, ["site_failure", "site_failure", "fetched"], "{}", ended.stdout);
+    assert!((2..20).contains(&ended.took.as_secs()), "it took {:?}", ended.took);
+    // The healthy site's row did not wait for the dead one.
+    assert!(ended.stdout.starts_with("{\"url\":\"http://shop.test/\""), "{}", ended.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_429_with_retry_after_closes_the_site_for_that_long() {
+    let wait = Duration::from_secs(2);
+    let (origin, program) =
+        on([SiteScript::new("shop.test").strict_limiter(Duration::from_secs(1), Some(wait))]);
+    let program = program.flags(["--rate", "10"]);
+    let urls = ["http://shop.test/1", "http://shop.test/2", "http://shop.test/3"];
+    let ended = program.run(&[&["fetch"], &urls[..]].concat()).await.expect_code(0);
+    assert_eq!(rows(&ended).len(), 3);
+    let hits: Vec<_> = origin.hits().into_iter().filter(|hit| hit.kind == HitKind::Page).collect();
+    let told: Vec<usize> = (0..hits.len()).filter(|at| hits[*at].status == Some(429)).collect();
+    assert!(!told.is_empty());
+    for at in told {
+        let gap = hits[at + 1].at - hits[at].at;
+        assert!(gap + Duration::from_millis(5) >= wait, "came back after {gap:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_goes_to_standard_output_and_all_else_to_standard_error() {
+    let (_origin, program) = shop();
+    let program = program.variable("NO_COLOR", "1");
+    let urls = ["http://shop.test/hello", "http://shop.test/gone"];
+    let chatty = program.run(&[&["-vv", "fetch"], &urls[..]].concat()).await.expect_code(4);
+    assert_eq!(rows(&chatty).len(), 2);
+    assert!(!chatty.stderr.is_empty() && !chatty.stderr.contains('\u{1b}'), "{}", chatty.stderr);
+    let quiet = program.run(&[&["fetch", "--quiet"], &urls[..]].concat()).await.expect_code(4);
+    assert_eq!((rows(&quiet).len(), quiet.stderr.as_str()), (2, ""));
+    // In a format without rows, a failure is told beside the data.
+    let page = program.run(&["fetch", urls[1]]).await.expect_code(4);
+    assert!(page.stdout.is_empty() && page.stderr.contains("404"), "{page:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_had_enough_ends_it_quietly() {
+    let (origin, program) = on([SiteScript::new("shop.test")]);
+    let program = program.flags(["--rate", "5"]);
+    let urls: String = (0..100).map(|page| format!("http://shop.test/{page}\n")).collect();
+    std::fs::write(program.file("list"), urls).unwrap();
+    let mut command = program.command(&["fetch", "@list"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // As `| head -1` does it.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next_line().await.unwrap().is_some());
+    drop(lines);
+    let ended = tokio::time::timeout(Duration::from_secs(10), child.wait_with_output()).await;
+    let ended = ended.expect("it must not go on for nobody").unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("panic") && !stderr.contains("pipe"), "{stderr}");
+    assert!(origin.page_hits() < 50, "{} pages for nobody", origin.page_hits());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_says_what_would_happen_and_fetches_no_page() {
+    let (origin, program) = shop();
+    let program = program.flags(["--rate", "2"]);
+    let url = "http://shop.test/private/1";
+    let ended = program.run(&["explain", url]).await.expect_code(3);
+    for part in ["may be fetched  no", "line 3", "Disallow: /private", "0.5 s", "127.0.0.1"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+    let ended = program.run(&["explain", "--json", url]).await.expect_code(3);
+    let told = &rows(&ended)[0];
+    assert_eq!((&told["url"], &told["site"]), (&url.into(), &"shop.test".into()));
+    assert_eq!((&told["allowed"], &told["refused_because"]), (&false.into(), &Value::Null));
+    assert_eq!(
+        (&told["robots"]["line"], &told["robots"]["rule"]),
+        (&3.into(), &"Disallow: /private".into())
+    );
+    assert_eq!(told["robots"]["status"], 200);
+    assert!(told["robots"]["age_seconds"].is_number());
+    assert!(told["robots"]["crawl_delay_seconds"].is_null());
+    assert_eq!(told["pace"]["interval_seconds"], 0.5);
+    assert!(told["pace"]["source"].is_string() && told["next_slot_in_seconds"].is_number());
+    assert_eq!(told["breaker"]["state"], "closed");
+    assert_eq!(told["addresses"][0], "127.0.0.1");
+    program.run(&["explain", "http://shop.test/hello"]).await.expect_code(0);
+    // The second and third question went by what the first had learnt.
+    assert_eq!((origin.page_hits(), origin.hits().len()), (0, 1));
+}
