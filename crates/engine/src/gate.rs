@@ -185,7 +185,7 @@ impl Gate {
     }
 
     /// Leave to write one request head under `permit`.
-    pub fn leave(&self, site: Site, permit: Permit, rate: Rate, must_spend: bool) -> GateLeave {
+    pub fn leave(&self, site: Site, permit: Permit, rate: Rate) -> GateLeave {
         GateLeave {
             politeness: self.politeness.clone(),
             clock: self.clock.clone(),
@@ -193,7 +193,6 @@ impl Gate {
             site,
             permit,
             rate,
-            must_spend,
             follows_robots: false,
         }
     }
@@ -229,21 +228,17 @@ struct Head {
 }
 
 impl Heads {
-    /// How long until the gap to the last head is an interval; zero marks the head as written.
-    fn gap_left(&self, site: &Site, interval: Duration, exempt: bool) -> Duration {
-        if interval.is_zero() {
-            return Duration::ZERO;
-        }
-        let now = Instant::now();
+    /// How long until the last head is an interval away.
+    fn gap_left(&self, site: &Site, interval: Duration) -> Duration {
+        let heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.get(site).map_or(Duration::ZERO, |last| {
+            (last.written + interval).saturating_duration_since(Instant::now())
+        })
+    }
+
+    fn mark(&self, site: &Site, interval: Duration) {
         let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(last), false) = (heads.get(site), exempt) {
-            let left = (last.written + interval).saturating_duration_since(now);
-            if !left.is_zero() {
-                return left;
-            }
-        }
-        heads.insert(site.clone(), Head { written: now, interval });
-        Duration::ZERO
+        heads.insert(site.clone(), Head { written: Instant::now(), interval });
     }
 
     fn sweep(&self) {
@@ -261,8 +256,6 @@ pub struct GateLeave {
     site: Site,
     permit: Permit,
     rate: Rate,
-    /// The slot was waited for: somebody may have penalised the site since.
-    must_spend: bool,
     follows_robots: bool,
 }
 
@@ -302,23 +295,19 @@ impl Leave for GateLeave {
         if self.rate.interval.is_zero() {
             return true;
         }
-        let late = self.clock.now() > self.permit.slot.use_by;
-        if (self.must_spend || late) && !self.spend().await {
+        let gap_left = match self.follows_robots {
+            true => Duration::ZERO,
+            false => self.heads.gap_left(&self.site, self.rate.interval),
+        };
+        if gap_left > LONGEST_WAIT_IN_FLIGHT {
             return false;
         }
-        loop {
-            let left = self.heads.gap_left(&self.site, self.rate.interval, self.follows_robots);
-            if left.is_zero() {
-                break;
-            }
-            if left > LONGEST_WAIT_IN_FLIGHT {
-                return false;
-            }
-            tokio::time::sleep(left).await;
-            if !self.spend().await {
-                return false;
-            }
+        tokio::time::sleep(gap_left).await;
+        let is_late = self.clock.now() > self.permit.slot.use_by;
+        if is_late && !self.spend().await {
+            return false;
         }
+        self.heads.mark(&self.site, self.rate.interval);
         debug!(target: "fetchwell::dispatch", site = %self.site, at = %self.clock.now());
         true
     }

@@ -16,6 +16,9 @@ use crate::web::Request;
 /// Names a job within the pipeline.
 pub type JobKey = u64;
 
+/// Numbers the flights of a pipeline.
+pub type FlightNumber = u64;
+
 /// A request that waits for its site.
 #[derive(Debug)]
 pub struct Item {
@@ -45,8 +48,6 @@ pub enum Standing {
     Holds {
         /// The permit.
         permit: Permit,
-        /// Whether the slot was waited for.
-        waited: bool,
     },
 }
 
@@ -61,6 +62,8 @@ pub struct Room {
     pub follows_robots: bool,
     /// Requests under way.
     pub in_flight: usize,
+    /// The flight whose head has not been written yet: until it is, no other slot is asked for.
+    pub unspent: Option<FlightNumber>,
     errands: VecDeque<Item>,
     /// One queue a group, taken in turn, so that no group holds up another.
     groups: VecDeque<(Option<String>, VecDeque<Item>)>,
@@ -189,8 +192,8 @@ impl Workbench {
     }
 
     /// The site holds a permit, to be used at `at`.
-    pub fn hold(&mut self, site: &Site, permit: Permit, at: Time, waited: bool) {
-        if let Some(appointment) = self.appoint(site, Standing::Holds { permit, waited }) {
+    pub fn hold(&mut self, site: &Site, permit: Permit, at: Time) {
+        if let Some(appointment) = self.appoint(site, Standing::Holds { permit }) {
             self.slots.push(Reverse((at, appointment, site.clone())));
         }
     }

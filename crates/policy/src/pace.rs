@@ -1,7 +1,9 @@
 //! Pace: when the next request may go, as a generic cell rate algorithm.
 //!
-//! A slot is reserved before it is waited for, so that two askers can never be given the same one. The
-//! state is one point in time, whatever the number of requests.
+//! A slot is reserved before it is waited for, so that two askers are never given the same one, and it is
+//! spent when the request head is about to be written. Reserving keeps the order; spending keeps the
+//! distance. Whoever comes late for a slot delays the others and loses nothing, so that even machines on
+//! which every timer is late use the rate that is permitted.
 
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// The longest that a request head may be written after its slot without asking again.
+/// The longest that a request head may be written after a slot that came at once, without spending it.
 const MAX_GRACE: Duration = Duration::from_millis(5);
 
 /// How often, and how many at once.
@@ -33,24 +35,24 @@ impl Rate {
         Rate { interval, burst: burst.max(1) }
     }
 
-    /// How late a head may be written and still count as in its slot.
+    /// How long a slot that comes at once is good for without being spent.
     ///
-    /// The grace is part of what a slot occupies, so that even a request at its very end is a whole
+    /// The grace is part of what such a slot occupies, so that even a head at its very end is a whole
     /// interval before the next one. One hundredth of the interval keeps the loss of rate at 1 %.
     pub fn grace(self) -> Duration {
         if self.burst > 1 { Duration::ZERO } else { (self.interval / 100).min(MAX_GRACE) }
     }
 }
 
-/// A reserved moment: the request head is to be written from `at` until `use_by`.
+/// A reserved moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// Not before this.
     pub at: Time,
-    /// Later than this, the slot must be rebased first.
+    /// Until then the head may be written without spending the slot. Before `at`: it must be spent.
     pub use_by: Time,
-    /// Where the pace stood after this reservation; tells whether anyone reserved after us.
-    mark: Time,
+    /// The head before this one, for a slot that is spent late.
+    after: Time,
 }
 
 /// The pace of one site or group.
@@ -60,14 +62,17 @@ pub struct Pace {
     used_until: Time,
     /// The interval that `used_until` was computed with.
     interval: Duration,
+    /// No head was written after this.
+    last_head: Time,
 }
 
 impl Pace {
     /// Takes the earliest slot that is not before `not_before`.
-    pub fn reserve(&mut self, not_before: Time, rate: Rate) -> Slot {
-        let at = self.earliest(not_before, rate);
-        let used_from = self.used_until_at(rate).max(at + rate.grace());
-        self.take_until(used_from + rate.interval, at, rate)
+    pub fn reserve(&mut self, not_before: Time, now: Time, rate: Rate) -> Slot {
+        let at = self.earliest(not_before.max(now), rate);
+        let slot = self.slot(at, now, rate);
+        let used_from = self.used_until_at(rate).max(slot.use_by).max(at);
+        self.occupy(used_from + rate.interval, slot, rate)
     }
 
     /// The slot that [`Pace::reserve`] would take.
@@ -78,25 +83,27 @@ impl Pace {
 
     /// Takes `at` together with the slot before it, as one: for the page that a robots.txt was read
     /// for. The next slot is an interval after `at`.
-    pub fn follow(&mut self, at: Time, rate: Rate) -> Slot {
-        let use_by = at + rate.grace();
-        self.take_until(self.used_until_at(rate).max(use_by + rate.interval), at, rate)
+    pub fn follow(&mut self, at: Time, now: Time, rate: Rate) -> Slot {
+        let slot = Slot { after: Time::EPOCH, ..self.slot(at, now, rate) };
+        let used_until = self.used_until_at(rate).max(slot.use_by.max(at) + rate.interval);
+        self.occupy(used_until, slot, rate)
     }
 
-    fn take_until(&mut self, used_until: Time, at: Time, rate: Rate) -> Slot {
-        *self = Pace { used_until, interval: rate.interval };
-        Slot { at, use_by: at + rate.grace(), mark: used_until }
-    }
-
-    /// A slot was slept past: moves it to `now` when nobody reserved after it, else takes a new one.
-    pub fn rebase(&mut self, slot: &Slot, now: Time, rate: Rate) -> Slot {
-        if now <= slot.use_by {
-            return *slot;
+    /// The head is about to be written. `Err`: not before this slot.
+    pub fn spend(&mut self, slot: &Slot, now: Time, rate: Rate) -> Result<(), Slot> {
+        if slot.at <= now && now <= slot.use_by {
+            return Ok(()); // It was counted when it was reserved.
         }
-        if self.used_until == slot.mark && self.interval == rate.interval {
-            self.used_until = slot.mark - rate.interval - rate.grace();
+        let counted = slot.use_by >= slot.at && self.last_head == slot.use_by;
+        let last_head = if counted { slot.after } else { self.last_head };
+        let at = slot.at.max(last_head + rate.interval);
+        if now < at {
+            return Err(Slot { at, use_by: Time::EPOCH, after: last_head });
         }
-        self.reserve(now, rate)
+        self.last_head = now;
+        self.used_until = self.used_until_at(rate).max(now + rate.interval);
+        self.interval = rate.interval;
+        Ok(())
     }
 
     /// When all that was reserved is used up: until then the state must not be forgotten.
@@ -105,8 +112,21 @@ impl Pace {
     }
 
     /// Cuts off what lies further ahead than `bound`: a clock that jumped back must not close a site.
-    pub fn clamp(&mut self, bound: Time) {
+    pub fn clamp(&mut self, now: Time, bound: Time) {
         self.used_until = self.used_until.min(bound);
+        self.last_head = self.last_head.min(now + MAX_GRACE);
+    }
+
+    /// A slot that comes at once need not be spent; one that is waited for must.
+    fn slot(&self, at: Time, now: Time, rate: Rate) -> Slot {
+        let use_by = if at <= now { at + rate.grace() } else { Time::EPOCH };
+        Slot { at, use_by, after: self.last_head }
+    }
+
+    fn occupy(&mut self, used_until: Time, slot: Slot, rate: Rate) -> Slot {
+        let last_head = self.last_head.max(slot.use_by);
+        *self = Pace { used_until, interval: rate.interval, last_head };
+        slot
     }
 
     /// A changed interval counts from the last slot, not from the next request on.
@@ -126,64 +146,69 @@ mod tests {
         Time::from_micros(1_000_000_000 + ms * 1_000)
     }
 
+    fn reserve(pace: &mut Pace, now_ms: i64, rate: Rate) -> Slot {
+        pace.reserve(at_ms(now_ms), at_ms(now_ms), rate)
+    }
+
     #[test]
     fn the_first_request_goes_at_once_and_the_next_after_the_interval() {
         let mut pace = Pace::default();
-        assert_eq!(pace.reserve(at_ms(0), SECOND).at, at_ms(0));
-        assert_eq!(pace.reserve(at_ms(1), SECOND).at, at_ms(1_005));
-        assert_eq!(pace.reserve(at_ms(9_000), SECOND).at, at_ms(9_000));
+        assert_eq!(reserve(&mut pace, 0, SECOND).at, at_ms(0));
+        assert_eq!(reserve(&mut pace, 1, SECOND).at, at_ms(1_005));
+        assert_eq!(reserve(&mut pace, 1, SECOND).at, at_ms(2_005));
+        assert_eq!(reserve(&mut pace, 9_000, SECOND).at, at_ms(9_000));
     }
 
     #[test]
     fn a_longer_crawl_delay_counts_from_the_last_slot() {
         let mut pace = Pace::default();
-        let first = pace.reserve(at_ms(0), SECOND);
+        let first = reserve(&mut pace, 0, SECOND);
         let five = Rate::every(Duration::from_secs(5));
-        assert_eq!(pace.reserve(at_ms(1), five).at, first.use_by + five.interval);
+        assert_eq!(reserve(&mut pace, 1, five).at, first.use_by + five.interval);
     }
 
     #[test]
     fn a_page_that_follows_its_robots_txt_takes_one_slot_with_it() {
         let five = Rate::every(Duration::from_secs(5));
         let mut pace = Pace::default();
-        pace.reserve(at_ms(0), SECOND);
-        assert_eq!(pace.follow(at_ms(10), five).at, at_ms(10));
-        assert_eq!(pace.reserve(at_ms(20), five).at, at_ms(5_015));
+        reserve(&mut pace, 0, SECOND);
+        assert_eq!(pace.follow(at_ms(10), at_ms(10), five).at, at_ms(10));
+        assert_eq!(reserve(&mut pace, 20, five).at, at_ms(5_015));
     }
 
     #[test]
-    fn a_slot_slept_past_moves_to_now_when_nobody_came_after() {
+    fn a_slot_that_came_at_once_and_is_late_goes_now() {
         let mut pace = Pace::default();
-        let late = pace.reserve(at_ms(0), SECOND);
-        let moved = pace.rebase(&late, at_ms(300), SECOND);
-        assert_eq!(moved.at, at_ms(300));
-        assert_eq!(pace.reserve(at_ms(300), SECOND).at, at_ms(1_305));
+        let late = reserve(&mut pace, 0, SECOND);
+        assert_eq!(pace.spend(&late, at_ms(300), SECOND), Ok(()));
+        assert_eq!(reserve(&mut pace, 300, SECOND).at, at_ms(1_300));
     }
 
     #[test]
-    fn a_slot_slept_past_goes_to_the_end_when_somebody_came_after() {
+    fn who_is_late_goes_at_once_and_the_next_waits_for_the_whole_interval() {
         let mut pace = Pace::default();
-        let late = pace.reserve(at_ms(0), SECOND);
-        let other = pace.reserve(at_ms(0), SECOND);
-        let moved = pace.rebase(&late, at_ms(300), SECOND);
-        assert_eq!(moved.at, other.use_by + SECOND.interval);
+        reserve(&mut pace, 0, SECOND);
+        let (one, other) = (reserve(&mut pace, 1, SECOND), reserve(&mut pace, 2, SECOND));
+        assert_eq!(pace.spend(&one, at_ms(1_300), SECOND), Ok(()));
+        let later = pace.spend(&other, at_ms(2_010), SECOND).unwrap_err();
+        assert_eq!(later.at, at_ms(2_300));
+        assert_eq!(pace.spend(&later, at_ms(2_300), SECOND), Ok(()));
     }
 
     #[test]
     fn a_burst_is_spent_and_refills() {
         let rate = Rate::per_second(10.0, 20);
         let mut pace = Pace::default();
-        let at_once = (0..40).take_while(|_| pace.reserve(at_ms(0), rate).at == at_ms(0)).count();
+        let at_once = (0..40).take_while(|_| reserve(&mut pace, 0, rate).at == at_ms(0)).count();
         assert_eq!(at_once, 20);
-        let mut rested = pace;
-        assert!(rested.reserve(at_ms(60_000), rate).at == at_ms(60_000));
+        assert_eq!(reserve(&mut pace, 60_000, rate).at, at_ms(60_000));
     }
 
     #[test]
     fn no_pacing_never_waits() {
         let rate = Rate::per_second(0.0, 1);
         let mut pace = Pace::default();
-        assert!((0..100).all(|_| pace.reserve(at_ms(0), rate).at == at_ms(0)));
+        assert!((0..100).all(|_| reserve(&mut pace, 0, rate).at == at_ms(0)));
     }
 
     /// The simple model: every head that was written, and the rule that two are an interval apart.
@@ -207,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Several instances reserve, sleep too long or not, rebase and write, in random order.
+    /// Several instances reserve, come in time or late, spend and write, in random order.
     #[test]
     fn a_hundred_thousand_histories_keep_to_the_model() {
         for seed in 0..100_000u64 {
@@ -222,34 +247,50 @@ mod tests {
         let (mut pace, mut model) = (Pace::default(), Model::default());
         let mut held: [Option<Slot>; 3] = [None; 3];
         let mut now = at_ms(0);
-        let mut last_reserved: Option<Time> = None;
         for _ in 0..24 {
             now = now + Duration::from_micros(chance.next_u64() % (interval_ms * 700));
             let who = (chance.next_u64() % 3) as usize;
             let Some(slot) = held[who] else {
-                let slot = pace.reserve(now, rate);
-                let spare = last_reserved.is_none_or(|last| {
-                    slot.at == now || slot.at <= last + rate.interval + 2 * rate.grace()
-                });
-                if !spare {
-                    return Err(format!("slot {slot:?} wastes time after {last_reserved:?}"));
-                }
-                last_reserved = Some(slot.at.max(last_reserved.unwrap_or(slot.at)));
-                held[who] = Some(slot);
+                held[who] = Some(pace.reserve(now, now, rate));
                 continue;
             };
             if now < slot.at {
                 continue;
             }
-            let rebased = pace.rebase(&slot, now, rate);
-            last_reserved = Some(rebased.at.max(last_reserved.unwrap_or(rebased.at)));
-            if rebased.at <= now {
+            held[who] = pace.spend(&slot, now, rate).err();
+            if held[who].is_none() {
                 model.write(now, rate)?;
-                held[who] = None;
-            } else {
-                held[who] = Some(rebased);
             }
         }
         Ok(())
+    }
+
+    /// Each of three askers is late by some milliseconds at every slot, and yet none is wasted.
+    #[test]
+    fn late_timers_cost_no_slots() {
+        let rate = Rate::every(Duration::from_millis(50));
+        let mut chance = Chance::seeded(3);
+        let (mut pace, mut written) = (Pace::default(), Vec::new());
+        let mut held: Vec<(Time, Slot)> = (0..3)
+            .map(|_| {
+                let slot = reserve(&mut pace, 0, rate);
+                (slot.at, slot)
+            })
+            .collect();
+        while written.len() < 1_000 {
+            held.sort_by_key(|(wakes_at, _)| *wakes_at);
+            let (now, slot) = held.remove(0);
+            let next = match pace.spend(&slot, now, rate) {
+                Err(later) => later,
+                Ok(()) => {
+                    written.push(now);
+                    pace.reserve(now, now, rate)
+                }
+            };
+            let late = Duration::from_micros(chance.next_u64() % 4_000);
+            held.push((next.at.max(now) + late, next));
+        }
+        let took_ms = written[999].since(written[0]).as_millis();
+        assert!(took_ms < 999 * 55, "{took_ms} ms for 999 intervals of 50 ms");
     }
 }

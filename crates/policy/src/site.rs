@@ -143,8 +143,11 @@ impl SiteState {
             let because = if self.penalty_until > now { Because::Penalty } else { Because::Pace };
             return Verdict::NotBefore { at, because };
         }
-        let slot =
-            if follows_robots { self.pace.follow(at, rate) } else { self.pace.reserve(at, rate) };
+        let slot = if follows_robots {
+            self.pace.follow(at, now, rate)
+        } else {
+            self.pace.reserve(at, now, rate)
+        };
         Verdict::Go(self.permit(slot))
     }
 
@@ -153,8 +156,10 @@ impl SiteState {
         if permit.generation != self.generation {
             return Spend::Void;
         }
-        let slot = self.pace.rebase(&permit.slot, now, rate);
-        if slot.at <= now { Spend::Go } else { Spend::Wait(Permit { slot, ..*permit }) }
+        match self.pace.spend(&permit.slot, now, rate) {
+            Ok(()) => Spend::Go,
+            Err(slot) => Spend::Wait(Permit { slot, ..*permit }),
+        }
     }
 
     /// Records what became of a request.
@@ -196,7 +201,7 @@ impl SiteState {
     ) -> Verdict {
         let probing = matches!(self.breaker.state, State::HalfOpen { .. });
         if at <= now + HORIZON && self.breaker.take_probe(now, rule) {
-            let slot = self.pace.reserve(at, rate);
+            let slot = self.pace.reserve(at, now, rate);
             return Verdict::Probe(self.permit(slot));
         }
         let again = if probing { now + ASK_AGAIN_WHILE_PROBING } else { blocked_until.max(at) };
@@ -245,7 +250,7 @@ impl SiteState {
 
     /// After a clock jumped back nothing may lie further ahead than it could have been set.
     fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
-        self.pace.clamp(now + HORIZON + rate.interval.saturating_mul(3));
+        self.pace.clamp(now, now + HORIZON + rate.interval.saturating_mul(3));
         self.penalty_until = self.penalty_until.min(now + MAX_RETRY_AFTER);
         match &mut self.breaker.state {
             State::Closed => {}

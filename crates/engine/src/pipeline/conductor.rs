@@ -8,6 +8,7 @@ use fetchwell_policy::chance::Chance;
 use fetchwell_policy::retry_budget::RetryBudget;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{error, warn};
@@ -21,7 +22,7 @@ use crate::ports::{
     SiteReport, StoreFault, Taken, Turn,
 };
 use crate::web::Phases;
-use crate::workbench::{Item, JobKey, Workbench};
+use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -61,9 +62,16 @@ pub(super) enum Event<R> {
     Noted(Result<(), StoreFault>),
 }
 
+/// What wakes the conductor.
+pub(super) enum Woken<R> {
+    HeadWritten(Site, FlightNumber),
+    Task(Result<(Id, Event<R>), JoinError>),
+}
+
 /// What a task that fetches was doing, in case it panics.
 pub(super) struct Flight {
     pub(super) job: JobKey,
+    pub(super) number: FlightNumber,
     pub(super) site: Site,
     pub(super) abort: AbortHandle,
 }
@@ -79,6 +87,10 @@ pub(super) struct Conductor<R> {
     pub(super) leases_held: usize,
     pub(super) tasks: JoinSet<Event<R>>,
     pub(super) flights: HashMap<Id, Flight>,
+    pub(super) flights_begun: FlightNumber,
+    /// Flights say here that their heads are written: one message each, so it is as bounded as they are.
+    pub(super) heads_written: UnboundedSender<(Site, FlightNumber)>,
+    heads: UnboundedReceiver<(Site, FlightNumber)>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
     pub(super) learning: HashMap<Origin, Option<RobotsRecord>>,
     // What waits to be told to, or asked of, the stores.
@@ -116,6 +128,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) async fn start(door: Door<R>, plant: Plant) -> Result<Conductor<R>, StoreFault> {
         let now = plant.clock.now();
         let started = Instant::now();
+        let (heads_written, heads) = unbounded_channel();
         let mut conductor = Conductor {
             chance: Chance::seeded(plant.seed),
             door,
@@ -126,6 +139,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             leases_held: 0,
             tasks: JoinSet::new(),
             flights: HashMap::new(),
+            flights_begun: 0,
+            heads_written,
+            heads,
             learning: HashMap::new(),
             asks: Vec::new(),
             reports: Vec::new(),
@@ -259,22 +275,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         due.into_iter().min()
     }
 
-    /// Waits for a task to come back.
-    pub(super) async fn next_event(&mut self) -> Result<(Id, Event<R>), JoinError> {
-        match self.tasks.join_next_with_id().await {
-            Some(event) => event,
-            None => std::future::pending().await,
+    /// Waits for a head to be written or a task to come back.
+    pub(super) async fn next_event(&mut self) -> Woken<R> {
+        tokio::select! {
+            Some((site, number)) = self.heads.recv() => Woken::HeadWritten(site, number),
+            Some(event) = self.tasks.join_next_with_id() => Woken::Task(event),
+            else => std::future::pending().await,
         }
     }
 
     /// Takes what a task brought.
-    pub(super) fn handle(
-        &mut self,
-        event: Result<(Id, Event<R>), JoinError>,
-    ) -> Result<(), StoreFault> {
-        let (id, event) = match event {
-            Ok(event) => event,
-            Err(failed) => return self.on_task_failed(failed),
+    pub(super) fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
+        let (id, event) = match woken {
+            Woken::HeadWritten(site, number) => {
+                self.head_written(&site, number);
+                return Ok(());
+            }
+            Woken::Task(Ok(event)) => event,
+            Woken::Task(Err(failed)) => return self.on_task_failed(failed),
         };
         let still_ours = self.flights.remove(&id).is_some();
         match event {
@@ -307,6 +325,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             error!(panic = text, "the engine failed; what it holds will be rescued");
             return Err(StoreFault::Damaged(format!("a panic in the engine: {text}")));
         };
+        self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);
         if let Ok(payload) = failed.try_into_panic() {
             let reason = format!("it made the program panic: {}", panic_text(payload.as_ref()));
@@ -355,6 +374,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let flights: Vec<Flight> = self.flights.drain().map(|(_, flight)| flight).collect();
         for flight in &flights {
             flight.abort.abort();
+            self.head_written(&flight.site, flight.number);
             self.landed(&flight.site);
         }
         flights.into_iter().map(|flight| flight.job).collect()

@@ -9,12 +9,12 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::url::{Origin, Site};
 
 use super::conductor::{Conductor, Event, Flight, Work};
-use super::flight::{End, Fetch, FetchEnd};
+use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
 use crate::gate::{GateLeave, RobotsView, why};
 use crate::ports::SiteReport;
 use crate::web::{Phases, Why};
-use crate::workbench::{Item, JobKey, Room, Standing};
+use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now.
@@ -37,7 +37,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let Some(site) = self.bench.pop_slot(self.now()) else { return };
             let Some(room) = self.bench.existing(&site) else { continue };
             match take(&mut room.standing) {
-                Standing::Holds { permit, waited } => self.dispatch(&site, permit, waited),
+                Standing::Holds { permit } => self.dispatch(&site, permit),
                 Standing::Asks | Standing::Asking | Standing::Waits => {}
             }
         }
@@ -72,7 +72,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Sends the next request of a room; without pacing, as many as there is room for.
-    pub(super) fn dispatch(&mut self, site: &Site, permit: Permit, waited: bool) {
+    pub(super) fn dispatch(&mut self, site: &Site, permit: Permit) {
         let concurrency = self.plant.gate.concurrency(site).unwrap_or(usize::MAX);
         loop {
             if !matches!(self.next_move(site), Move::Ask) {
@@ -86,7 +86,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
             let unpaced = rate.interval.is_zero();
             let in_flight = room.in_flight;
-            let leave = self.plant.gate.leave(site.clone(), permit, rate, waited);
+            self.flights_begun += 1;
+            room.unspent = (!unpaced).then_some(self.flights_begun);
+            let leave = self.plant.gate.leave(site.clone(), permit, rate);
             self.fly(site, item, permit, leave.following_robots(follows));
             let more = unpaced && !is_errand && in_flight < concurrency && self.may_dispatch();
             if !more {
@@ -113,7 +115,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         let mut why = self.why(site, &item);
         why.site_last_served = permit.last_served;
+        let number = self.flights_begun;
+        let leave =
+            Announced { leave, number, site: site.clone(), heads: self.heads_written.clone() };
         let flight = Fetch {
+            number,
             web: self.plant.web.clone(),
             clock: self.plant.clock.clone(),
             chance: self.chance.unit(),
@@ -126,11 +132,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             why,
         };
         let abort = self.tasks.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
-        self.flights.insert(abort.id(), Flight { job, site: site.clone(), abort });
+        self.flights.insert(abort.id(), Flight { job, number, site: site.clone(), abort });
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {
-        let FetchEnd { job, site, permit, end } = fetched;
+        let FetchEnd { number, job, site, permit, end } = fetched;
+        self.head_written(&site, number);
         match end {
             // The store takes a probe that was not sent for lost, and gives it out again.
             End::NotSent(_) if self.is_probe(job) => {
@@ -161,6 +168,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.carry_out(job, step);
                 self.landed(&site);
             }
+        }
+    }
+
+    /// A head was written, or never will be: its room may ask for the next slot.
+    pub(super) fn head_written(&mut self, site: &Site, number: FlightNumber) {
+        let Some(room) = self.bench.existing(site) else { return };
+        if room.unspent == Some(number) {
+            room.unspent = None;
+            self.wake(site);
         }
     }
 

@@ -4,22 +4,25 @@ use std::mem::take;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::conductor::SharedPlan;
 use crate::clock::Clock;
 use crate::gate::GateLeave;
 use crate::http::budget::Share;
 use crate::ports::{Moment, Step};
-use crate::web::{Answer, Exchange, Outcome, Phases, Web, Why};
-use crate::workbench::{Item, JobKey};
+use crate::web::{Answer, Exchange, Leave, Outcome, Phases, Web, Why};
+use crate::workbench::{FlightNumber, Item, JobKey};
 
 /// What came of a request.
 pub(super) struct FetchEnd<R> {
+    pub(super) number: FlightNumber,
     pub(super) job: JobKey,
     pub(super) site: Site,
     pub(super) permit: Permit,
@@ -42,15 +45,36 @@ pub(super) enum End<R> {
     },
 }
 
+/// Leave that tells the conductor when the head is written: only then is the next slot asked for.
+pub(super) struct Announced {
+    pub(super) leave: GateLeave,
+    pub(super) number: FlightNumber,
+    pub(super) site: Site,
+    pub(super) heads: UnboundedSender<(Site, FlightNumber)>,
+}
+
+#[async_trait]
+impl Leave for Announced {
+    async fn to_write(&mut self) -> bool {
+        let given = self.leave.to_write().await;
+        if given {
+            // A conductor that has ended does not want to know.
+            drop(self.heads.send((self.site.clone(), self.number)));
+        }
+        given
+    }
+}
+
 /// One request, from leave to outcome, in a task of its own.
 pub(super) struct Fetch<R> {
+    pub(super) number: FlightNumber,
     pub(super) web: Arc<dyn Web>,
     pub(super) clock: Clock,
     pub(super) chance: f64,
     pub(super) site: Site,
     pub(super) item: Item,
     pub(super) permit: Permit,
-    pub(super) leave: GateLeave,
+    pub(super) leave: Announced,
     pub(super) plan: Option<SharedPlan<R>>,
     pub(super) phases: Phases,
     pub(super) why: Why,
@@ -64,7 +88,13 @@ impl<R> Fetch<R> {
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
                 let end = End::NotSent(self.item);
-                return FetchEnd { job, site: self.site, permit: self.permit, end };
+                return FetchEnd {
+                    number: self.number,
+                    job,
+                    site: self.site,
+                    permit: self.permit,
+                    end,
+                };
             }
             Exchange::Answered(answer) => (Happened::Answered(answer.status), Some(answer)),
             Exchange::Failed(happened) => (happened, None),
@@ -86,7 +116,7 @@ impl<R> Fetch<R> {
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };
-        FetchEnd { job, site: self.site, permit: self.permit, end }
+        FetchEnd { number: self.number, job, site: self.site, permit: self.permit, end }
     }
 }
 

@@ -29,7 +29,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         for errand in waiting {
             room.push(errand, None, false);
         }
-        self.bench.hold(site, permit, at, true);
+        self.bench.hold(site, permit, at);
     }
 
     pub(super) fn is_probe(&self, job: JobKey) -> bool {

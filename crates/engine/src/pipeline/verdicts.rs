@@ -72,7 +72,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn next_move(&mut self, site: &Site) -> Move {
         let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
         let Some(room) = self.bench.existing(site) else { return Move::Leave };
-        if concurrency.is_some_and(|most| room.in_flight >= most) {
+        if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
         }
         let Some(item) = room.next() else { return Move::Leave };
@@ -212,9 +212,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
                 if at > now || !self.may_dispatch() {
-                    return self.bench.hold(site, permit, at, true);
+                    return self.bench.hold(site, permit, at);
                 }
-                self.dispatch(site, permit, false);
+                self.dispatch(site, permit);
             }
             Verdict::Probe(permit) => self.start_probe(site, permit, here(permit.slot.at)),
             Verdict::NotBefore { at, because } => match because {

@@ -3,11 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::db::io_fault;
 use super::queue::settle_batch;
@@ -34,23 +34,26 @@ impl<R> FileFinish<R> {
         render: fn(&R) -> Vec<u8>,
     ) -> io::Result<FileFinish<R>> {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        Ok(FileFinish { instance, file: Arc::new(file), path: output_name(path)?, render })
+        let name = output_name(path).map_err(io::Error::other)?;
+        Ok(FileFinish { instance, file: Arc::new(file), path: name, render })
     }
 }
 
 /// How long a file is by what was confirmed; `None` when the store has never seen it.
 pub async fn confirmed_length(db: &Db, path: &Path) -> Result<Option<u64>, StoreFault> {
-    let name = output_name(path).map_err(|error| StoreFault::Unavailable(error.to_string()))?;
-    db.write(move |tx| {
-        tx.query_row("SELECT length FROM output WHERE path = ?1", [name], |row| row.get(0))
-            .optional()
-    })
-    .await
+    let name = output_name(path)?;
+    db.write(move |tx| length_of(tx, &name)).await
+}
+
+pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Option<u64>> {
+    tx.prepare_cached("SELECT length FROM output WHERE path = ?1")?
+        .query_row([output], |row| row.get(0))
+        .optional()
 }
 
 /// Makes this the confirmed length of a file.
 pub async fn confirm_length(db: &Db, path: &Path, length: u64) -> Result<(), StoreFault> {
-    let name = output_name(path).map_err(|error| StoreFault::Unavailable(error.to_string()))?;
+    let name = output_name(path)?;
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     db.write(move |tx| {
         tx.execute(
@@ -64,13 +67,15 @@ pub async fn confirm_length(db: &Db, path: &Path, length: u64) -> Result<(), Sto
 }
 
 /// Two spellings of one path are one output.
-fn output_name(path: &Path) -> io::Result<String> {
+pub(super) fn output_name(path: &Path) -> Result<String, StoreFault> {
     let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize()?,
-        _ => PathBuf::from(".").canonicalize()?,
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     };
-    let name = path.file_name().unwrap_or_default();
-    Ok(folder.join(name).to_string_lossy().into_owned())
+    let folder = folder.canonicalize().map_err(|error| {
+        StoreFault::Unavailable(format!("the folder {}: {error}", folder.display()))
+    })?;
+    Ok(folder.join(path.file_name().unwrap_or_default()).to_string_lossy().into_owned())
 }
 
 #[async_trait]

@@ -1,5 +1,6 @@
 //! The durable queue: leases, fencing, rescue, and a ledger that changes with each move.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,7 @@ use rusqlite::Connection;
 
 use super::Db;
 use super::db::io_fault;
+use super::files::{length_of, output_name};
 use super::moves::Moves;
 use super::presence::{self, Presence};
 use crate::adapters::NewJob;
@@ -75,6 +77,27 @@ impl SqliteQueue {
             .write(move |tx| {
                 let mut moves = Moves::new(tx, queue, clock.now());
                 for new in &jobs {
+                    moves.accept(new)?;
+                }
+                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
+            })
+            .await
+    }
+
+    /// Puts in the jobs that `choose` names, in one transaction with its look at an output: it is told
+    /// how much of the output is confirmed, and meanwhile nobody confirms more.
+    pub async fn enqueue_beside(
+        &self,
+        output: &Path,
+        choose: impl FnOnce(u64) -> io::Result<Vec<NewJob>> + Send + 'static,
+    ) -> Result<usize, StoreFault> {
+        let (queue, clock) = (self.queue, self.clock.clone());
+        let output = output_name(output)?;
+        self.db
+            .write(move |tx| {
+                let confirmed = length_of(tx, &output)?.unwrap_or(0);
+                let mut moves = Moves::new(tx, queue, clock.now());
+                for new in &choose(confirmed).map_err(io_fault)? {
                     moves.accept(new)?;
                 }
                 Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))

@@ -27,7 +27,7 @@ pub(super) fn read(arguments: &[String]) -> Result<Vec<String>, Exit> {
 }
 
 /// Jobs for the queue. A URL that makes no sense gets one too: it ends with a row that says so.
-pub(super) fn jobs(urls: &[String]) -> Vec<NewJob> {
+pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
     let job = |url: &String| NewJob {
         job: Job {
             url: url.clone(),
@@ -39,7 +39,7 @@ pub(super) fn jobs(urls: &[String]) -> Vec<NewJob> {
         key: Some(key(url)),
         due: None,
     };
-    urls.iter().map(job).collect()
+    urls.into_iter().map(job).collect()
 }
 
 fn expand(argument: &str) -> Result<Vec<String>, Exit> {

@@ -7,7 +7,7 @@ mod progress;
 mod row;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fetchwell_engine::adapters::sqlite::{Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
@@ -90,41 +90,57 @@ impl Run<'_> {
         let name = output::queue_name(path)?;
         let queue = self.queue(db.clone(), &name).await?;
         let progress = Arc::new(Progress::default());
-        let earlier = if !resume {
-            let ledger = queue.ledger().await?;
-            let left = ledger.queued + ledger.delayed + ledger.in_flight;
-            if left > 0 && path.exists() {
-                return Err(Exit::Usage(format!(
-                    "{path} is the output of a run with {left} URLs left; --resume goes on with it, \
-                     and removing the file begins anew",
-                    path = path.display()
-                )));
+        let in_use = queue.is_in_use().await?;
+        if resume {
+            if in_use {
+                info!("another process is at work on {}; joining it", path.display());
+            } else {
+                output::repair(&db, path).await?;
             }
-            if !queue.reset_unless_in_use().await? {
-                return Err(Exit::Usage(format!(
-                    "another process is writing {}; --resume joins it",
-                    path.display()
-                )));
-            }
-            output::begin(&db, path).await?;
-            Some(Earlier::default())
-        } else if queue.is_in_use().await? {
-            info!("another process is at work on {}; joining it", path.display());
-            None
         } else {
-            Some(output::repair(&db, path).await?)
-        };
-        if let Some(earlier) = earlier {
-            progress.count_earlier(&earlier);
-            let missing: Vec<String> = urls.into_iter().filter(|url| !earlier.has(url)).collect();
-            for some in missing.chunks(input::CHUNK) {
-                queue.enqueue(input::jobs(some)).await?;
-            }
+            self.begin(&db, &queue, path, in_use).await?;
         }
+        let rows = Arc::new(Mutex::new(Earlier::of(path)?));
+        for some in urls.chunks(input::CHUNK).map(<[String]>::to_vec) {
+            let rows = rows.clone();
+            let missing = move |confirmed| {
+                let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                rows.read_to(confirmed)?;
+                Ok(input::jobs(some.iter().filter(|url| !rows.has(url))))
+            };
+            queue.enqueue_beside(path, missing).await?;
+        }
+        progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
         self.flow(&queue, instance, finish, progress, true).await
+    }
+
+    /// Makes room for a new run, unless one stands there that has not ended.
+    async fn begin(
+        &self,
+        db: &Db,
+        queue: &SqliteQueue,
+        path: &Path,
+        in_use: bool,
+    ) -> Result<(), Exit> {
+        let ledger = queue.ledger().await?;
+        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if left > 0 && !in_use && path.exists() {
+            return Err(Exit::Usage(format!(
+                "{} is the output of a run with {left} URLs left; --resume goes on with it, \
+                 and removing the file begins anew",
+                path.display()
+            )));
+        }
+        if in_use || !queue.reset_unless_in_use().await? {
+            return Err(Exit::Usage(format!(
+                "another process is writing {}; --resume joins it",
+                path.display()
+            )));
+        }
+        output::begin(db, path).await
     }
 
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {

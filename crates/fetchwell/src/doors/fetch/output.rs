@@ -43,17 +43,43 @@ impl Sink<Row> for Stdout {
     }
 }
 
-/// What an earlier run left in the output.
-#[derive(Debug, Default)]
+/// The rows that stand in an output, read as far as they are trusted.
+#[derive(Debug)]
 pub(super) struct Earlier {
+    rows: BufReader<File>,
+    read: u64,
     urls: HashSet<String>,
     pub(super) outcomes: Vec<RowOutcome>,
 }
 
 impl Earlier {
+    /// Of a file that is there; nothing is read yet.
+    pub(super) fn of(path: &Path) -> Result<Earlier, Exit> {
+        let file = File::open(path).map_err(|error| cannot(path, &error))?;
+        let rows = BufReader::new(file);
+        Ok(Earlier { rows, read: 0, urls: HashSet::new(), outcomes: Vec::new() })
+    }
+
     /// Whether the URL has its row.
     pub(super) fn has(&self, url: &str) -> bool {
         self.urls.contains(url)
+    }
+
+    /// Reads on, up to `trusted` bytes or the first line that is no whole row of ours. Returns where
+    /// the last row ends.
+    pub(super) fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
+        let mut line = Vec::new();
+        while self.read < trusted {
+            line.clear();
+            let left = trusted - self.read;
+            let length = io::Read::take(&mut self.rows, left).read_until(b'\n', &mut line)?;
+            let row = line.strip_suffix(b"\n").map(serde_json::from_slice::<Seen>);
+            let Some(Ok(row)) = row else { break };
+            self.read += length as u64;
+            self.urls.insert(row.url);
+            self.outcomes.push(row.outcome);
+        }
+        Ok(self.read)
     }
 }
 
@@ -82,19 +108,18 @@ pub(super) async fn begin(db: &Db, path: &Path) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Cuts off what was never confirmed or is torn, and reads what is there.
-pub(super) async fn repair(db: &Db, path: &Path) -> Result<Earlier, Exit> {
+/// Cuts off what was never confirmed or is torn.
+pub(super) async fn repair(db: &Db, path: &Path) -> Result<(), Exit> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
-        .read(true)
         .write(true)
         .open(path)
         .map_err(|error| cannot(path, &error))?;
     let present = file.metadata()?.len();
     let confirmed = confirmed_length(db, path).await?;
     let trusted = confirmed.map_or(present, |confirmed| confirmed.min(present));
-    let (earlier, whole) = read_rows(&file, trusted).map_err(|error| cannot(path, &error))?;
+    let whole = Earlier::of(path)?.read_to(trusted).map_err(|error| cannot(path, &error))?;
     if confirmed.is_none() && whole == 0 && present > 0 {
         return Err(Exit::Usage(format!(
             "{} holds no rows of ours, so it can't be resumed; name another with --output",
@@ -104,23 +129,7 @@ pub(super) async fn repair(db: &Db, path: &Path) -> Result<Earlier, Exit> {
     file.set_len(whole)?;
     file.sync_all()?;
     confirm_length(db, path, whole).await?;
-    Ok(earlier)
-}
-
-/// Reads whole rows from the first `trusted` bytes; returns where the last one ends. A URL's second
-/// row can't come from us; what follows a line that is no row of ours is not trusted either.
-fn read_rows(file: &File, trusted: u64) -> io::Result<(Earlier, u64)> {
-    let mut reader = BufReader::new(io::Read::take(file, trusted));
-    let (mut earlier, mut whole, mut line) = (Earlier::default(), 0, Vec::new());
-    loop {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line)?;
-        let row = line.strip_suffix(b"\n").and_then(|row| serde_json::from_slice::<Seen>(row).ok());
-        let Some(row) = row else { return Ok((earlier, whole)) };
-        whole += length as u64;
-        earlier.urls.insert(row.url);
-        earlier.outcomes.push(row.outcome);
-    }
+    Ok(())
 }
 
 pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
@@ -138,7 +147,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
         std::fs::write(&path, text).unwrap();
-        let (earlier, whole) = read_rows(&File::open(path).unwrap(), trusted).unwrap();
+        let mut earlier = Earlier::of(&path).unwrap();
+        let whole = earlier.read_to(trusted).unwrap();
         let mut urls: Vec<String> = earlier.urls.into_iter().collect();
         urls.sort();
         (urls, whole)

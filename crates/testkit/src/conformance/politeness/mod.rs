@@ -39,7 +39,7 @@ macro_rules! politeness_conformance {
                 the_page_may_follow_its_robots_txt_at_once,
                 what_lies_beyond_the_horizon_is_not_reserved,
                 a_slot_in_time_is_good,
-                a_slot_slept_past_is_rebased,
+                a_slot_slept_past_delays_the_next,
                 a_clock_that_jumps_back_does_not_close_a_site,
                 two_processes_share_one_pace,
                 ten_thousand_sites_in_one_turn,

@@ -21,7 +21,7 @@ pub async fn the_first_request_goes_at_once_and_the_second_after_the_interval(
     let [Verdict::Go(first), Verdict::Go(second)] = verdicts[..] else { panic!("{verdicts:?}") };
     assert_eq!(first.slot.at, now);
     assert_eq!(second.slot.at, first.slot.use_by + RATE.interval);
-    assert_eq!(trial.go("a.test").await.slot.at, second.slot.use_by + RATE.interval);
+    assert_eq!(trial.go("a.test").await.slot.at, second.slot.at + RATE.interval);
     trial.clock.advance(secs(60));
     assert_eq!(trial.go("a.test").await.slot.at, trial.now(), "after a rest it goes at once");
 }
@@ -71,18 +71,19 @@ pub async fn what_lies_beyond_the_horizon_is_not_reserved(store: &dyn Politeness
     assert_eq!(trial.look("a.test").await, before);
 }
 
-/// From its time on until a little later; before that, there is a wait.
+/// From its time on; before that, there is a wait.
 pub async fn a_slot_in_time_is_good(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let (first, second) = (trial.go("a.test").await, trial.go("a.test").await);
     assert_eq!(trial.spend("a.test", &first).await, Spend::Go);
-    assert_eq!(trial.spend("a.test", &second).await, Spend::Wait(second));
-    trial.clock.set(second.slot.use_by);
+    let Spend::Wait(waits) = trial.spend("a.test", &second).await else { panic!("too soon") };
+    assert_eq!(waits.slot.at, second.slot.at);
+    trial.clock.set(second.slot.at);
     assert_eq!(trial.spend("a.test", &second).await, Spend::Go);
 }
 
-/// To now, when nobody came after it; else to the end.
-pub async fn a_slot_slept_past_is_rebased(store: &dyn PolitenessStore) {
+/// Who is late goes at once, and those who come after keep their distance from that.
+pub async fn a_slot_slept_past_delays_the_next(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let late = trial.go("a.test").await;
     trial.clock.advance(Duration::from_millis(300));
@@ -92,8 +93,11 @@ pub async fn a_slot_slept_past_is_rebased(store: &dyn PolitenessStore) {
 
     let (late, after) = (trial.go("b.test").await, trial.go("b.test").await);
     trial.clock.advance(Duration::from_millis(300));
-    let Spend::Wait(moved) = trial.spend("b.test", &late).await else { panic!("too late") };
-    assert_eq!(moved.slot.at, after.slot.use_by + RATE.interval);
+    assert_eq!(trial.spend("b.test", &late).await, Spend::Go);
+    let went_at = trial.now();
+    trial.clock.set(after.slot.at);
+    let Spend::Wait(moved) = trial.spend("b.test", &after).await else { panic!("too soon") };
+    assert_eq!(moved.slot.at, went_at + RATE.interval);
     trial.clock.set(moved.slot.at);
     assert_eq!(trial.spend("b.test", &moved).await, Spend::Go);
 }
