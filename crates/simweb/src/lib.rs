@@ -2,7 +2,7 @@
 //!
 //! The core is pure. A [`World`] of [`SiteScript`]s answers a [`Request`] at a given time and
 //! records it as a [`Hit`]; time is an argument, so a test may run a day of traffic in a
-//! millisecond. [`Server`] puts the same world behind a real TCP socket. Afterwards [`judge`]
+//! millisecond. [`Server`] puts the same world behind a real TCP socket. Afterwards [`judge()`]
 //! says whether anybody came sooner than a site's interval allows.
 
 mod chance;

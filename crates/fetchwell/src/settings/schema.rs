@@ -68,7 +68,7 @@ table! {
         max_in_flight: usize = whole(1, 100_000), key("max_in_flight", "128");
         /// URLs held in memory at once; all others stay in the store.
         window: usize = whole(1, 1_000_000), key("window", "8192");
-        /// Where hosts are found, as PATTERN=ADDR[:PORT]: "*.test=127.0.0.1:8099" sends every
+        /// Where hosts are found, as PATTERN=ADDR or PATTERN=ADDR:PORT: "*.test=127.0.0.1:8099" sends every
         /// such host there.
         resolve: Vec<ResolveRule> = ListOf(Resolve), key("resolve", "");
         /// Networks that may be fetched from though they are not public, such as "10.0.0.0/8".

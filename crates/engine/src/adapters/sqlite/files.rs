@@ -39,31 +39,31 @@ impl<R> FileFinish<R> {
     }
 }
 
-/// How long a file is by what was confirmed; `None` when the store has never seen it.
-pub async fn confirmed_length(db: &Db, path: &Path) -> Result<Option<u64>, StoreFault> {
+/// Revises how long a file is by what was confirmed, in one transaction: `revise` is told the length
+/// (`None`: the store has never seen the file), brings the file to the length that it returns, and
+/// meanwhile nobody writes to it.
+pub async fn revise_length(
+    db: &Db,
+    path: &Path,
+    revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
+) -> Result<(), StoreFault> {
     let name = output_name(path)?;
-    db.write(move |tx| length_of(tx, &name)).await
+    db.write(move |tx| {
+        let length = revise(length_of(tx, &name)?).map_err(io_fault)?;
+        tx.execute(
+            "INSERT INTO output VALUES (?1, ?2)
+             ON CONFLICT (path) DO UPDATE SET length = excluded.length",
+            (name, length),
+        )?;
+        Ok(())
+    })
+    .await
 }
 
 pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Option<u64>> {
     tx.prepare_cached("SELECT length FROM output WHERE path = ?1")?
         .query_row([output], |row| row.get(0))
         .optional()
-}
-
-/// Makes this the confirmed length of a file.
-pub async fn confirm_length(db: &Db, path: &Path, length: u64) -> Result<(), StoreFault> {
-    let name = output_name(path)?;
-    let length = i64::try_from(length).unwrap_or(i64::MAX);
-    db.write(move |tx| {
-        tx.execute(
-            "INSERT INTO output VALUES (?1, ?2)
-             ON CONFLICT (path) DO UPDATE SET length = excluded.length",
-            (name, length),
-        )
-        .map(|_| ())
-    })
-    .await
 }
 
 /// Two spellings of one path are one output.

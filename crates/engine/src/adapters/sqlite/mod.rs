@@ -19,7 +19,7 @@ use std::path::Path;
 use crate::ports::StoreFault;
 
 pub use db::{Db, Durability};
-pub use files::{FileFinish, confirm_length, confirmed_length};
+pub use files::{FileFinish, revise_length};
 pub use meta::bind_politeness;
 pub use pages::SqlitePages;
 pub use politeness::SqlitePoliteness;

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{Db, confirm_length, confirmed_length};
+use fetchwell_engine::adapters::sqlite::{Db, revise_length};
 use fetchwell_engine::ports::{Sink, StoreFault};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -104,11 +106,11 @@ pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
 /// Empties the output for a new run.
 pub(super) async fn begin(db: &Db, path: &Path) -> Result<(), Exit> {
     File::create(path).map_err(|error| cannot(path, &error))?;
-    confirm_length(db, path, 0).await?;
+    revise_length(db, path, |_| Ok(0)).await?;
     Ok(())
 }
 
-/// Cuts off what was never confirmed or is torn.
+/// Cuts off what was never confirmed or is torn. What another process confirms meanwhile stays.
 pub(super) async fn repair(db: &Db, path: &Path) -> Result<(), Exit> {
     let file = OpenOptions::new()
         .create(true)
@@ -116,20 +118,28 @@ pub(super) async fn repair(db: &Db, path: &Path) -> Result<(), Exit> {
         .write(true)
         .open(path)
         .map_err(|error| cannot(path, &error))?;
-    let present = file.metadata()?.len();
-    let confirmed = confirmed_length(db, path).await?;
-    let trusted = confirmed.map_or(present, |confirmed| confirmed.min(present));
-    let whole = Earlier::of(path)?.read_to(trusted).map_err(|error| cannot(path, &error))?;
-    if confirmed.is_none() && whole == 0 && present > 0 {
+    let mut rows = Earlier::of(path)?;
+    let is_foreign = Arc::new(AtomicBool::new(false));
+    let found_foreign = is_foreign.clone();
+    let revised = revise_length(db, path, move |confirmed| {
+        let present = file.metadata()?.len();
+        let whole = rows.read_to(confirmed.map_or(present, |confirmed| confirmed.min(present)))?;
+        if confirmed.is_none() && whole == 0 && present > 0 {
+            found_foreign.store(true, Ordering::Relaxed);
+            return Err(io::Error::other("no rows of ours"));
+        }
+        file.set_len(whole)?;
+        file.sync_all()?;
+        Ok(whole)
+    })
+    .await;
+    if is_foreign.load(Ordering::Relaxed) {
         return Err(Exit::Usage(format!(
             "{} holds no rows of ours, so it can't be resumed; name another with --output",
             path.display()
         )));
     }
-    file.set_len(whole)?;
-    file.sync_all()?;
-    confirm_length(db, path, whole).await?;
-    Ok(())
+    Ok(revised?)
 }
 
 pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
