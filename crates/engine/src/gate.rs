@@ -184,14 +184,15 @@ impl Gate {
         self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
     }
 
-    /// Leave to write one request head under `permit`.
-    pub fn leave(&self, site: Site, permit: Permit, rate: Rate) -> GateLeave {
+    /// Leave to write one request head under `permit`, whose time by our clock is `at`.
+    pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
         GateLeave {
             politeness: self.politeness.clone(),
             clock: self.clock.clone(),
             heads: self.heads.clone(),
             site,
             permit,
+            at,
             rate,
             follows_robots: false,
         }
@@ -255,6 +256,8 @@ pub struct GateLeave {
     heads: Arc<Heads>,
     site: Site,
     permit: Permit,
+    /// Its time, by our clock.
+    at: Time,
     rate: Rate,
     follows_robots: bool,
 }
@@ -302,7 +305,8 @@ impl Leave for GateLeave {
         if gap_left > LONGEST_WAIT_IN_FLIGHT {
             return false;
         }
-        tokio::time::sleep(gap_left).await;
+        let early = self.at.since(self.clock.now());
+        tokio::time::sleep(gap_left.max(early)).await;
         let is_late = self.clock.now() > self.permit.slot.use_by;
         if is_late && !self.spend().await {
             return false;

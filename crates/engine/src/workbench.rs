@@ -48,6 +48,8 @@ pub enum Standing {
     Holds {
         /// The permit.
         permit: Permit,
+        /// Its time, by our clock.
+        at: Time,
     },
 }
 
@@ -193,7 +195,7 @@ impl Workbench {
 
     /// The site holds a permit, to be used at `at`.
     pub fn hold(&mut self, site: &Site, permit: Permit, at: Time) {
-        if let Some(appointment) = self.appoint(site, Standing::Holds { permit }) {
+        if let Some(appointment) = self.appoint(site, Standing::Holds { permit, at }) {
             self.slots.push(Reverse((at, appointment, site.clone())));
         }
     }

@@ -1,6 +1,6 @@
 //! The conductor's state, its events, and the lease of this instance.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
+use super::dispatch::TIMER_GRAIN;
 use super::flight::FetchEnd;
 use super::{Door, Ended, Plant};
 use crate::errands::Errand;
@@ -92,7 +93,7 @@ pub(super) struct Conductor<R> {
     pub(super) heads_written: UnboundedSender<(Site, FlightNumber)>,
     heads: UnboundedReceiver<(Site, FlightNumber)>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
-    pub(super) learning: HashMap<Origin, Option<RobotsRecord>>,
+    pub(super) learning: HashSet<Origin>,
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
@@ -142,7 +143,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             flights_begun: 0,
             heads_written,
             heads,
-            learning: HashMap::new(),
+            learning: HashSet::new(),
             asks: Vec::new(),
             reports: Vec::new(),
             started: Vec::new(),
@@ -258,7 +259,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
         let mut due = vec![in_clock(self.renew_at), in_clock(self.sweep_at)];
         due.extend(next_ask.filter(|_| self.may_ask()));
-        due.extend(next_slot.filter(|_| self.may_dispatch()));
+        due.extend(next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN));
         if self.wants_to_take() {
             due.push(self.take_at);
         }

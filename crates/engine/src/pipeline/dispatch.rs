@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::{Mark, Permit, Report};
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
 use super::conductor::{Conductor, Event, Flight, Work};
@@ -15,6 +16,10 @@ use crate::gate::{GateLeave, RobotsView, why};
 use crate::ports::SiteReport;
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
+
+/// Timers fire up to this much late, so requests set out this much before their slots: those that
+/// are early wait for the rest on their connections.
+pub(super) const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now.
@@ -34,10 +39,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Lets the sites go whose slots have come.
     pub(super) fn dispatch_what_is_due(&mut self) {
         while self.may_dispatch() {
-            let Some(site) = self.bench.pop_slot(self.now()) else { return };
+            let Some(site) = self.bench.pop_slot(self.now() + TIMER_GRAIN) else { return };
             let Some(room) = self.bench.existing(&site) else { continue };
             match take(&mut room.standing) {
-                Standing::Holds { permit } => self.dispatch(&site, permit),
+                Standing::Holds { permit, at } => self.dispatch(&site, permit, at),
                 Standing::Asks | Standing::Asking | Standing::Waits => {}
             }
         }
@@ -72,7 +77,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Sends the next request of a room; without pacing, as many as there is room for.
-    pub(super) fn dispatch(&mut self, site: &Site, permit: Permit) {
+    pub(super) fn dispatch(&mut self, site: &Site, permit: Permit, at: Time) {
         let concurrency = self.plant.gate.concurrency(site).unwrap_or(usize::MAX);
         loop {
             if !matches!(self.next_move(site), Move::Ask) {
@@ -88,7 +93,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let in_flight = room.in_flight;
             self.flights_begun += 1;
             room.unspent = (!unpaced).then_some(self.flights_begun);
-            let leave = self.plant.gate.leave(site.clone(), permit, rate);
+            let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
             self.fly(site, item, permit, leave.following_robots(follows));
             let more = unpaced && !is_errand && in_flight < concurrency && self.may_dispatch();
             if !more {

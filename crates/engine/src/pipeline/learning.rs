@@ -44,10 +44,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
-        if self.learning.contains_key(&origin) {
+        if !self.learning.insert(origin.clone()) {
             return;
         }
-        self.learning.insert(origin.clone(), None);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move {
             let record = politeness.robots(&origin).await;
@@ -76,7 +75,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         match self.plant.gate.view(record.as_ref()) {
             RobotsView::Fetch => {
-                self.learning.insert(origin.clone(), record.clone());
+                self.learning.insert(origin.clone());
                 let errand = RobotsErrand::new(origin, record);
                 let request = errand.request();
                 let job = self.new_errand(Errand::Robots(Box::new(errand)));

@@ -80,7 +80,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Ask;
         }
         let origin = item.request.url.origin();
-        if self.learning.contains_key(&origin) {
+        if self.learning.contains(&origin) {
             return Move::Wait;
         }
         match room.robots.get(&origin) {
@@ -214,7 +214,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 if at > now || !self.may_dispatch() {
                     return self.bench.hold(site, permit, at);
                 }
-                self.dispatch(site, permit);
+                self.dispatch(site, permit, at);
             }
             Verdict::Probe(permit) => self.start_probe(site, permit, here(permit.slot.at)),
             Verdict::NotBefore { at, because } => match because {

@@ -12,8 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::ports::StoreFault;
 
-/// How long a writer waits for another process's transaction to end.
+/// How long a writer waits for another's transaction to end, and how often it looks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+const BUSY_STEP: Duration = Duration::from_micros(100);
 /// Closures that wait for the thread; more than that wait in their callers.
 const MAX_WAITING: usize = 1_024;
 /// Closures that share one commit.
@@ -48,7 +49,7 @@ impl Db {
     ) -> Result<Db, StoreFault> {
         let fault = |error| unavailable(path, &error);
         let mut connection = Connection::open(path).map_err(fault)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
+        connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
         connection.pragma_update(None, "journal_mode", "wal").map_err(fault)?;
         let synchronous = match durability {
             Durability::Disk => "full",
@@ -93,6 +94,17 @@ impl Db {
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
+}
+
+/// SQLite's own handler waits in steps of many milliseconds; transactions here take a fraction of one,
+/// and a slot must not be missed for them.
+fn wait_for_another_writer(times_waited: i32) -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread of its own, that has nothing else to do"
+    )]
+    std::thread::sleep(BUSY_STEP);
+    BUSY_STEP.saturating_mul(times_waited.unsigned_abs()) < BUSY_TIMEOUT
 }
 
 fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &Path) {
