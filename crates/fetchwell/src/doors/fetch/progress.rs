@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::{Finish, Finished, Ledger, Settled, StoreFault};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::sync::Arc;
 use tracing::warn;
 
@@ -36,9 +36,9 @@ impl Progress {
             return;
         }
         let bar = ProgressBar::new(total); // Draws nothing where standard error is no terminal.
-        let style = "{bar:30} {pos}/{len} URLs  {per_sec}  {msg}  ETA {eta}";
+        let style = "{bar:30} {pos}/{len} URLs  {rate}  {msg}  ETA {eta}";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("rate", write_rate));
         }
         bar.set_position(u64::try_from(ledger.done + ledger.skipped).unwrap_or(0));
         self.bar.get_or_init(|| bar);
@@ -85,6 +85,11 @@ impl Progress {
             warn!("{}: {reason}", row.url);
         }
     }
+}
+
+fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A bar that can't be drawn is no reason to stop.
+    write!(out, "{:.1}/s", state.per_sec()).unwrap_or_default();
 }
 
 /// Counts the rows of confirmed leases on their way.
