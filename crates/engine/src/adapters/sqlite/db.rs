@@ -45,19 +45,19 @@ impl Db {
     pub fn open(
         path: &Path,
         durability: Durability,
-        prepare: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+        prepare: impl Fn(&mut Connection) -> rusqlite::Result<()>,
     ) -> Result<Db, StoreFault> {
         let fault = |error| unavailable(path, &error);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
-        connection.pragma_update(None, "journal_mode", "wal").map_err(fault)?;
+        patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(fault)?;
         let synchronous = match durability {
             Durability::Disk => "full",
             Durability::Process => "normal",
         };
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
         connection.set_prepared_statement_cache_capacity(64);
-        prepare(&mut connection).map_err(fault)?;
+        patiently(|| prepare(&mut connection)).map_err(fault)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let thread_path = path.to_owned();
         std::thread::Builder::new()
@@ -93,6 +93,23 @@ impl Db {
         let gone = || StoreFault::Unavailable("the SQLite thread has ended".to_owned());
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
+    }
+}
+
+/// Where SQLite does not ask its busy handler: when the first process makes a file a WAL file, a second
+/// one that opens it in that moment is told at once that it is locked.
+fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    let mut times_waited = 0;
+    loop {
+        match step() {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && wait_for_another_writer(times_waited) =>
+            {
+                times_waited += 1;
+            }
+            done => return done,
+        }
     }
 }
 
@@ -198,6 +215,18 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(count, 50);
+    }
+
+    #[test]
+    fn many_that_make_one_file_at_once_all_get_it() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x.db");
+            std::thread::scope(|scope| {
+                let openers: Vec<_> = (0..8).map(|_| scope.spawn(|| drop(open(&path)))).collect();
+                assert!(openers.into_iter().all(|opener| opener.join().is_ok()));
+            });
+        }
     }
 
     #[tokio::test]
