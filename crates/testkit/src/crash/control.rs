@@ -3,7 +3,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fetchwell_simweb::Verdict;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -37,8 +36,9 @@ impl Control {
         Control { sending, scheduled }
     }
 
-    /// Ends it, and says how late its requests were.
-    pub async fn lateness(self, origin: &Origin) -> Lateness {
+    /// Ends it, and says how short a gap may be for no fault of the sender's: the lateness that
+    /// one in a thousand of the control's own requests exceeded.
+    pub async fn tolerance(self, origin: &Origin) -> Duration {
         self.sending.abort();
         if let Ok(Err(error)) = self.sending.await {
             panic!("the control could not go on: {error}");
@@ -53,27 +53,8 @@ impl Control {
             .collect();
         assert!(!lateness.is_empty(), "the control sent nothing");
         lateness.sort_unstable();
-        let worst = lateness[lateness.len() - 1].max(LEAST_TOLERANCE);
         let p999 = lateness[(lateness.len() * 999 / 1_000).min(lateness.len() - 1)];
-        Lateness { p999: p999.max(LEAST_TOLERANCE), worst }
-    }
-}
-
-/// How late a sender is on this machine, for no fault of its own.
-#[derive(Clone, Copy, Debug)]
-pub struct Lateness {
-    /// One request in a thousand was later than this…
-    pub p999: Duration,
-    /// …and none later than this.
-    pub worst: Duration,
-}
-
-impl Lateness {
-    /// Whether what the judge found is no more than this machine does to anybody: beyond the p99.9 of
-    /// the control are at most one gap in a thousand, and none beyond its worst.
-    pub fn excuses(&self, verdict: &Verdict) -> bool {
-        let rare = verdict.violations.len() * 1_000 <= verdict.gaps_judged;
-        rare && verdict.violations.iter().all(|short| short.required - short.gap <= self.worst)
+        p999.max(LEAST_TOLERANCE)
     }
 }
 

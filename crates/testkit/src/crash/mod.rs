@@ -10,7 +10,7 @@ mod process;
 mod program;
 mod replay;
 
-pub use control::{Control, Lateness};
+pub use control::Control;
 pub use ledger::{Imbalance, Ledger};
 pub use origin::Origin;
 pub use process::{Ended, Process};
