@@ -1,29 +1,42 @@
-//! The one home of the wall clock.
+//! The one home of the clocks.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fetchwell_policy::time::Time;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Runs on while the machine sleeps, where there is such a clock.
+#[cfg(target_os = "linux")]
+const SINCE_BOOT: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const SINCE_BOOT: ClockId = ClockId::Monotonic;
+
+type Reading = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// Tells the time. Cheap to clone; everything that asks for the time holds one.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Time + Send + Sync>);
+pub struct Clock {
+    read: Reading,
+    wall: Reading,
+}
 
 impl Clock {
-    /// The machine's wall clock, which all processes on the machine share.
+    /// The machine's wall clock. It jumps when somebody sets it.
     pub fn system() -> Clock {
-        Clock::new(|| {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the one place that reads the wall clock"
-            )]
-            let now = SystemTime::now();
-            let micros = now
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-            Time::from_micros(micros)
-        })
+        Clock::new(wall_clock)
+    }
+
+    /// A clock that never jumps, and that all processes on the machine share: it showed `booted_at`
+    /// when the machine was started.
+    pub fn since_boot(booted_at: Time) -> Clock {
+        Clock { read: Arc::new(move || booted_at + time_since_boot()), wall: Arc::new(wall_clock) }
+    }
+
+    /// When the machine was started, by what the wall clock shows now.
+    pub fn booted_at() -> Time {
+        wall_clock() - time_since_boot()
     }
 
     /// Follows tokio's clock from `start` on: with that clock paused, hours pass in an instant.
@@ -34,13 +47,32 @@ impl Clock {
 
     /// A clock of your own, for tests that set the time by hand.
     pub fn new(read: impl Fn() -> Time + Send + Sync + 'static) -> Clock {
-        Clock(Arc::new(read))
+        let read = Arc::new(read);
+        Clock { wall: read.clone(), read }
     }
 
-    /// What time it is.
+    /// What time it is, for everything that is decided.
     pub fn now(&self) -> Time {
-        (self.0)()
+        (self.read)()
     }
+
+    /// What the wall clock shows, for everything that is told to the world.
+    pub fn wall(&self) -> Time {
+        (self.wall)()
+    }
+}
+
+fn wall_clock() -> Time {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+    let now = SystemTime::now();
+    let micros = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    Time::from_micros(micros)
+}
+
+fn time_since_boot() -> Duration {
+    Duration::try_from(clock_gettime(SINCE_BOOT)).unwrap_or_default()
 }
 
 impl fmt::Debug for Clock {

@@ -186,6 +186,9 @@ impl Gate {
 
     /// Leave to write one request head under `permit`, whose time by our clock is `at`.
     pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
+        let slot = permit.slot;
+        let need_not_be_spent = slot.at <= slot.use_by;
+        let free_until = need_not_be_spent.then(|| at + slot.use_by.since(slot.at));
         GateLeave {
             politeness: self.politeness.clone(),
             clock: self.clock.clone(),
@@ -193,6 +196,7 @@ impl Gate {
             site,
             permit,
             at,
+            free_until,
             rate,
             follows_robots: false,
         }
@@ -258,6 +262,8 @@ pub struct GateLeave {
     permit: Permit,
     /// Its time, by our clock.
     at: Time,
+    /// Until then, by our clock, it need not be spent.
+    free_until: Option<Time>,
     rate: Rate,
     follows_robots: bool,
 }
@@ -269,23 +275,32 @@ impl GateLeave {
         self
     }
 
-    /// Asks the store, and waits for a near slot. `false`: the permit is void or the slot too far.
-    async fn spend(&mut self) -> bool {
+    /// When the head may be written, by the store's clock: that is now. `None`: it may not.
+    async fn settle_time(&mut self) -> Option<Time> {
+        let now = self.clock.now();
+        match self.free_until {
+            Some(until) if now <= until => Some(self.permit.slot.at),
+            _ => self.spend().await,
+        }
+    }
+
+    /// Asks the store, and waits for a near slot. `None`: the permit is void or the slot too far.
+    async fn spend(&mut self) -> Option<Time> {
         loop {
             match self.politeness.spend(&self.site, &self.permit, self.rate).await {
-                Ok((Spend::Go, _)) => return true,
-                Ok((Spend::Void, _)) => return false,
+                Ok((Spend::Go, now)) => return Some(now),
+                Ok((Spend::Void, _)) => return None,
                 Ok((Spend::Wait(permit), now)) => {
                     let wait = permit.slot.at.since(now);
                     self.permit = permit;
                     if wait > LONGEST_WAIT_IN_FLIGHT {
-                        return false;
+                        return None;
                     }
                     tokio::time::sleep(wait).await;
                 }
                 Err(fault) => {
                     warn!(site = %self.site, %fault, "no request is sent: its slot can't be confirmed");
-                    return false;
+                    return None;
                 }
             }
         }
@@ -307,12 +322,11 @@ impl Leave for GateLeave {
         }
         let early = self.at.since(self.clock.now());
         tokio::time::sleep(gap_left.max(early)).await;
-        let is_late = self.clock.now() > self.permit.slot.use_by;
-        if is_late && !self.spend().await {
-            return false;
-        }
+        let Some(at) = self.settle_time().await else { return false };
         self.heads.mark(&self.site, self.rate.interval);
-        debug!(target: "fetchwell::dispatch", site = %self.site, at = %self.clock.now());
+        let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
+        let (site, follows_robots) = (&self.site, self.follows_robots);
+        debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
         true
     }
 }

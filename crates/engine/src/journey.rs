@@ -170,7 +170,8 @@ mod tests {
     const NOW: Time = Time::from_secs(1_000);
 
     fn moment(secs: i64) -> Moment {
-        Moment { now: NOW + Duration::from_secs(secs.unsigned_abs()), chance: 0.5 }
+        let now = NOW + Duration::from_secs(secs.unsigned_abs());
+        Moment { now, wall: now, chance: 0.5 }
     }
 
     fn journey(rule: RetryRule) -> Journey {

@@ -11,5 +11,6 @@ pub mod http;
 pub mod journey;
 pub mod pipeline;
 pub mod ports;
+mod readable;
 pub mod web;
 pub mod workbench;

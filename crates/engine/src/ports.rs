@@ -252,8 +252,10 @@ pub enum Step<R> {
 /// Time and chance, for plans: they are pure.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// What time it is.
+    /// What time it is, by the clock that decides.
     pub now: Time,
+    /// What the wall clock shows: for what the world is told.
+    pub wall: Time,
     /// A number in `0.0..1.0`.
     pub chance: f64,
 }
@@ -305,6 +307,7 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsRecord {
     /// The text, when it was last reachable; empty when there is no such file (4xx).
+    #[serde(with = "crate::readable")]
     pub body: Option<Vec<u8>>,
     /// The status of the last answer that settled the matter.
     pub status: Option<u16>,
@@ -347,8 +350,8 @@ pub trait Politeness: Send + Sync {
     /// Keeps what was learnt of an origin's robots.txt.
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;
 
-    /// Looks at a site without asking for anything.
-    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault>;
+    /// Looks at a site without asking for anything. Also tells the store's time.
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault>;
 
     /// Forgets sites at rest, never one in penalty. Returns how many.
     async fn sweep(&self) -> Result<u64, StoreFault>;

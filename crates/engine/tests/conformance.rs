@@ -3,25 +3,44 @@
 mod memory {
     mod queue {
         use fetchwell_testkit::conformance::adapters::MemoryStore;
-        fetchwell_testkit::queue_conformance!(MemoryStore::default());
+        fetchwell_testkit::queue_conformance!(Some(MemoryStore::default()));
     }
 
     mod politeness {
         use fetchwell_testkit::conformance::adapters::MemoryStore;
-        fetchwell_testkit::politeness_conformance!(MemoryStore::default());
+        fetchwell_testkit::politeness_conformance!(Some(MemoryStore::default()));
+        fetchwell_testkit::swept_politeness_conformance!(Some(MemoryStore::default()));
     }
 }
 
 mod sqlite {
     mod queue {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
-        fetchwell_testkit::queue_conformance!(SqliteStore::new());
-        fetchwell_testkit::durable_queue_conformance!(SqliteStore::new());
+        fetchwell_testkit::queue_conformance!(Some(SqliteStore::new()));
+        fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
     }
 
     mod politeness {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
-        fetchwell_testkit::politeness_conformance!(SqliteStore::new());
-        fetchwell_testkit::durable_politeness_conformance!(SqliteStore::new());
+        fetchwell_testkit::politeness_conformance!(Some(SqliteStore::new()));
+        fetchwell_testkit::swept_politeness_conformance!(Some(SqliteStore::new()));
+        fetchwell_testkit::durable_politeness_conformance!(Some(SqliteStore::new()));
+    }
+}
+
+mod postgres {
+    mod politeness {
+        use fetchwell_testkit::conformance::servers::PostgresStore;
+        fetchwell_testkit::politeness_conformance!(PostgresStore::if_there());
+        fetchwell_testkit::swept_politeness_conformance!(PostgresStore::if_there());
+        fetchwell_testkit::durable_politeness_conformance!(PostgresStore::if_there());
+    }
+}
+
+mod redis {
+    mod politeness {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::politeness_conformance!(RedisStore::if_there());
+        fetchwell_testkit::durable_politeness_conformance!(RedisStore::if_there());
     }
 }

@@ -12,7 +12,7 @@ use fetchwell_engine::errands::{RobotsErrand, RobotsStep};
 use fetchwell_engine::gate::{Gate, RobotsView};
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{
-    Job, Moment, Plan, Politeness, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
+    Job, Moment, Plan, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
 };
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::breaker::State;
@@ -85,12 +85,13 @@ pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> 
 
 /// By what the store knows, and by the site's robots.txt as it is.
 async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> {
-    let parts = Parts::new(settings)?;
+    let parts = Parts::open(settings).await?;
     let gate = parts.gate(settings, None);
     let (record, view) = learn(settings, &parts, &gate, url).await?;
-    let state = parts.politeness.look(&url.site()).await?.unwrap_or_default();
+    let (state, store_now) = parts.politeness.look(&url.site()).await?;
+    let site = (state.unwrap_or_default(), store_now);
     let now = parts.clock.now();
-    let mut explanation = explain(url, &gate, record.as_ref(), &view, &state, now);
+    let mut explanation = explain(url, &gate, record.as_ref(), &view, site, now);
     match parts.client.addresses(url).await {
         Ok(found) => {
             explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
@@ -108,7 +109,8 @@ fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation
     let robots = Robots::parse(&body, product_token(&user_agent(settings)));
     let view = RobotsView::Known(Arc::new(robots), Time::FAR_FUTURE);
     let gate = offline_gate(settings);
-    Ok(explain(url, &gate, None, &view, &SiteState::default(), Time::EPOCH))
+    let site = (SiteState::default(), Time::EPOCH);
+    Ok(explain(url, &gate, None, &view, site, Time::EPOCH))
 }
 
 /// What is known of the URL's robots.txt, after asking for it where need be.
@@ -194,7 +196,7 @@ fn explain(
     gate: &Gate,
     record: Option<&RobotsRecord>,
     view: &RobotsView,
-    state: &SiteState,
+    (state, store_now): (SiteState, Time),
     now: Time,
 ) -> Explanation {
     let site = url.site();
@@ -205,8 +207,8 @@ fn explain(
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
     let (rate, source) = gate.rate(&site, crawl_delay);
-    let slot = state.pace.earliest(now.max(state.penalty_until), rate);
-    let slot = slot.max(state.breaker.blocked_until().unwrap_or(now));
+    let slot = state.pace.earliest(store_now.max(state.penalty_until), rate);
+    let slot = slot.max(state.breaker.blocked_until().unwrap_or(store_now));
     let (breaker, probe_at) = match state.breaker.state {
         State::Closed => ("closed", None),
         State::Open { probe_at, .. } => ("open", Some(probe_at)),
@@ -229,9 +231,9 @@ fn explain(
         pace: PacePart { interval_seconds: rate.interval.as_secs_f64(), source },
         breaker: BreakerPart {
             state: breaker,
-            next_probe_in_seconds: probe_at.map(|at| at.since(now).as_secs_f64()),
+            next_probe_in_seconds: probe_at.map(|at| at.since(store_now).as_secs_f64()),
         },
-        next_slot_in_seconds: slot.since(now).as_secs_f64(),
+        next_slot_in_seconds: slot.since(store_now).as_secs_f64(),
         addresses: Vec::new(),
         refused_because: match view {
             RobotsView::Known(robots, _) => gate.crawl_delay_refusal(robots),

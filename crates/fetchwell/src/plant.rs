@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::adapters::shared::SharedPoliteness;
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
+use fetchwell_engine::adapters::{postgres, redis};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, HttpLimits, HttpSettings};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
+use fetchwell_engine::ports::Politeness;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
@@ -25,24 +28,21 @@ pub(crate) struct Parts {
     /// Tells the time.
     pub(crate) clock: Clock,
     /// The politeness store.
-    pub(crate) politeness: Arc<SqlitePoliteness>,
+    pub(crate) politeness: Arc<dyn Politeness>,
     /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
 }
 
 impl Parts {
     /// Opens the stores and makes the client.
-    pub(crate) fn new(settings: &Settings) -> Result<Parts, Exit> {
-        let values = &settings.values;
-        let clock = Clock::system();
-        let path = sqlite_path(values.politeness.as_ref().unwrap_or(&values.store))?;
-        let db = sqlite::open(path, Durability::Process)?;
-        let rule = breaker_rule(settings);
+    pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
         let user_agent = user_agent(settings);
         let client = http::Client::new(http_settings(settings, &user_agent))
             .map_err(|error| Exit::Usage(error.to_string()))?;
+        let store = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Process)?;
+        let clock = sqlite::clock(&store).await?;
         Ok(Parts {
-            politeness: Arc::new(SqlitePoliteness::new(db, clock.clone(), rule, random_seed())),
+            politeness: open_politeness(settings, store).await?,
             clock,
             client: Arc::new(client),
         })
@@ -75,13 +75,44 @@ impl Parts {
     }
 }
 
+/// The politeness store that is named, or the store itself.
+async fn open_politeness(settings: &Settings, store: Db) -> Result<Arc<dyn Politeness>, Exit> {
+    let (rule, seed) = (breaker_rule(settings), random_seed());
+    Ok(match &settings.values.politeness {
+        None => sqlite_politeness(store, rule, seed).await?,
+        Some(StoreUrl::Sqlite(path)) => {
+            sqlite_politeness(sqlite::open(path, Durability::Process)?, rule, seed).await?
+        }
+        Some(StoreUrl::Postgres(url)) => {
+            let shelf = postgres::open_shelf(url.reveal()).await?;
+            Arc::new(SharedPoliteness::new(shelf, rule, seed))
+        }
+        Some(StoreUrl::Redis(url)) => {
+            let shelf = redis::open_shelf(url.reveal()).await?;
+            Arc::new(SharedPoliteness::new(shelf, rule, seed))
+        }
+    })
+}
+
+async fn sqlite_politeness(
+    db: Db,
+    rule: BreakerRule,
+    seed: u64,
+) -> Result<Arc<dyn Politeness>, Exit> {
+    let clock = sqlite::clock(&db).await?;
+    Ok(Arc::new(SqlitePoliteness::new(db, clock, rule, seed)))
+}
+
 /// The store's file, opened for a queue. It keeps to the politeness store it was first used with.
 pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
     let store = sqlite_path(&settings.values.store)?;
     let db = sqlite::open(store, Durability::Disk)?;
     let named = match &settings.values.politeness {
-        Some(other) if sqlite_path(other)? != store => format!("sqlite:{}", absolute(other)?),
-        _ => "the store itself".to_owned(),
+        Some(StoreUrl::Sqlite(other)) if other != store => {
+            format!("sqlite:{}", std::path::absolute(other)?.display())
+        }
+        None | Some(StoreUrl::Sqlite(_)) => "the store itself".to_owned(),
+        Some(server) => server.to_string(),
     };
     let bound = sqlite::bind_politeness(&db, &named).await?;
     if bound != named {
@@ -92,10 +123,6 @@ pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
         )));
     }
     Ok(db)
-}
-
-fn absolute(url: &StoreUrl) -> Result<String, Exit> {
-    Ok(std::path::absolute(sqlite_path(url)?)?.display().to_string())
 }
 
 fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {

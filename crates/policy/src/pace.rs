@@ -106,6 +106,13 @@ impl Pace {
         Ok(())
     }
 
+    /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
+    pub fn assume_head(&mut self, at: Time, rate: Rate) {
+        self.used_until = self.used_until_at(rate).max(at + rate.interval);
+        self.interval = rate.interval;
+        self.last_head = self.last_head.max(at);
+    }
+
     /// When all that was reserved is used up: until then the state must not be forgotten.
     pub fn used_until(&self) -> Time {
         self.used_until
@@ -193,6 +200,17 @@ mod tests {
         let later = pace.spend(&other, at_ms(2_010), SECOND).unwrap_err();
         assert_eq!(later.at, at_ms(2_300));
         assert_eq!(pace.spend(&later, at_ms(2_300), SECOND), Ok(()));
+    }
+
+    #[test]
+    fn after_an_assumed_head_a_whole_interval_passes_for_old_slots_and_new_ones() {
+        let mut pace = Pace::default();
+        let held = reserve(&mut pace, 0, SECOND);
+        pace.assume_head(at_ms(400), SECOND);
+        assert_eq!(pace.spend(&held, at_ms(500), SECOND).unwrap_err().at, at_ms(1_400));
+        assert_eq!(reserve(&mut pace, 500, SECOND).at, at_ms(1_400));
+        pace.assume_head(at_ms(100), SECOND);
+        assert_eq!(reserve(&mut pace, 500, SECOND).at, at_ms(2_400));
     }
 
     #[test]

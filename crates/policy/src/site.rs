@@ -183,12 +183,21 @@ impl SiteState {
         transition
     }
 
+    /// The store lost what it knew until `lost_at`: heads may have been written until then, and a
+    /// little after it under permits that need not be spent.
+    pub fn assume_heads_until(&mut self, lost_at: Time, rate: Rate) {
+        self.pace.assume_head(lost_at + rate.grace(), rate);
+    }
+
     /// True when nothing is lost by forgetting the site.
     pub fn is_forgettable(&self, now: Time) -> bool {
-        self.breaker == Breaker::default()
-            && self.penalty_until <= now
-            && self.limited_in_a_row == 0
-            && self.pace.used_until() + FORGET_AFTER <= now
+        self.forgettable_at().is_some_and(|at| at <= now)
+    }
+
+    /// From when on nothing is lost by forgetting the site; `None`: as it stands, never.
+    pub fn forgettable_at(&self) -> Option<Time> {
+        let at_rest = self.breaker == Breaker::default() && self.limited_in_a_row == 0;
+        at_rest.then(|| self.penalty_until.max(self.pace.used_until() + FORGET_AFTER))
     }
 
     fn ask_for_probe(
@@ -201,6 +210,8 @@ impl SiteState {
     ) -> Verdict {
         let probing = matches!(self.breaker.state, State::HalfOpen { .. });
         if at <= now + HORIZON && self.breaker.take_probe(now, rule) {
+            // Whoever had the probe before may only be asleep: awake again, it must not send it.
+            self.generation += u64::from(probing);
             let slot = self.pace.reserve(at, now, rate);
             return Verdict::Probe(self.permit(slot));
         }
@@ -364,6 +375,20 @@ mod tests {
         let answered = report(Mark::ProbeAnswered, None, probe.generation);
         assert_eq!(state.record(&answered, at(31), &rule(), 0.0), Transition::Closed);
         assert!(matches!(state.ask(at(32), RATE, false, &rule()), Verdict::Go(_)));
+    }
+
+    #[test]
+    fn a_probe_that_was_taken_for_lost_is_not_sent_any_more() {
+        let mut state = SiteState::default();
+        for _ in 0..5 {
+            state.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        }
+        let Verdict::Probe(asleep) = state.ask(at(30), RATE, false, &rule()) else { panic!() };
+        let Verdict::Probe(other) = state.ask(at(90), RATE, false, &rule()) else { panic!() };
+        assert_eq!(state.spend(&asleep, at(91), RATE), Spend::Void);
+        let late = report(Mark::ProbeAnswered, None, asleep.generation);
+        assert_eq!(state.record(&late, at(91), &rule(), 0.0), Transition::None);
+        assert_eq!(state.spend(&other, at(91), RATE), Spend::Go);
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl Politeness for MemoryPoliteness {
         Ok(())
     }
 
-    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault> {
-        Ok(self.lock().sites.get(site).copied())
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        Ok((self.lock().sites.get(site).copied(), self.clock.now()))
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {

@@ -1,6 +1,9 @@
 //! The stores behind the ports.
 
 pub mod memory;
+pub mod postgres;
+pub mod redis;
+pub mod shared;
 pub mod sqlite;
 
 use fetchwell_policy::time::Time;

@@ -55,7 +55,7 @@ pub(super) enum Work<R> {
 /// What comes back from the tasks.
 pub(super) enum Event<R> {
     Taken(Demand, Result<Taken, StoreFault>),
-    Turned(Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
+    Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
     RobotsLookedUp(Origin, Result<Option<RobotsRecord>, StoreFault>),
     Fetched(Box<FetchEnd<R>>),
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
@@ -176,7 +176,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn moment(&mut self) -> Moment {
-        Moment { now: self.plant.clock.now(), chance: self.chance.unit() }
+        let Plant { clock, .. } = &self.plant;
+        Moment { now: clock.now(), wall: clock.wall(), chance: self.chance.unit() }
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -298,7 +299,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let still_ours = self.flights.remove(&id).is_some();
         match event {
             Event::Taken(demand, taken) => self.on_taken(demand, taken),
-            Event::Turned(reports, asks, turn) => self.on_turned(reports, asks, turn),
+            Event::Turned(asked_at, reports, asks, turn) => {
+                self.on_turned(asked_at, reports, asks, turn);
+            }
             Event::RobotsLookedUp(origin, record) => self.on_robots_looked_up(origin, record),
             Event::Fetched(end) if still_ours => self.on_fetched(*end),
             Event::Fetched(_) => {} // It was cut short and is back in the store.

@@ -60,10 +60,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.turning = true;
         let (reports, asks) = (take(&mut self.reports), take(&mut self.asks));
-        let politeness = self.plant.gate.politeness.clone();
+        let (politeness, asked_at) = (self.plant.gate.politeness.clone(), self.now());
         self.tasks.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
-            Event::Turned(reports, asks, turn)
+            Event::Turned(asked_at, reports, asks, turn)
         });
     }
 

@@ -99,7 +99,8 @@ impl<R> Fetch<R> {
             Exchange::Answered(answer) => (Happened::Answered(answer.status), Some(answer)),
             Exchange::Failed(happened) => (happened, None),
         };
-        let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, now));
+        let wall = self.clock.wall();
+        let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, wall));
         // The records may hold the body, so its share of the budget outlives the step.
         let share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
         let summary = happened.clone();
@@ -109,7 +110,7 @@ impl<R> Fetch<R> {
         let end = match self.plan {
             None => End::Errand(outcome),
             Some(plan) => {
-                let moment = Moment { now, chance: self.chance };
+                let moment = Moment { now, wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.
                 let step =
                     plan.lock().unwrap_or_else(PoisonError::into_inner).step(Some(outcome), moment);
@@ -120,6 +121,6 @@ impl<R> Fetch<R> {
     }
 }
 
-fn asked_wait(answer: &Answer, now: Time) -> Option<Duration> {
-    retry_after(answer.header("retry-after")?, now)
+fn asked_wait(answer: &Answer, wall: Time) -> Option<Duration> {
+    retry_after(answer.header("retry-after")?, wall)
 }

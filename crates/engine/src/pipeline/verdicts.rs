@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, HORIZON, Verdict};
+use fetchwell_policy::site::{Because, HORIZON, Permit, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
@@ -38,6 +38,30 @@ pub(super) enum Move {
     Wait,
     /// Nothing is left.
     Leave,
+}
+
+/// The store's clock and ours, at one turn.
+#[derive(Clone, Copy)]
+struct Clocks {
+    /// What the store's clock showed when it answered.
+    store_now: Time,
+    /// When we asked, by ours.
+    asked_at: Time,
+    /// When we have the answer, by ours.
+    now: Time,
+}
+
+impl Clocks {
+    /// A time of the store's, by our clock. The store answered some time between our asking and now, so
+    /// what lies ahead is put as late as it can be, and what has come as early as it can be: nothing goes
+    /// too early, and no grace is taken for longer than it is.
+    fn here(self, at: Time) -> Time {
+        if at > self.store_now {
+            self.now + at.since(self.store_now)
+        } else {
+            self.asked_at - self.store_now.since(at)
+        }
+    }
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -172,6 +196,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn on_turned(
         &mut self,
+        asked_at: Time,
         mut reports: Vec<SiteReport>,
         asks: Vec<SiteAsk>,
         turn: Result<Turn, StoreFault>,
@@ -192,23 +217,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.announce(site, transition, turn.now);
         }
         for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
-            self.on_verdict(&ask.site, ask.rate, verdict, turn.now);
+            let clocks = Clocks { store_now: turn.now, asked_at, now: self.now() };
+            self.on_verdict(&ask.site, ask.rate, verdict, clocks);
         }
     }
 
-    /// Verdicts are by the store's clock; what counts here is how far off they lie.
-    pub(super) fn on_verdict(
-        &mut self,
-        site: &Site,
-        rate: Rate,
-        verdict: Verdict,
-        store_now: Time,
-    ) {
-        let now = self.now();
-        let here = |at: Time| now + at.since(store_now);
+    fn on_verdict(&mut self, site: &Site, rate: Rate, verdict: Verdict, clocks: Clocks) {
+        let now = clocks.now;
+        let here = |at: Time| clocks.here(at);
+        let of_ours =
+            |permit: Permit| Permit { last_served: permit.last_served.map(here), ..permit };
         match verdict {
             Verdict::Go(permit) => {
-                let at = here(permit.slot.at);
+                let (permit, at) = (of_ours(permit), here(permit.slot.at));
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
                 if at > now || !self.may_dispatch() {
@@ -216,10 +237,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 self.dispatch(site, permit, at);
             }
-            Verdict::Probe(permit) => self.start_probe(site, permit, here(permit.slot.at)),
+            Verdict::Probe(permit) => {
+                self.start_probe(site, of_ours(permit), here(permit.slot.at));
+            }
             Verdict::NotBefore { at, because } => match because {
                 Because::BreakerOpen { failing_since } => {
-                    self.blocked(site, here(at), failing_since);
+                    self.blocked(site, here(at), here(failing_since));
                 }
                 Because::Penalty | Because::Pace => self.blocked(site, here(at), Time::FAR_FUTURE),
             },

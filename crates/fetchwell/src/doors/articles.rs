@@ -98,7 +98,7 @@ fn read(
         clean_text: article.text,
         abstract_text: article.abstract_text,
         image: article.image.unwrap_or_default(),
-        fetched_ts: unix_seconds(moment.now),
+        fetched_ts: unix_seconds(moment.wall),
         title: article.title,
         markdown: article.markdown,
         lang: article.lang.unwrap_or_default(),
@@ -120,7 +120,7 @@ fn failed(
         uid: uid(queued),
         url: queued.to_owned(),
         category: link.category.clone(),
-        fetched_ts: unix_seconds(moment.now),
+        fetched_ts: unix_seconds(moment.wall),
         reason,
     };
     let by_site = happened.blame() == Blame::Site;

@@ -110,7 +110,7 @@ fn conclude(
                 content_type: answer.header("content-type").map(str::to_owned),
                 body: answer.body.clone(),
                 validators: validators.clone(),
-                fetched_at: rfc3339(moment.now),
+                fetched_at: rfc3339(moment.wall),
             };
             // The next round asks for news only.
             let payload = serde_json::to_vec(&Subscription { validators, ..feed.clone() }).ok();

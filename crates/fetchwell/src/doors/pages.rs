@@ -77,11 +77,11 @@ pub fn plan(lease: &Lease) -> Box<dyn Plan<PageRecord>> {
     let (queued, accepted_at) = (lease.job.url.clone(), lease.accepted_at);
     match WebUrl::parse(&queued) {
         Ok(url) => Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, moment| {
-            conclude(&queued, accepted_at, &arrival, moment.now)
+            conclude(&queued, accepted_at, &arrival, moment.wall)
         })),
         Err(fault) => Box::new(Foregone(move |moment: Moment| {
             let happened = Happened::Refused(fault.to_string());
-            dead_letter(&queued, accepted_at, &happened, 0, moment.now)
+            dead_letter(&queued, accepted_at, &happened, 0, moment.wall)
         })),
     }
 }

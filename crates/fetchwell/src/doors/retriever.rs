@@ -129,7 +129,7 @@ fn end(
         content_type: content_type.map(str::to_owned),
         http_status: happened.status(),
         error,
-        created_at: rfc3339(moment.now),
+        created_at: rfc3339(moment.wall),
     };
     // A row is the result, whatever it says: the caller has its answer.
     let skipped = status == OutboxStatus::RefusedByRobots;

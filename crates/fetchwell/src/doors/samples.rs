@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
-pub(crate) const MOMENT: Moment = Moment { now: NOW, chance: 0.5 };
+pub(crate) const MOMENT: Moment = Moment { now: NOW, wall: NOW, chance: 0.5 };
 
 pub(crate) fn lease(url: &str, payload: &str) -> Lease {
     let site = WebUrl::parse(url).ok().map(|url| url.site());

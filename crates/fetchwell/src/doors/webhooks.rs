@@ -63,7 +63,7 @@ impl Plan<Infallible> for DeliveryPlan {
 impl DeliveryPlan {
     fn request(&self, moment: Moment) -> Request {
         let Delivery { id, body } = &self.delivery;
-        let timestamp = unix_seconds(moment.now);
+        let timestamp = unix_seconds(moment.wall);
         let signature = (self.sign)(&format!("{id}.{timestamp}.{body}"));
         Request::ungoverned(self.url.clone())
             .by(Method::Post(body.clone().into()))

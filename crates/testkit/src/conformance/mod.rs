@@ -18,10 +18,11 @@ mod hand_clock;
 pub mod politeness;
 pub mod queue;
 mod replay;
+pub mod servers;
 
 pub use hand_clock::HandClock;
 
-/// Makes a test of each case: `case_tests!(queue, Store::new(), taking: [one, another], …)`.
+/// Makes a test of each case: `case_tests!(queue, Some(Store::new()), taking: [one, another], …)`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! case_tests {
@@ -32,7 +33,9 @@ macro_rules! case_tests {
             $(
                 #[tokio::test]
                 async fn $case() {
-                    $crate::conformance::$port::$group::$case(&$store).await;
+                    // A server that is not there was named as missing by the store itself.
+                    let Some(store) = $store else { return };
+                    $crate::conformance::$port::$group::$case(&store).await;
                 }
             )+
         })+

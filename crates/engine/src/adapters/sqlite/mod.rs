@@ -4,6 +4,7 @@
 //! that it is there after a power cut. The politeness state's does not: it survives a killed process,
 //! and after a power cut a lost slot costs a site at most one request too early.
 
+mod clock;
 mod db;
 mod files;
 mod meta;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use crate::ports::StoreFault;
 
+pub use clock::clock;
 pub use db::{Db, Durability};
 pub use files::{FileFinish, revise_length};
 pub use meta::bind_politeness;

@@ -100,9 +100,9 @@ impl Politeness for SqlitePoliteness {
             .await
     }
 
-    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault> {
-        let site = site.clone();
-        self.db.write(move |tx| state_of(tx, &site)).await
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        let (site, clock) = (site.clone(), self.clock.clone());
+        self.db.write(move |tx| Ok((state_of(tx, &site)?, clock.now()))).await
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {

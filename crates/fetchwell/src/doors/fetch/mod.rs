@@ -9,8 +9,7 @@ mod row;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fetchwell_engine::adapters::sqlite::{Db, FileFinish, SqliteInstance, SqliteQueue};
-use fetchwell_engine::clock::Clock;
+use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle};
@@ -72,7 +71,7 @@ impl Run<'_> {
     /// To standard output: what was printed counts as delivered.
     async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
-        SqliteQueue::discard_abandoned(&db, PASSING, &Clock::system()).await?;
+        SqliteQueue::discard_abandoned(&db, PASSING, &sqlite::clock(&db).await?).await?;
         let queue = self.queue(db, &format!("{PASSING}{:016x}", random_seed())).await?;
         let instance = Arc::new(queue.instance());
         let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
@@ -145,7 +144,8 @@ impl Run<'_> {
 
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
         let lease_ttl = self.settings.values.lease_ttl;
-        Ok(SqliteQueue::open(db, name, Clock::system(), lease_ttl, true).await?)
+        let clock = sqlite::clock(&db).await?;
+        Ok(SqliteQueue::open(db, name, clock, lease_ttl, true).await?)
     }
 
     async fn flow(
@@ -156,7 +156,7 @@ impl Run<'_> {
         progress: Arc<Progress>,
         to_file: bool,
     ) -> Result<Exit, Exit> {
-        let parts = Parts::new(self.settings)?;
+        let parts = Parts::open(self.settings).await?;
         let values = &self.settings.values;
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
@@ -169,7 +169,7 @@ impl Run<'_> {
             }),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
             obituary: Arc::new(move |lease, reason| {
-                vec![Row::given_up(lease, reason, clock.now())]
+                vec![Row::given_up(lease, reason, clock.wall())]
             }),
         };
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));

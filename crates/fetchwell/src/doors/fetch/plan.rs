@@ -38,7 +38,7 @@ impl Plan<Row> for FetchPlan {
         let journey = match &mut self.journey {
             Ok(journey) => journey,
             Err(fault) => {
-                let row = Row::refused(&self.url, &fault.to_string(), moment.now);
+                let row = Row::refused(&self.url, &fault.to_string(), moment.wall);
                 return Step::Finish(vec![row], Settlement::Done);
             }
         };
@@ -50,7 +50,7 @@ impl Plan<Row> for FetchPlan {
             }
             Stage::Over(arrival) => {
                 let settlement = settlement(&arrival);
-                let row = Row::arrived(&self.url, *arrival, self.format, moment.now);
+                let row = Row::arrived(&self.url, *arrival, self.format, moment.wall);
                 Step::Finish(vec![row], settlement)
             }
         }

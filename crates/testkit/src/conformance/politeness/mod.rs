@@ -8,6 +8,7 @@ pub mod durable;
 pub mod keeping;
 pub mod pace;
 pub mod random;
+pub mod sweeping;
 mod trial;
 
 use std::sync::Arc;
@@ -23,10 +24,15 @@ pub trait PolitenessStore: Send + Sync {
 
     /// Another place of the same kind, with nothing in it.
     fn fresh(&self) -> Box<dyn PolitenessStore>;
+
+    /// Whether sites go by themselves when their time is over, so that a sweep finds none.
+    fn forgets_by_itself(&self) -> bool {
+        false
+    }
 }
 
 /// Tests of all that every politeness store promises:
-/// `politeness_conformance!(MemoryStore::default())`.
+/// `politeness_conformance!(Some(MemoryStore::default()))`.
 #[macro_export]
 macro_rules! politeness_conformance {
     ($store:expr) => {
@@ -59,11 +65,24 @@ macro_rules! politeness_conformance {
             keeping: [
                 robots_records_are_kept_and_replaced,
                 a_look_changes_nothing,
+            ],
+            random: [a_random_history_follows_the_pure_rules],
+        );
+    };
+}
+
+/// Tests of a politeness store whose sites are forgotten by sweeping, not by themselves.
+#[macro_export]
+macro_rules! swept_politeness_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            politeness,
+            $store,
+            sweeping: [
                 a_sweep_forgets_sites_at_rest,
                 a_sweep_keeps_sites_in_penalty,
                 a_sweep_goes_through_all_sites,
             ],
-            random: [a_random_history_follows_the_pure_rules],
         );
     };
 }

@@ -24,7 +24,8 @@ pub async fn a_random_history_follows_the_pure_rules(store: &dyn PolitenessStore
         let there = here.beside(&*store);
         let handles = [here, there];
         let (dice, model, permits) = (Dice::seeded(seed), HashMap::new(), Vec::new());
-        let mut history = RandomHistory { handles, dice, model, permits };
+        let sweeps = !store.forgets_by_itself();
+        let mut history = RandomHistory { handles, dice, model, permits, sweeps };
         for _ in 0..STEPS {
             history.step().await;
         }
@@ -38,6 +39,7 @@ struct RandomHistory {
     model: HashMap<String, SiteState>,
     /// Permits that may yet be spent, or reported under.
     permits: Vec<(String, Permit)>,
+    sweeps: bool,
 }
 
 impl RandomHistory {
@@ -47,7 +49,7 @@ impl RandomHistory {
             0..=8 => self.turn(handle).await,
             9..=12 => self.spend(handle).await,
             13..=14 => self.look(handle).await,
-            15 if self.dice.once_in(10) => self.sweep(handle).await,
+            15 if self.sweeps && self.dice.once_in(10) => self.sweep(handle).await,
             _ => self.pass_time(),
         }
     }

@@ -114,7 +114,7 @@ impl Trial {
     }
 
     pub(super) async fn look(&self, name: &str) -> Option<SiteState> {
-        self.store.look(&site(name)).await.expect("a site can be looked at")
+        self.store.look(&site(name)).await.expect("a site can be looked at").0
     }
 
     pub(super) async fn sweep(&self) -> u64 {

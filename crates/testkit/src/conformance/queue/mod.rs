@@ -52,7 +52,7 @@ pub trait Instance: Source + Settle {}
 
 impl<T: Source + Settle> Instance for T {}
 
-/// Tests of all that every queue promises: `queue_conformance!(MemoryStore::default())`.
+/// Tests of all that every queue promises: `queue_conformance!(Some(MemoryStore::default()))`.
 #[macro_export]
 macro_rules! queue_conformance {
     ($store:expr) => {

@@ -1,0 +1,199 @@
+//! Sites' politeness in PostgreSQL.
+
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Row};
+
+use super::connections::{Connections, within};
+use super::schema::migrate;
+use crate::adapters::shared::{Change, Reading, Shelf, Texts};
+use crate::ports::{RobotsRecord, StoreFault};
+
+/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);
+
+/// The clock is read as the rows are: `now()` would be when the transaction began.
+const READ: &str = "
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT AS now,
+           (SELECT lost_until FROM fetchwell_run WHERE started = pg_postmaster_start_time()::TEXT)
+               AS lost_until,
+           array_agg(site.rate_limit ORDER BY place) AS rate_limits,
+           array_agg(site.circuit ORDER BY place) AS circuits
+    FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
+    LEFT JOIN fetchwell_site AS site USING (site)";
+
+/// A row that somebody else is just changing is as good as changed: nobody waits for anybody, so that
+/// there is no order of locks to get wrong.
+const REPLACE: &str = "
+    WITH change AS (
+        SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[])
+            AS change (site, old_rate_limit, old_circuit, rate_limit, circuit, forgettable_at)
+    ), free AS (
+        SELECT site.site FROM fetchwell_site AS site JOIN change USING (site)
+        WHERE site.rate_limit = old_rate_limit AND site.circuit IS NOT DISTINCT FROM old_circuit
+        FOR UPDATE OF site SKIP LOCKED
+    ), updated AS (
+        UPDATE fetchwell_site AS site
+        SET rate_limit = change.rate_limit, circuit = change.circuit,
+            forgettable_at = change.forgettable_at
+        FROM change JOIN free USING (site)
+        WHERE site.site = change.site AND site.rate_limit = old_rate_limit
+            AND site.circuit IS NOT DISTINCT FROM old_circuit
+        RETURNING site.site
+    ), inserted AS (
+        INSERT INTO fetchwell_site (site, rate_limit, circuit, forgettable_at)
+        SELECT site, rate_limit, circuit, forgettable_at FROM change
+        WHERE old_rate_limit IS NULL ORDER BY site
+        ON CONFLICT DO NOTHING
+        RETURNING site
+    )
+    SELECT site FROM updated UNION ALL SELECT site FROM inserted";
+
+/// Also after a server that started anew: somebody must say from when on it knows everything.
+const BEGIN_RUN: &str = "
+    INSERT INTO fetchwell_run (started, lost_until)
+    VALUES (pg_postmaster_start_time()::TEXT,
+            (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
+    ON CONFLICT (the_one) DO UPDATE
+    SET started = excluded.started, lost_until = excluded.lost_until
+    WHERE $1 OR fetchwell_run.started <> excluded.started";
+
+/// The shelf on a PostgreSQL server.
+pub struct PostgresShelf {
+    connections: Connections,
+}
+
+impl PostgresShelf {
+    /// Makes sure that the server can be reached, and that it has the tables.
+    pub async fn open(url: &str) -> Result<PostgresShelf, StoreFault> {
+        let options = PgConnectOptions::from_str(url).map_err(|error| {
+            StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
+        })?;
+        // Losing the last commits with the server is provided for (see the schema); waiting for the disk
+        // at every request is not needed.
+        let options =
+            options.options([("synchronous_commit", "off")]).application_name("fetchwell");
+        let connections = Connections::new(options);
+        let mut taken = connections.take().await?;
+        within(migrate(&mut taken)).await.map_err(|error| connections.fault(&error))?;
+        taken.keep();
+        Ok(PostgresShelf { connections })
+    }
+
+    async fn begin_run(&self, anyway: bool) -> Result<(), StoreFault> {
+        self.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
+    }
+
+    /// Runs a statement, and says how many rows it touched.
+    async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreFault> {
+        let mut taken = self.connections.take().await?;
+        let done = within(query.execute(&mut *taken)).await;
+        let done = done.map_err(|error| self.connections.fault(&error))?;
+        taken.keep();
+        Ok(done.rows_affected())
+    }
+
+    /// Runs a statement, and gives its rows.
+    async fn fetch(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreFault> {
+        let mut taken = self.connections.take().await?;
+        let rows = within(query.fetch_all(&mut *taken)).await;
+        let rows = rows.map_err(|error| self.connections.fault(&error))?;
+        taken.keep();
+        Ok(rows)
+    }
+
+    /// What a row says, in a form that only another program's tables could break.
+    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreFault> {
+        read.map_err(|error| self.connections.fault(&error))
+    }
+}
+
+#[async_trait]
+impl Shelf for PostgresShelf {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
+        loop {
+            let rows = self.fetch(sqlx::query(READ).bind(&names)).await?;
+            let Some(row) = rows.first() else { continue };
+            let (now, lost_until, sites) = self.sense(texts_of(row))?;
+            if let Some(lost_until) = lost_until {
+                return Ok(Reading { now, lost_until: Time::from_micros(lost_until), sites });
+            }
+            self.begin_run(false).await?;
+        }
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let texts = |get: fn(&Change) -> Option<&String>| -> Vec<Option<&str>> {
+            changes.iter().map(|change| get(change).map(String::as_str)).collect()
+        };
+        let forgettable_at: Vec<Option<i64>> =
+            changes.iter().map(|change| change.forgettable_at.map(Time::as_micros)).collect();
+        let query = sqlx::query(REPLACE)
+            .bind(changes.iter().map(|change| change.site.as_str()).collect::<Vec<_>>())
+            .bind(texts(|change| change.before.rate_limit.as_ref()))
+            .bind(texts(|change| change.before.circuit.as_ref()))
+            .bind(texts(|change| change.after.rate_limit.as_ref()))
+            .bind(texts(|change| change.after.circuit.as_ref()))
+            .bind(forgettable_at);
+        let rows = self.fetch(query).await?;
+        let made: sqlx::Result<HashSet<&str>> = rows.iter().map(|row| row.try_get(0)).collect();
+        let made = self.sense(made)?;
+        Ok(changes.iter().map(|change| made.contains(change.site.as_str())).collect())
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        self.begin_run(true).await
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        let query = sqlx::query("SELECT record FROM fetchwell_robots WHERE origin = $1");
+        let rows = self.fetch(query.bind(origin.to_string())).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let text: &str = self.sense(row.try_get(0))?;
+        // What makes no sense is not known: it is read anew.
+        Ok(serde_json::from_str(text).ok())
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        let text = serde_json::to_string(record)
+            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_robots (origin, record, kept_at)
+             VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
+             ON CONFLICT (origin) DO UPDATE SET record = excluded.record, kept_at = excluded.kept_at",
+        );
+        self.execute(query.bind(origin.to_string()).bind(text)).await.map(|_| ())
+    }
+
+    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+        let robots = sqlx::query("DELETE FROM fetchwell_robots WHERE kept_at <= $1");
+        self.execute(robots.bind((now - ROBOTS_KEPT).as_micros())).await?;
+        let sites = sqlx::query("DELETE FROM fetchwell_site WHERE forgettable_at <= $1");
+        self.execute(sites.bind(now.as_micros())).await
+    }
+}
+
+type Kept = (Time, Option<i64>, Vec<Texts>);
+
+fn texts_of(row: &PgRow) -> sqlx::Result<Kept> {
+    let texts = |column| -> sqlx::Result<Vec<Option<String>>> {
+        Ok(row.try_get::<Option<_>, _>(column)?.unwrap_or_default())
+    };
+    let pairs = texts("rate_limits")?.into_iter().zip(texts("circuits")?);
+    let sites = pairs.map(|(rate_limit, circuit)| Texts { rate_limit, circuit }).collect();
+    Ok((Time::from_micros(row.try_get("now")?), row.try_get("lost_until")?, sites))
+}

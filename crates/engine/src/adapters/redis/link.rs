@@ -1,0 +1,133 @@
+//! A connection to Redis that knows which run of the server it talks to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisError};
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use crate::ports::StoreFault;
+
+/// A server that does not answer within this is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Connects when it is needed, and again after a fault.
+pub(super) struct Link {
+    client: Client,
+    standing: Mutex<Option<Standing>>,
+}
+
+/// A connection, and the run of the server at its other end: a server that starts anew ends all of its
+/// connections.
+#[derive(Clone)]
+pub(super) struct Standing {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) run_id: Arc<str>,
+}
+
+impl Link {
+    /// Makes sure that the server can be reached and is of use.
+    pub(super) async fn open(url: &str) -> Result<Link, StoreFault> {
+        let client = Client::open(url).map_err(|error| {
+            StoreFault::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
+        })?;
+        let link = Link { client, standing: Mutex::default() };
+        link.standing().await?;
+        Ok(link)
+    }
+
+    /// The connection that stands, or a new one.
+    pub(super) async fn standing(&self) -> Result<Standing, StoreFault> {
+        let mut standing = self.standing.lock().await;
+        if let Some(standing) = standing.as_ref() {
+            return Ok(standing.clone());
+        }
+        let fresh = self.connect().await?;
+        Ok(standing.insert(fresh).clone())
+    }
+
+    /// Takes a fault for what it is: the connection may be of no use any more.
+    pub(super) async fn fault(&self, error: RedisError) -> StoreFault {
+        if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
+            self.standing.lock().await.take();
+        }
+        self.explain(&error)
+    }
+
+    async fn connect(&self) -> Result<Standing, StoreFault> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(ANSWER_WITHIN))
+            .set_response_timeout(Some(ANSWER_WITHIN));
+        let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = connected.map_err(|error| self.explain(&error))?;
+        let info: String = redis::cmd("INFO")
+            .query_async(&mut connection)
+            .await
+            .map_err(|error| self.explain(&error))?;
+        let run_id = self.examine(&info)?;
+        Ok(Standing { connection, run_id })
+    }
+
+    /// The server's run id; refuses a server that can't do, and warns of one that forgets.
+    fn examine(&self, info: &str) -> Result<Arc<str>, StoreFault> {
+        let value = |name: &str| field(info, name).unwrap_or_default();
+        if value("cluster_enabled") == "1" {
+            return Err(StoreFault::Damaged(format!(
+                "{} is a Redis Cluster, whose scripts can't reach the keys of several sites at once; \
+                 use a single Redis server",
+                self.address()
+            )));
+        }
+        let (policy, limit) = (value("maxmemory_policy"), value("maxmemory"));
+        if limit != "0" && policy != "noeviction" {
+            warn!(
+                "Redis at {} evicts keys when its memory is full (maxmemory-policy {policy}): sites \
+                 whose state is evicted are asked too early; set maxmemory-policy noeviction",
+                self.address()
+            );
+        }
+        if value("aof_enabled") == "0" {
+            warn!(
+                "Redis at {} does not log its changes (appendonly no): penalties and open circuits \
+                 may be forgotten when it restarts; set appendonly yes",
+                self.address()
+            );
+        }
+        match value("run_id") {
+            "" => Err(StoreFault::Damaged(format!("INFO of {} has no run_id", self.address()))),
+            run_id => Ok(run_id.into()),
+        }
+    }
+
+    fn explain(&self, error: &RedisError) -> StoreFault {
+        StoreFault::Unavailable(format!("Redis at {}: {error}", self.address()))
+    }
+
+    /// Where the server is, without the password.
+    fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+}
+
+/// A line `name:value` of INFO.
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_says_of_itself_decides_whether_it_will_do() {
+        let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
+        let link = Link { client, standing: Mutex::default() };
+        let good = "# Server\r\nrun_id:abc\r\nmaxmemory:0\r\ncluster_enabled:0\r\n";
+        assert_eq!(&*link.examine(good).unwrap(), "abc");
+        let refusal = link.examine("cluster_enabled:1\r\n").unwrap_err().to_string();
+        assert!(refusal.contains("Redis Cluster") && !refusal.contains("secret"), "{refusal}");
+        assert!(link.examine("").is_err());
+    }
+}

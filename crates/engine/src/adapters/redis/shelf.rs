@@ -1,0 +1,162 @@
+//! Sites' politeness in Redis: `rate_limit:{domain}`, `circuit:{domain}`, `robots:{domain}`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Scheme, Site};
+use redis::{AsyncCommands, FromRedisValue, Script};
+
+use super::link::Link;
+use crate::adapters::shared::{Change, Reading, Shelf, Texts};
+use crate::ports::{RobotsRecord, StoreFault};
+
+/// Which run of the server has the past, and from when on.
+const RUN_KEY: &str = "fetchwell:politeness";
+
+/// What must not be forgotten is kept this long after it was last changed: a site that nobody has asked
+/// for in that time is nobody's any more.
+const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+const ROBOTS_KEPT_S: u64 = 31 * 86_400;
+
+/// The shelf on a Redis server.
+pub struct RedisShelf {
+    link: Link,
+    step: Script,
+}
+
+impl RedisShelf {
+    /// Makes sure that the server can be reached and is of use.
+    pub async fn open(url: &str) -> Result<RedisShelf, StoreFault> {
+        Ok(RedisShelf { link: Link::open(url).await?, step: Script::new(include_str!("step.lua")) })
+    }
+
+    /// Runs the script on these sites, with the values that it is to set.
+    async fn step<'a>(
+        &self,
+        sites: impl Iterator<Item = &'a Site>,
+        values: Vec<String>,
+    ) -> Result<Vec<String>, StoreFault> {
+        let mut standing = self.link.standing().await?;
+        let mut call = self.step.key(RUN_KEY);
+        for site in sites {
+            call.key(format!("rate_limit:{site}")).key(format!("circuit:{site}"));
+        }
+        call.arg(&*standing.run_id);
+        for value in values {
+            call.arg(value);
+        }
+        let answer = call.invoke_async(&mut standing.connection).await;
+        self.sound(answer).await
+    }
+
+    async fn sound<T: FromRedisValue>(
+        &self,
+        answer: Result<T, redis::RedisError>,
+    ) -> Result<T, StoreFault> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+}
+
+#[async_trait]
+impl Shelf for RedisShelf {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        let answer = self.step(sites.iter(), Vec::new()).await?;
+        let mut values = answer.into_iter();
+        let now = time(values.next().as_deref())?;
+        let lost_until = time(values.next().as_deref())?;
+        let mut text = || values.next().filter(|text| !text.is_empty());
+        let sites = sites.iter().map(|_| Texts { rate_limit: text(), circuit: text() }).collect();
+        Ok(Reading { now, lost_until, sites })
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = changes.iter().flat_map(values_of).collect();
+        let answer = self.step(changes.iter().map(|change| &change.site), values).await?;
+        Ok(answer.into_iter().skip(2).map(|made| made == "1").collect())
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<i64, _> = connection.del(RUN_KEY).await;
+        self.sound(answer).await.map(|_| ())
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<Option<Vec<u8>>, _> = connection.get(robots_key(origin)).await;
+        let text = self.sound(answer).await?;
+        // What makes no sense is not known: it is read anew.
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        let text = serde_json::to_string(record)
+            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<(), _> =
+            connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;
+        self.sound(answer).await
+    }
+
+    /// Keys expire by themselves.
+    async fn sweep(&self, _now: Time) -> Result<u64, StoreFault> {
+        Ok(0)
+    }
+}
+
+fn values_of(change: &Change) -> [String; 5] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let keep = change.forgettable_at.map_or(LONGEST_KEPT, |at| at.since(change.now));
+    let keep_ms = keep.max(Duration::from_secs(1)).as_millis();
+    [
+        text(&change.before.rate_limit),
+        text(&change.before.circuit),
+        text(&change.after.rate_limit),
+        text(&change.after.circuit),
+        keep_ms.to_string(),
+    ]
+}
+
+fn robots_key(origin: &Origin) -> String {
+    let (scheme, default_port) = match origin.scheme() {
+        Scheme::Https => ("", 443),
+        Scheme::Http => ("http:", 80),
+    };
+    match origin.port() {
+        port if port == default_port => format!("robots:{scheme}{}", origin.host()),
+        port => format!("robots:{scheme}{}:{port}", origin.host()),
+    }
+}
+
+fn time(text: Option<&str>) -> Result<Time, StoreFault> {
+    let micros = text.and_then(|text| text.parse().ok());
+    micros.map(Time::from_micros).ok_or_else(|| {
+        StoreFault::Damaged(format!("Redis gave {text:?} where a time was expected"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_robots_txt_name_what_is_not_the_default() {
+        for (origin, key) in [
+            ("https://a.test", "robots:a.test"),
+            ("http://a.test", "robots:http:a.test"),
+            ("https://a.test:8443", "robots:a.test:8443"),
+            ("http://a.test:443", "robots:http:a.test:443"),
+        ] {
+            assert_eq!(robots_key(&Origin::parse(origin).unwrap()), key);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a server must be able to do to keep the politeness of many processes.
+
+use async_trait::async_trait;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+
+use super::Texts;
+use crate::ports::{RobotsRecord, StoreFault};
+
+/// Sites as they stand.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The server's time when it read them.
+    pub now: Time,
+    /// What happened before this the server may have forgotten: it started anew then.
+    pub lost_until: Time,
+    /// What is kept of each site, in the order asked for.
+    pub sites: Vec<Texts>,
+}
+
+/// What is to be kept of a site from now on, if it still stands as it was read.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Which site.
+    pub site: Site,
+    /// As it was read.
+    pub before: Texts,
+    /// As it shall be.
+    pub after: Texts,
+    /// From when on it may be forgotten; `None`: never.
+    pub forgettable_at: Option<Time>,
+    /// The time by which that was decided.
+    pub now: Time,
+}
+
+/// A server that keeps what is known of sites.
+#[async_trait]
+pub trait Shelf: Send + Sync {
+    /// What is kept of these sites.
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault>;
+
+    /// Makes each change whose site still stands as it was read, and says which were made.
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault>;
+
+    /// From now on the server counts as started anew: what it says of the past can't be relied on.
+    async fn distrust_the_past(&self) -> Result<(), StoreFault>;
+
+    /// What is known of an origin's robots.txt.
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault>;
+
+    /// Keeps what was learnt of an origin's robots.txt.
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;
+
+    /// Forgets what may be forgotten at `now`, where the server does not do it by itself.
+    async fn sweep(&self, now: Time) -> Result<u64, StoreFault>;
+}

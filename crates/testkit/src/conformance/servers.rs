@@ -1,0 +1,194 @@
+//! The adapters on real servers, as the suites want them.
+//!
+//! Each store is a place of its own on the server that an environment variable names: a schema, or a
+//! database. Without the variable the tests say that they were skipped.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::postgres::PostgresShelf;
+use fetchwell_engine::adapters::redis::RedisShelf;
+use fetchwell_engine::adapters::shared::{Change, Reading, SharedPoliteness, Shelf};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Politeness, RobotsRecord, StoreFault};
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use super::politeness::PolitenessStore;
+
+/// Where the open times of breakers get their jitter from.
+const SEED: u64 = 7;
+
+/// A schema of its own in the database that `FETCHWELL_TEST_POSTGRES_URL` names.
+pub struct PostgresStore {
+    url: String,
+    /// The address of the schema, once it is made.
+    schema: Arc<OnceCell<String>>,
+}
+
+impl PostgresStore {
+    /// `None`, said aloud, where no server is named.
+    pub fn if_there() -> Option<PostgresStore> {
+        let url = server_url("FETCHWELL_TEST_POSTGRES_URL")?;
+        Some(PostgresStore { url, schema: Arc::default() })
+    }
+}
+
+/// Makes a schema, and gives its address.
+async fn new_schema(url: String) -> String {
+    use sqlx::{AssertSqlSafe, Connection, Executor};
+    let mut connection = sqlx::PgConnection::connect(&url).await.expect("the server answers");
+    let schema = format!("conformance_{:016x}", unique());
+    let create = AssertSqlSafe(format!("CREATE SCHEMA {schema}"));
+    connection.execute(create).await.expect("the schema is made");
+    format!("{url}?options=-c%20search_path%3D{schema}")
+}
+
+impl PolitenessStore for PostgresStore {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+        let (url, schema) = (self.url.clone(), self.schema.clone());
+        let open = async move {
+            let address = schema.get_or_init(|| new_schema(url)).await;
+            let shelf = PostgresShelf::open(address).await.expect("the server answers");
+            Box::new(shelf) as Box<dyn Shelf>
+        };
+        by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
+    }
+
+    fn fresh(&self) -> Box<dyn PolitenessStore> {
+        Box::new(PostgresStore { url: self.url.clone(), schema: Arc::default() })
+    }
+}
+
+/// A database of its own on the server that `FETCHWELL_TEST_REDIS_URL` names.
+pub struct RedisStore {
+    url: String,
+    /// The address of a database that no other test has used, once it is chosen.
+    database: Arc<OnceCell<String>>,
+}
+
+impl RedisStore {
+    /// `None`, said aloud, where no server is named.
+    pub fn if_there() -> Option<RedisStore> {
+        let url = server_url("FETCHWELL_TEST_REDIS_URL")?;
+        Some(RedisStore { url, database: Arc::default() })
+    }
+}
+
+/// The address of a database that no test has used yet: the first one counts them.
+pub async fn unused_redis_database(url: String) -> String {
+    let client = redis::Client::open(url.as_str()).expect("an address");
+    let connection = client.get_multiplexed_async_connection().await;
+    let mut next = redis::cmd("INCR");
+    next.arg("fetchwell-test:databases");
+    let number: i64 = next
+        .query_async(&mut connection.expect("the server answers"))
+        .await
+        .expect("the server counts");
+    format!("{}/{number}", url.trim_end_matches('/'))
+}
+
+impl PolitenessStore for RedisStore {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+        let (url, database) = (self.url.clone(), self.database.clone());
+        let open = async move {
+            let address = database.get_or_init(|| unused_redis_database(url)).await;
+            let shelf = RedisShelf::open(address).await.expect("the server has databases enough");
+            Box::new(shelf) as Box<dyn Shelf>
+        };
+        by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
+    }
+
+    fn fresh(&self) -> Box<dyn PolitenessStore> {
+        Box::new(RedisStore { url: self.url.clone(), database: Arc::default() })
+    }
+
+    fn forgets_by_itself(&self) -> bool {
+        true
+    }
+}
+
+/// The address in an environment variable.
+pub fn server_url(variable: &str) -> Option<String> {
+    let url = std::env::var(variable).ok().filter(|url| !url.is_empty());
+    if url.is_none() {
+        #[expect(clippy::print_stderr, reason = "whoever reads the test's output must see it")]
+        {
+            eprintln!("SKIPPED: {variable} is not set; scripts/test and scripts/servers set it");
+        }
+    }
+    url
+}
+
+/// A number that no other test has.
+pub fn unique() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+type Opening = BoxFuture<'static, Box<dyn Shelf>>;
+
+fn by_hand(
+    opening: Opening,
+    clock: Clock,
+    rule: BreakerRule,
+    forgets_by_itself: bool,
+) -> Arc<dyn Politeness> {
+    let (opening, shelf) = (Mutex::new(Some(opening)), OnceCell::new());
+    let shelf = HandTimed { opening, shelf, clock, forgets_by_itself };
+    Arc::new(SharedPoliteness::new(shelf, rule, SEED))
+}
+
+/// A shelf that is opened when it is first used, and whose clock is moved by hand. Its past is whole,
+/// and nothing in it goes by itself: the server's own clock knows nothing of the one that is moved.
+struct HandTimed {
+    opening: Mutex<Option<Opening>>,
+    shelf: OnceCell<Box<dyn Shelf>>,
+    clock: Clock,
+    forgets_by_itself: bool,
+}
+
+impl HandTimed {
+    async fn shelf(&self) -> &dyn Shelf {
+        let open = || {
+            let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+            opening.expect("it is opened once")
+        };
+        &**self.shelf.get_or_init(open).await
+    }
+}
+
+#[async_trait]
+impl Shelf for HandTimed {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        let reading = self.shelf().await.read(sites).await?;
+        Ok(Reading { now: self.clock.now(), lost_until: Time::EPOCH, ..reading })
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        let mut changes = changes.to_vec();
+        for change in changes.iter_mut().filter(|_| self.forgets_by_itself) {
+            change.forgettable_at = None;
+        }
+        self.shelf().await.replace(&changes).await
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        self.shelf().await.distrust_the_past().await
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        self.shelf().await.robots(origin).await
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        self.shelf().await.keep_robots(origin, record).await
+    }
+
+    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+        self.shelf().await.sweep(now).await
+    }
+}
