@@ -4,15 +4,21 @@
 //! What goes wrong with the harness itself panics: there is nothing a test could do about it.
 
 mod control;
+mod dispatch_log;
+mod false_clock;
 mod ledger;
 mod origin;
+mod own_server;
 mod process;
 mod program;
 mod replay;
 
 pub use control::Control;
+pub use dispatch_log::DispatchLog;
+pub use false_clock::FalseClock;
 pub use ledger::{Imbalance, Ledger};
 pub use origin::Origin;
+pub use own_server::OwnServer;
 pub use process::{Ended, Process};
 pub use program::Program;
 pub use replay::{count_or, is_soak, seed};

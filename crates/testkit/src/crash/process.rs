@@ -30,8 +30,9 @@ impl Process {
     }
 
     /// SIGKILL: it is gone, and knew nothing of it.
-    pub async fn kill(mut self) {
+    pub async fn kill(mut self) -> Ended {
         self.child.kill().await.unwrap_or_else(|error| panic!("it can't be killed: {error}"));
+        self.left_behind(None)
     }
 
     /// SIGTERM: it should come to its end gently.
@@ -56,8 +57,12 @@ impl Process {
             panic!("still running after {deadline:?}; its standard error:\n{stderr}");
         };
         let status = status.unwrap_or_else(|error| panic!("no news of it: {error}"));
+        self.left_behind(status.code())
+    }
+
+    fn left_behind(mut self, code: Option<i32>) -> Ended {
         Ended {
-            code: status.code(),
+            code,
             stdout: text_of(&mut self.stdout),
             stderr: text_of(&mut self.stderr),
             took: self.started.elapsed(),

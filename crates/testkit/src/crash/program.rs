@@ -61,6 +61,13 @@ impl Program {
         Process::spawn(self.command(arguments))
     }
 
+    /// Starts a process with these arguments, and with variables that are its own.
+    pub fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
+        let mut command = self.command(arguments);
+        command.envs(variables.iter().copied());
+        Process::spawn(command)
+    }
+
     /// Runs a process to its end.
     pub async fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).wait(DEADLINE).await

@@ -1,0 +1,106 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// When all processes together wrote their request heads, by the politeness store's clock: what they
+/// said themselves, so that it can be judged to the microsecond.
+#[derive(Default)]
+pub struct DispatchLog {
+    heads: HashMap<String, Vec<Head>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    at_us: i64,
+    interval_us: i64,
+    follows_robots: bool,
+}
+
+/// Two heads that are closer together than the site's interval.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooClose {
+    /// Which site.
+    pub site: String,
+    /// How far apart they are.
+    pub gap: Duration,
+    /// How far apart they should be.
+    pub interval: Duration,
+}
+
+impl fmt::Display for TooClose {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {:?} instead of {:?}", self.site, self.gap, self.interval)
+    }
+}
+
+impl DispatchLog {
+    /// Takes in what a process said, as JSON lines with all details (`-v`).
+    pub fn read(&mut self, stderr: &str) {
+        for line in stderr.lines().filter(|line| line.contains("fetchwell::dispatch")) {
+            // The last line of a killed process may be torn.
+            let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+            let fields = &line["fields"];
+            let number = |name: &str| fields[name].as_i64().unwrap_or_default();
+            let head = Head {
+                at_us: number("at_us"),
+                interval_us: number("interval_us"),
+                follows_robots: fields["follows_robots"].as_bool().unwrap_or_default(),
+            };
+            let site = fields["site"].as_str().unwrap_or_default().to_owned();
+            self.heads.entry(site).or_default().push(head);
+        }
+    }
+
+    /// How many heads were written.
+    pub fn len(&self) -> usize {
+        self.heads.values().map(Vec::len).sum()
+    }
+
+    /// Whether nothing was said at all.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// All that came too early. A robots.txt and the page that it was read for count as one.
+    pub fn too_close(&self) -> Vec<TooClose> {
+        let mut found = Vec::new();
+        for (site, heads) in &self.heads {
+            let mut heads = heads.clone();
+            heads.sort_unstable();
+            for pair in heads.windows(2) {
+                let gap_us = pair[1].at_us - pair[0].at_us;
+                if gap_us < pair[1].interval_us && !pair[1].follows_robots {
+                    let micros = |us: i64| Duration::from_micros(us.unsigned_abs());
+                    let (gap, interval) = (micros(gap_us), micros(pair[1].interval_us));
+                    found.push(TooClose { site: site.clone(), gap, interval });
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(site: &str, at_us: i64, follows_robots: bool) -> String {
+        let fields = serde_json::json!({
+            "site": site, "at_us": at_us, "interval_us": 1_000, "follows_robots": follows_robots
+        });
+        serde_json::json!({ "target": "fetchwell::dispatch", "fields": fields }).to_string()
+    }
+
+    #[test]
+    fn heads_of_all_processes_are_judged_together_and_to_the_microsecond() {
+        let mut log = DispatchLog::default();
+        log.read(&format!("{}\nnonsense\n{}", line("a", 0, false), line("a", 2_000, false)));
+        log.read(&format!("{}\n{}", line("a", 10, true), line("b", 5, false)));
+        assert_eq!((log.len(), log.too_close()), (4, Vec::new()));
+        log.read(&line("a", 2_999, false));
+        let (gap, interval) = (Duration::from_micros(999), Duration::from_micros(1_000));
+        assert_eq!(log.too_close(), [TooClose { site: "a".to_owned(), gap, interval }]);
+    }
+}

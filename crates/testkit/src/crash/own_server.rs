@@ -1,0 +1,91 @@
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::conformance::servers::server_url;
+
+/// Starting a crashed server is tried this often.
+const RESTARTS: usize = 20;
+
+/// A server of the test's own, which it may crash. Dropping it stops it.
+pub struct OwnServer {
+    name: &'static str,
+    folder: TempDir,
+    url: String,
+}
+
+impl OwnServer {
+    /// Starts `redis` or `postgres`; `None`, said aloud, where tests are to run without servers.
+    pub async fn start(name: &'static str) -> Option<OwnServer> {
+        server_url(&variable(name))?;
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
+        let mut server = OwnServer { name, folder, url: String::new() };
+        server.script("start").await;
+        let env = server.script("env").await;
+        let url = env.trim().split_once('=').map(|(_, url)| url.to_owned());
+        server.url = url.unwrap_or_else(|| panic!("{name} has no address: {env}"));
+        Some(server)
+    }
+
+    /// Where it is, before a crash and after.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// SIGKILL, to all of its processes.
+    pub async fn crash(&self) {
+        let file = self.folder.path().join(self.name).join("pid");
+        let text = std::fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let pid = text.split(' ').next().unwrap_or_default().trim().to_owned();
+        // It leads a session of its own, so that this reaches its helpers too.
+        let killed = Command::new("kill").args(["-KILL", "--", &format!("-{pid}")]).status().await;
+        assert!(killed.is_ok_and(|status| status.success()), "{} could not be killed", self.name);
+    }
+
+    /// Starts it again, on what it left. Helpers of a killed server may still hold that for a moment.
+    pub async fn restart(&self) {
+        for _ in 0..RESTARTS {
+            if self.command("start").status().await.is_ok_and(|status| status.success()) {
+                return;
+            }
+        }
+        self.script("start").await;
+    }
+
+    async fn script(&self, verb: &str) -> String {
+        let output = self.command(verb).output().await;
+        let output = output.unwrap_or_else(|error| panic!("scripts/servers: {error}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "scripts/servers {verb} {}: {said}", self.name);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(script());
+        command
+            .args([verb, self.name])
+            .env("FETCHWELL_TEST_SERVERS", self.folder.path())
+            .env_remove(variable(self.name))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        let stopped = self.command("stop").into_std().status();
+        assert!(stopped.is_ok_and(|status| status.success()), "{} was not stopped", self.name);
+    }
+}
+
+fn variable(name: &str) -> String {
+    format!("FETCHWELL_TEST_{}_URL", name.to_uppercase())
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers")
+}
