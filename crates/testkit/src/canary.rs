@@ -47,11 +47,9 @@ impl Canary {
         let _last = TcpStream::connect((LAST, 80)).await?;
         loop {
             let accepted = self.cage.accepted.notified();
-            let mut connections = self.cage.lock();
-            if connections.remove(&LAST).is_some() {
-                return Ok(std::mem::take(&mut connections));
+            if let Some(connections) = self.cage.take_with_last() {
+                return Ok(connections);
             }
-            drop(connections);
             accepted.await;
         }
     }
@@ -60,6 +58,12 @@ impl Canary {
 impl Cage {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_with_last(&self) -> Option<BTreeMap<IpAddr, usize>> {
+        let mut connections = self.lock();
+        connections.remove(&LAST)?;
+        Some(std::mem::take(&mut connections))
     }
 
     fn answer(&self, host: &str, target: &str) -> String {

@@ -191,7 +191,7 @@ impl Zone {
         };
         match script {
             Script::Addresses(addresses, ttl_secs) => add(addresses, *ttl_secs),
-            Script::Rebinding(first, _) if turn % 2 == 0 => add(first, 0),
+            Script::Rebinding(first, _) if turn.is_multiple_of(2) => add(first, 0),
             Script::Rebinding(_, second) => add(second, 0),
             Script::WrongId(addresses) => {
                 add(addresses, 60);

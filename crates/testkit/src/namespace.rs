@@ -23,12 +23,11 @@ const SET_UP: &str = r#"
     ip link set lo up || fail "the loopback interface can't be set up"
     ip route add local default dev lo || fail "IPv4 addresses can't be made local"
     ip -6 route add local default dev lo || fail "IPv6 addresses can't be made local"
-    files=$(mktemp -d) || fail "no temporary folder"
-    mount -t tmpfs tmpfs "$files" || fail "no file system of its own"
-    printf 'nameserver 127.0.0.1\nsearch search.test\noptions ndots:5\n' >"$files/resolv.conf"
-    printf '127.0.0.1 localhost\n93.184.216.34 pinned.test\n10.0.0.1 inside.test\n' >"$files/hosts"
+    mount -t tmpfs tmpfs /mnt || fail "there is no file system for it"
+    printf 'nameserver 127.0.0.1\nsearch search.test\noptions ndots:5\n' >/mnt/resolv.conf
+    printf '127.0.0.1 localhost\n93.184.216.34 pinned.test\n10.0.0.1 inside.test\n' >/mnt/hosts
     for file in resolv.conf hosts; do
-        mount --bind "$files/$file" "/etc/$file" || fail "/etc/$file can't be replaced"
+        mount --bind "/mnt/$file" "/etc/$file" || fail "/etc/$file can't be replaced"
     done
     exec "$@"
 "#;
@@ -65,8 +64,8 @@ fn run_inside(test: &str) -> std::io::Result<Output> {
 
 fn judge(test: &str, ended: std::io::Result<Output>) {
     let mend = format!(
-        "it needs Linux, unshare and ip (Debian: util-linux, iproute2), and leave to make \
-         namespaces; where there is none, {SKIP}=1 skips it"
+        "it needs Linux, unshare and ip (scripts/setup --packages util-linux iproute2), and \
+         leave to make namespaces; where there is none, {SKIP}=1 skips it"
     );
     let output = match ended {
         Ok(output) => output,

@@ -137,7 +137,7 @@ fn fault(error: &NetError) -> NameFault {
 fn both(four: NameAnswer, six: NameAnswer) -> NameAnswer {
     let ttl = four.ttl.into_iter().chain(six.ttl).min();
     match (four.addresses, six.addresses) {
-        (Ok(four), Ok(six)) => NameAnswer { addresses: Ok(in_turn(four, six)), ttl },
+        (Ok(four), Ok(six)) => NameAnswer { addresses: Ok(in_turn(&four, &six)), ttl },
         (Ok(found), Err(_)) => NameAnswer { addresses: Ok(found), ttl: four.ttl },
         (Err(_), Ok(found)) => NameAnswer { addresses: Ok(found), ttl: six.ttl },
         (Err(one), Err(other)) => NameAnswer { addresses: Err(one.max(other)), ttl },
@@ -145,9 +145,7 @@ fn both(four: NameAnswer, six: NameAnswer) -> NameAnswer {
 }
 
 /// Only the first few are dialled, and both families should be among them.
-fn in_turn(four: Vec<IpAddr>, six: Vec<IpAddr>) -> Vec<IpAddr> {
-    let length = four.len().max(six.len());
-    let (four, six) = (four.iter(), six.iter());
-    let turn = |index| four.clone().nth(index).into_iter().chain(six.clone().nth(index));
-    (0..length).flat_map(turn).copied().collect()
+fn in_turn(four: &[IpAddr], six: &[IpAddr]) -> Vec<IpAddr> {
+    let turn = |index| [four.get(index), six.get(index)];
+    (0..four.len().max(six.len())).flat_map(turn).flatten().copied().collect()
 }
