@@ -150,6 +150,8 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix_bits: u8) -> IpNet {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Each range with addresses in it: its first, its last, and what people meet in between.
@@ -355,6 +357,30 @@ mod tests {
             let refusal = AddressGuard::new(vec![both[1]]).check(outer).unwrap_err();
             assert_eq!(refusal.range, range(form), "{text}");
             assert_eq!(AddressGuard::new(both).check(outer), Ok(()), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn in_a_form_that_is_allowed_the_inner_address_decides(
+            inner in any::<Ipv4Addr>(), noise in any::<u128>(), kind in 0..7usize,
+        ) {
+            let (low, high) = (u128::from(u32::from(inner)), u128::from(u32::from(inner)) << 80);
+            let (outer, form) = [
+                (0xffff << 32 | low, "::ffff:0:0/96"),
+                (0xffff << 48 | low, "::ffff:0:0:0/96"),
+                (0x64_ff9b << 96 | low, "64:ff9b::/96"),
+                (0x64_ff9b_0001 << 80 | noise >> 48 & !0xffff_ffff | low, "64:ff9b:1::/48"),
+                (0x2002 << 112 | high | noise >> 48, "2002::/16"),
+                (0x2001 << 112 | noise >> 32 & !0xffff_ffff | !low & 0xffff_ffff, "2001::/32"),
+                (low.max(2), "::/96"),
+            ][kind];
+            let outer = IpAddr::V6(Ipv6Addr::from_bits(outer));
+            let inner = if kind == 6 { Ipv4Addr::from_bits(u32::from(inner).max(2)) } else { inner };
+            prop_assert!(range(form).contains(&outer), "{outer} {form}");
+            prop_assert!(AddressGuard::default().check(outer).is_err());
+            let through = AddressGuard::new(vec![range(form)]).check(outer);
+            prop_assert_eq!(through, AddressGuard::default().check(inner.into()));
         }
     }
 

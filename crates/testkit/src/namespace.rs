@@ -78,7 +78,7 @@ fn judge(test: &str, ended: std::io::Result<Output>) {
     // `running 1 test` shows that the namespace was made and that the name is right.
     let ran = said.contains("running 1 test");
     if !ran || output.status.code() == Some(NO_NETWORK) {
-        panic!("{test} did not run in a namespace: {}{told}; {mend}", output.status);
+        panic!("{test} did not run in a namespace ({}): {}; {mend}", output.status, told.trim());
     }
     assert!(output.status.success(), "{test}, in a namespace: {}\n{said}\n{told}", output.status);
 }
