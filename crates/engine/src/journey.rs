@@ -216,6 +216,27 @@ mod tests {
     }
 
     #[test]
+    fn headers_stay_with_their_origin_to_the_letter() {
+        for (location, carried) in [
+            ("https://a.test:443/x", true),
+            ("https://A.test./x", true),
+            ("http://a.test/x", false),
+            ("https://a.test:8443/x", false),
+            ("https://www.a.test/x", false),
+            ("https://a.test.evil.test/x", false),
+        ] {
+            let mut journey = journey(RetryRule::FETCH);
+            let Stage::Fetch(next) = journey.step(answered(307, Some(location)), moment(0)) else {
+                panic!("{location}")
+            };
+            assert_eq!(next.headers.len(), usize::from(carried), "{location}");
+            let home = answered(307, Some("https://a.test/home"));
+            let Stage::Fetch(back) = journey.step(home, moment(0)) else { panic!("{location}") };
+            assert_eq!(back.headers.len(), usize::from(carried), "back home from {location}");
+        }
+    }
+
+    #[test]
     fn a_redirect_that_leads_nowhere_ends_the_journey() {
         for (location, refused) in [
             (None, false),

@@ -11,7 +11,7 @@ use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness}
 use fetchwell_engine::adapters::{postgres, redis};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, PaceRules, RobotsRules};
-use fetchwell_engine::http::{self, HttpLimits, HttpSettings};
+use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
 use fetchwell_engine::ports::Politeness;
 use fetchwell_policy::address::AddressGuard;
@@ -219,6 +219,8 @@ fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
         },
         guard: AddressGuard::new(values.allow_private.clone()),
         resolve: resolve.collect(),
+        dns: DnsSettings { servers: values.dns_servers.clone(), timeout: values.dns_timeout },
+        own_listeners: OwnListeners::default(),
         private_only: private_only(settings),
         extra_ca_file: values.http_extra_ca_file.clone(),
     }

@@ -34,8 +34,8 @@ pub enum Happened {
 /// How a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkFault {
-    /// The name has no address.
-    Dns,
+    /// No address was found for the name.
+    Dns(NameFault),
     /// Nobody listens, or there is no way there.
     ConnectRefused,
     /// The TLS handshake failed.
@@ -44,6 +44,25 @@ pub enum NetworkFault {
     Reset,
     /// What came back is not HTTP.
     NotHttp,
+}
+
+/// Why no address was found for a name, from the surest to the least sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameFault {
+    /// There is no such name (NXDOMAIN).
+    NoSuchName,
+    /// The name is there, without an address.
+    NoAddress,
+    /// It has more addresses than a web site has.
+    TooManyAddresses,
+    /// The name server said that it failed or refuses.
+    ServerFailed,
+    /// The name server's answer can't be read, or leads round in a circle.
+    Nonsense,
+    /// No name server answered in time.
+    TimedOut,
+    /// There is no name server, or no way to it.
+    NoServer,
 }
 
 /// Where the time ran out.
@@ -153,11 +172,36 @@ impl fmt::Display for Happened {
 impl NetworkFault {
     fn in_words(self) -> &'static str {
         match self {
-            NetworkFault::Dns => "the name could not be resolved",
+            NetworkFault::Dns(fault) => fault.in_words(),
             NetworkFault::ConnectRefused => "the connection was refused",
             NetworkFault::Tls => "the TLS handshake failed",
             NetworkFault::Reset => "the connection broke",
             NetworkFault::NotHttp => "the answer is not HTTP",
+        }
+    }
+}
+
+impl NameFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            NameFault::NoSuchName => "the name could not be resolved: it does not exist",
+            NameFault::NoAddress => "the name could not be resolved: it has no address",
+            NameFault::TooManyAddresses => {
+                "the name could not be resolved: it has more addresses than a web site has"
+            }
+            NameFault::ServerFailed => {
+                "the name could not be resolved: the name server failed or refuses to answer"
+            }
+            NameFault::Nonsense => {
+                "the name could not be resolved: the name server's answer makes no sense"
+            }
+            NameFault::TimedOut => {
+                "the name could not be resolved: no name server answered within dns.timeout"
+            }
+            NameFault::NoServer => {
+                "the name could not be resolved: no name server can be reached; \
+                 see dns.servers, or /etc/resolv.conf"
+            }
         }
     }
 }
@@ -197,7 +241,7 @@ mod tests {
             (Happened::Answered(204), Nobody, Mark::Served),
             (Happened::RobotsDisallow, Nobody, Mark::Neutral),
             (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Dns), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Tls), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),

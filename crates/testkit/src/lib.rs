@@ -1,7 +1,11 @@
-//! Tools for tests: a simulated web as the engine sees it, conformance suites, and a crash harness.
-//! Never ships.
+//! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, and a
+//! network of one's own with a DNS server and canaries. Never ships.
 
+pub mod canary;
+pub mod client;
 pub mod conformance;
 pub mod crash;
+pub mod dns;
+pub mod namespace;
 pub mod rig;
 pub mod simulated_web;

@@ -14,13 +14,13 @@ use hyper::body::Incoming;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use super::HttpSettings;
 use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::read_body;
-use super::dns::{Resolve, SystemResolver, vetted_addresses};
+use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
+use super::{HttpSettings, OwnListeners};
 use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
 
 /// The HTTP client. There is one in a process.
@@ -28,15 +28,16 @@ pub struct Client {
     settings: HttpSettings,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
-    resolver: Box<dyn Resolve>,
+    names: CachedNames,
     pool: Pool,
     budget: Budget,
 }
 
 impl Client {
-    /// A client that looks names up by the system's name servers.
+    /// A client that looks names up by the name servers of its settings.
     pub fn new(settings: HttpSettings) -> io::Result<Client> {
-        Client::with_resolver(settings, Box::new(SystemResolver::new()))
+        let name_servers = NameServers::new(&settings.dns);
+        Client::with_resolver(settings, Box::new(name_servers))
     }
 
     /// A client with a resolver of its own.
@@ -47,7 +48,7 @@ impl Client {
         Ok(Client {
             user_agent,
             tls: tls_config(settings.extra_ca_file.as_deref())?,
-            resolver,
+            names: CachedNames::new(resolver, settings.dns.timeout),
             pool: Pool::default(),
             budget: Budget::of_bytes(settings.limits.body_budget_bytes),
             settings,
@@ -56,9 +57,12 @@ impl Client {
 
     /// The vetted addresses of a URL, as a request would find them.
     pub async fn addresses(&self, url: &WebUrl) -> Result<Vec<std::net::SocketAddr>, Happened> {
-        let HttpSettings { resolve, guard, private_only, .. } = &self.settings;
-        let private_only = private_only(&url.site());
-        vetted_addresses(url, resolve, self.resolver.as_ref(), guard, private_only).await
+        vetted_addresses(url, &self.settings, &self.names).await
+    }
+
+    /// Where a door registers what it listens on.
+    pub fn own_listeners(&self) -> &OwnListeners {
+        &self.settings.own_listeners
     }
 
     async fn try_exchange(

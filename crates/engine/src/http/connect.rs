@@ -20,6 +20,9 @@ use tokio_rustls::TlsConnector;
 use super::HttpLimits;
 use super::pool::{Connection, Sender};
 
+/// Addresses of one name that are tried, so that each has a fair part of the time.
+const MAX_DIALLED: usize = 4;
+
 /// hyper's least buffer; a smaller header limit is enforced after the fact.
 const LEAST_BUFFER_BYTES: usize = 8_192;
 
@@ -73,6 +76,7 @@ pub(super) async fn connect(
 
 /// One address that swallows everything must not use up the time of the others: each has its part.
 async fn dial(addresses: &[SocketAddr], limit: Duration) -> Result<TcpStream, Happened> {
+    let addresses = &addresses[..addresses.len().min(MAX_DIALLED)];
     let each = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
     let mut happened = failed(NetworkFault::ConnectRefused);
     for address in addresses {

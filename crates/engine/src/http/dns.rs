@@ -1,12 +1,22 @@
 //! Names to vetted addresses.
+//!
+//! The addresses that were vetted are the ones that are dialled: nobody looks a name up again in
+//! between, so a name that changes its answer gains nothing by it.
+
+mod cache;
+mod name_servers;
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_policy::address::{AddressGuard, is_public};
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::address::is_public;
+use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
-use hickory_resolver::TokioResolver;
+
+pub(super) use self::cache::CachedNames;
+pub(super) use self::name_servers::NameServers;
+use super::HttpSettings;
 
 /// Sends names to a fixed address: `*.test=127.0.0.1:8099`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,65 +40,69 @@ impl ResolveRule {
     }
 }
 
-/// Looks names up. The real one asks the system's name servers.
+/// How names are looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsSettings {
+    /// The name servers to ask; empty: those of the system. There is no fallback to others.
+    pub servers: Vec<SocketAddr>,
+    /// How long a lookup may take, with all its repetitions.
+    pub timeout: Duration,
+}
+
+impl Default for DnsSettings {
+    fn default() -> DnsSettings {
+        DnsSettings { servers: Vec::new(), timeout: Duration::from_secs(5) }
+    }
+}
+
+/// Looks names up. The real one asks name servers.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// All addresses of a name.
-    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String>;
+    /// All addresses of a host, which is an absolute name and never a literal.
+    async fn look_up(&self, host: &str) -> NameAnswer;
 }
 
-/// The system's name servers, with a cache.
-pub(super) struct SystemResolver(Option<TokioResolver>);
-
-impl SystemResolver {
-    /// Without a resolver configuration every name is unknown, and literals still work.
-    pub(super) fn new() -> SystemResolver {
-        let built =
-            TokioResolver::builder_tokio().and_then(hickory_resolver::ResolverBuilder::build);
-        SystemResolver(built.ok())
-    }
-}
-
-#[async_trait]
-impl Resolve for SystemResolver {
-    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let Some(resolver) = &self.0 else {
-            return Err("no name servers are configured (see /etc/resolv.conf)".to_owned());
-        };
-        let found = resolver.lookup_ip(host).await.map_err(|error| error.to_string())?;
-        Ok(found.iter().collect())
-    }
+/// What a lookup brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAnswer {
+    /// All addresses, or why there are none.
+    pub addresses: Result<Vec<IpAddr>, NameFault>,
+    /// For how long that holds, when the answer says so.
+    pub ttl: Option<Duration>,
 }
 
 /// Finds the vetted addresses of a URL's host. If any answer of a name is bad, all are.
 pub(super) async fn vetted_addresses(
     url: &WebUrl,
-    rules: &[ResolveRule],
-    resolver: &dyn Resolve,
-    guard: &AddressGuard,
-    private_only: bool,
+    settings: &HttpSettings,
+    names: &CachedNames,
 ) -> Result<Vec<SocketAddr>, Happened> {
-    let rule = rules.iter().find(|rule| rule.matches(url.host()));
+    let rule = settings.resolve.iter().find(|rule| rule.matches(url.host()));
     let addresses = match (rule, url.host_ip()) {
         (Some(rule), _) => vec![rule.address],
         (None, Some(literal)) => vec![literal],
-        (None, None) => resolver
+        (None, None) => names
             .addresses(url.host())
             .await
-            .map_err(|_| Happened::Network(NetworkFault::Dns))?,
+            .map_err(|fault| Happened::Network(NetworkFault::Dns(fault)))?,
     };
-    if addresses.is_empty() {
-        return Err(Happened::Network(NetworkFault::Dns));
+    let refused = |why: String| Err(Happened::Refused(why));
+    if let Err(refusal) = settings.guard.check_all(&addresses) {
+        return refused(refusal.to_string());
     }
-    guard.check_all(&addresses).map_err(|refusal| Happened::Refused(refusal.to_string()))?;
+    let private_only = (settings.private_only)(&url.site());
     if let Some(public) = addresses.iter().find(|ip| private_only && is_public(**ip)) {
-        return Err(Happened::Refused(format!(
+        return refused(format!(
             "{public} is a public address and the rate is 0 (no pacing); \
              set a rate, or say --i-own-these-sites"
-        )));
+        ));
     }
     let port = rule.and_then(|rule| rule.port).unwrap_or(url.port());
-    Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+    let addresses: Vec<_> = addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+    match addresses.iter().find(|address| settings.own_listeners.covers(**address)) {
+        Some(own) => refused(format!("at {own} this program itself listens; fetch another URL")),
+        None => Ok(addresses),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod client;
 mod connect;
 mod decode;
 mod dns;
+mod own_listeners;
 mod patience;
 mod pool;
 
@@ -19,7 +20,8 @@ use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::url::Site;
 
 pub use client::Client;
-pub use dns::{Resolve, ResolveRule};
+pub use dns::{DnsSettings, NameAnswer, Resolve, ResolveRule};
+pub use own_listeners::OwnListeners;
 
 /// Every limit of a request.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,10 @@ pub struct HttpSettings {
     pub guard: AddressGuard,
     /// Names that are sent to fixed addresses.
     pub resolve: Vec<ResolveRule>,
+    /// How names are looked up.
+    pub dns: DnsSettings,
+    /// Where this process listens: never connected to.
+    pub own_listeners: OwnListeners,
     /// Sites that may be connected to at private addresses only: they go without pacing, and nobody
     /// said that they are ours.
     pub private_only: Arc<dyn Fn(&Site) -> bool + Send + Sync>,

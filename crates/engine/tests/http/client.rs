@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, Resolve};
+use fetchwell_engine::http::{
+    Client, DnsSettings, HttpLimits, HttpSettings, NameAnswer, OwnListeners, Resolve,
+};
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, NameFault};
 use fetchwell_policy::url::WebUrl;
 
 /// Whatever a test waits for comes within this time, or never.
@@ -25,6 +27,8 @@ pub(crate) fn settings() -> HttpSettings {
         limits: HttpLimits::default(),
         guard: AddressGuard::new(vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]),
         resolve: Vec::new(),
+        dns: DnsSettings::default(),
+        own_listeners: OwnListeners::default(),
         private_only: Arc::new(|_| false),
         extra_ca_file: None,
     }
@@ -59,8 +63,9 @@ struct Names(HashMap<String, Vec<IpAddr>>);
 
 #[async_trait]
 impl Resolve for Names {
-    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        self.0.get(host).cloned().ok_or_else(|| "no such name".to_owned())
+    async fn look_up(&self, host: &str) -> NameAnswer {
+        let addresses = self.0.get(host).cloned().ok_or(NameFault::NoSuchName);
+        NameAnswer { addresses, ttl: None }
     }
 }
 

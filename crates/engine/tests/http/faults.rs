@@ -1,6 +1,6 @@
 //! Connections that fail, and answers that are none.
 
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
+use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 use tokio::net::TcpListener;
 
@@ -22,9 +22,13 @@ async fn nobody_listens() {
 #[tokio::test]
 async fn a_name_without_an_address() {
     let client = client_knowing([("empty.test", &[])], |_| {});
-    for url in ["http://unknown.test/", "http://empty.test/", "https://unknown.test/"] {
+    for (url, fault) in [
+        ("http://unknown.test/", NameFault::NoSuchName),
+        ("http://empty.test/", NameFault::NoAddress),
+        ("https://unknown.test/", NameFault::NoSuchName),
+    ] {
         let url = WebUrl::parse(url).unwrap();
-        assert_eq!(failure(&client, url).await, Happened::Network(NetworkFault::Dns));
+        assert_eq!(failure(&client, url).await, Happened::Network(NetworkFault::Dns(fault)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::http::{Client, ResolveRule};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 
 use crate::client::{client_knowing, failure, fetch};
@@ -67,6 +67,19 @@ async fn an_allowed_ipv4_range_does_not_let_mapped_addresses_in() {
     let url = format!("http://[::ffff:127.0.0.1]:{}/", canary.address.port());
     assert_refused(&client, &url, "an IPv4-mapped address").await;
     assert_eq!(canary.seen().connections, 0);
+}
+
+/// The system takes "any address" for loopback: what was vetted is not what answers.
+#[tokio::test]
+async fn the_peer_must_be_the_address_that_was_vetted() {
+    let server = Server::answering(ok("", b"hello")).await;
+    let client = client_knowing([], |settings| {
+        settings.guard = AddressGuard::new(vec!["0.0.0.0/8".parse().unwrap()]);
+    });
+    let url = WebUrl::parse(&format!("http://0.0.0.0:{}/", server.address.port())).unwrap();
+    let expected = Happened::Network(NetworkFault::ConnectRefused);
+    assert_eq!(failure(&client, url).await, expected);
+    assert!(server.seen().requests.is_empty());
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ fn dead_letter(
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault};
+    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault};
 
     use super::*;
     use crate::doors::samples::{NOW, end_of, lease};
@@ -158,7 +158,7 @@ mod tests {
         for (happened, expected) in [
             (Happened::Answered(200), "done"),
             (Happened::RobotsDisallow, "skipped"),
-            (Happened::Network(NetworkFault::Dns), "retry"),
+            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), "retry"),
             (Happened::Answered(503), "retry"),
             (Happened::Answered(429), "retry"),
             (Happened::Answered(500), "retry"),

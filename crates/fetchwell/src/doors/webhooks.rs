@@ -97,7 +97,7 @@ impl DeliveryPlan {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::NetworkFault;
+    use fetchwell_policy::outcome::{NameFault, NetworkFault};
 
     use super::*;
     use crate::doors::samples::{MOMENT, end_of, lease};
@@ -132,7 +132,7 @@ mod tests {
             Happened::Answered(404),
             Happened::Answered(429),
             Happened::Answered(500),
-            Happened::Network(NetworkFault::Dns),
+            Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)),
         ];
         for happened in passing {
             let first = end_of(delivery(0), happened.clone()).1;

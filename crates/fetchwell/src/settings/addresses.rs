@@ -1,4 +1,5 @@
-//! Settings that say where something is: stores, networks, and hosts that are sent elsewhere.
+//! Settings that say where something is: stores, networks, name servers, and hosts that are sent
+//! elsewhere.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -119,6 +120,33 @@ impl Kind for Cidr {
     }
 }
 
+/// A name server: an address, with its port when that is not 53.
+pub(super) struct NameServer;
+
+const DNS_PORT: u16 = 53;
+
+impl Kind for NameServer {
+    type Value = SocketAddr;
+
+    fn read(&self, raw: &Raw) -> Result<SocketAddr, Wrong> {
+        let text = raw.one()?;
+        let at_its_port = || text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, DNS_PORT));
+        text.parse().ok().or_else(at_its_port).ok_or_else(|| {
+            Wrong::new(
+                format!("{} is no name server's address", quoted(text)),
+                r#"write an address, with a port if need be, such as "10.0.0.53" or "[::1]:5353""#,
+            )
+        })
+    }
+
+    fn show(&self, value: &SocketAddr) -> Json {
+        match value.port() {
+            DNS_PORT => value.ip().to_string().into(),
+            _ => value.to_string().into(),
+        }
+    }
+}
+
 /// Where the hosts of a pattern are found, instead of by DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveRule {
@@ -189,6 +217,18 @@ mod tests {
             ["", "a", "a=", "=127.0.0.1", "a=b", "a b=127.0.0.1", "*.=::1", "a=1.2.3.4:99999"]
         {
             assert_eq!(parse_resolve_rule(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_server_is_shown_as_it_is_written() {
+        for text in ["10.0.0.53", "127.0.0.1:5353", "::1", "[::1]:5353"] {
+            let server = NameServer.read(&Raw::One(text.to_owned())).expect(text);
+            assert_eq!(NameServer.show(&server), text);
+        }
+        for text in ["", "ns.example", "10.0.0.53:", "10.0.0.53:99999", "[::1]", "10.0.0.0/8"] {
+            let wrong = NameServer.read(&Raw::One(text.to_owned())).expect_err(text);
+            assert!(format!("{wrong:?}").contains("10.0.0.53"), "{wrong:?}");
         }
     }
 

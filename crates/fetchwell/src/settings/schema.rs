@@ -3,12 +3,13 @@
 //! All else follows from it: the fields that the program reads, the default file, `config show`
 //! and `config check`. A row's comment is also its text in the default file.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::addresses::{Cidr, Resolve, ResolveRule, Store, StoreUrl};
+use super::addresses::{Cidr, NameServer, Resolve, ResolveRule, Store, StoreUrl};
 use super::choices::{LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable};
 use super::combined::{ListOf, Optional};
 use super::key::{Key, key, pages, pages_seconds};
@@ -96,6 +97,12 @@ table! {
         http_body_budget: u64 = size(KIB, 1024 * GIB), key("http.body_budget", "256MiB");
         /// A PEM file of certificates to trust besides the usual ones; empty: none.
         http_extra_ca_file: Option<PathBuf> = Optional(FilePath), key("http.extra_ca_file", "");
+
+        /// The name servers to ask, as ADDR or ADDR:PORT; empty: those of the system. No others are
+        /// ever asked. /etc/hosts is read before, search domains are not put behind hosts.
+        dns_servers: Vec<SocketAddr> = ListOf(NameServer), key("dns.servers", "");
+        /// How long looking up a name may take; it is part of http.connect_timeout.
+        dns_timeout: Duration = TIMEOUT, key("dns.timeout", "5s");
 
         /// When robots.txt cannot be read and no copy is left: "defer" (the URL waits), "allow"
         /// or "disallow".

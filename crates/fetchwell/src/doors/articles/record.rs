@@ -105,7 +105,7 @@ impl FailCode {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{NetworkFault, Phase};
+    use fetchwell_policy::outcome::{NameFault, NetworkFault, Phase};
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
     fn the_contracts_column() {
         for (happened, expected) in [
             (Happened::RobotsDisallow, "FAIL_ROBOTS"),
-            (Happened::Network(NetworkFault::Dns), "FAIL_TIMEOUT"),
+            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), "FAIL_TIMEOUT"),
             (Happened::TimedOut(Phase::Total), "FAIL_TIMEOUT"),
             (Happened::Answered(503), "FAIL_HTTP"),
             (Happened::Answered(429), "FAIL_HTTP"),

@@ -231,7 +231,7 @@ fn ms(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase};
 
     use super::*;
 
@@ -246,7 +246,7 @@ mod tests {
             (Happened::Answered(429), RateLimited),
             (Happened::RobotsDisallow, SkippedByRobots),
             (Happened::Refused("x".into()), Refused),
-            (Happened::Network(NetworkFault::Dns), SiteFailure),
+            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), SiteFailure),
             (Happened::TimedOut(Phase::Total), SiteFailure),
             (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
             (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),

@@ -1,0 +1,123 @@
+//! A web server on every address of a namespace, which sings when somebody connects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A canary on port 80 of all addresses. It ends when it is dropped.
+///
+/// `/to?URL` redirects there, `/hops?N` redirects N times, everything else but robots.txt is a page.
+pub struct Canary {
+    cage: Arc<Cage>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// No test asks for it.
+const LAST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 80, 80));
+
+struct Cage {
+    /// Hosts whose robots.txt redirects to a URL. Others have none.
+    robots: HashMap<String, String>,
+    /// Connections by the address that was dialled.
+    connections: Mutex<BTreeMap<IpAddr, usize>>,
+    accepted: Notify,
+}
+
+impl Canary {
+    /// Starts it; inside a namespace only, where port 80 is free.
+    pub async fn start(robots: HashMap<String, String>) -> io::Result<Canary> {
+        let cage =
+            Arc::new(Cage { robots, connections: Mutex::default(), accepted: Notify::new() });
+        // On Linux this one takes IPv4 connections as well.
+        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 80)).await?;
+        let task = AbortOnDropHandle::new(tokio::spawn(serve(listener, cage.clone())));
+        Ok(Canary { cage, _task: task })
+    }
+
+    /// How often each address was connected to since this was last asked.
+    pub async fn connections(&self) -> io::Result<BTreeMap<IpAddr, usize>> {
+        // Connections are accepted in order: when this one was, all before it were.
+        #[expect(clippy::disallowed_methods, reason = "it knocks at its own door")]
+        let _last = TcpStream::connect((LAST, 80)).await?;
+        loop {
+            let accepted = self.cage.accepted.notified();
+            if let Some(connections) = self.cage.take_with_last() {
+                return Ok(connections);
+            }
+            accepted.await;
+        }
+    }
+}
+
+impl Cage {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_with_last(&self) -> Option<BTreeMap<IpAddr, usize>> {
+        let mut connections = self.lock();
+        connections.remove(&LAST)?;
+        Some(std::mem::take(&mut connections))
+    }
+
+    fn answer(&self, host: &str, target: &str) -> String {
+        if target == "/robots.txt" {
+            return match self.robots.get(host) {
+                Some(url) => redirect(url),
+                None => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            };
+        }
+        match target.split_once('?') {
+            Some(("/to", url)) => redirect(url),
+            Some(("/hops", left)) if left != "0" => {
+                redirect(&format!("/hops?{}", left.parse::<u32>().map_or(0, |left| left - 1)))
+            }
+            _ => "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello"
+                .to_owned(),
+        }
+    }
+}
+
+fn redirect(url: &str) -> String {
+    format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n")
+}
+
+async fn serve(listener: TcpListener, cage: Arc<Cage>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        if let Ok(dialled) = stream.local_addr() {
+            *cage.lock().entry(dialled.ip().to_canonical()).or_default() += 1;
+            cage.accepted.notify_one();
+        }
+        let cage = cage.clone();
+        // A client that goes away ends it.
+        tokio::spawn(async move { drop(converse(stream, &cage).await) });
+    }
+}
+
+async fn converse(stream: TcpStream, cage: &Cage) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let (mut target, mut host) = (String::new(), String::new());
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).await? == 0 {
+                return Ok(());
+            }
+            match line.trim_end().split_once(' ') {
+                None if line.trim_end().is_empty() => break,
+                Some(("host:" | "Host:", name)) => host = name.to_owned(),
+                Some(("GET" | "HEAD", rest)) => {
+                    target = rest.split(' ').next().unwrap_or_default().to_owned();
+                }
+                _ => {}
+            }
+        }
+        stream.write_all(cage.answer(&host, &target).as_bytes()).await?;
+    }
+}

@@ -1,0 +1,58 @@
+//! The real HTTP client, as tests use it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
+use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::url::WebUrl;
+
+/// Settings by which only public addresses are dialled, and only these name servers are asked.
+pub fn settings(name_servers: &[SocketAddr]) -> HttpSettings {
+    HttpSettings {
+        user_agent: "TestBot/1.0".to_owned(),
+        limits: HttpLimits::default(),
+        guard: AddressGuard::default(),
+        resolve: Vec::new(),
+        dns: DnsSettings { servers: name_servers.to_vec(), ..DnsSettings::default() },
+        own_listeners: OwnListeners::default(),
+        private_only: Arc::new(|_| false),
+        extra_ca_file: None,
+    }
+}
+
+/// A client by these settings.
+///
+/// # Panics
+///
+/// When the settings make no sense.
+pub fn client(settings: HttpSettings) -> Client {
+    Client::new(settings).unwrap_or_else(|error| panic!("no client: {error}"))
+}
+
+/// Asks for a page, without a gate, and says what happened.
+///
+/// # Panics
+///
+/// When the text is no URL.
+pub async fn get(client: &Client, url: &str) -> Happened {
+    let url = WebUrl::parse(url).unwrap_or_else(|fault| panic!("{url}: {fault}"));
+    let (request, mut phases) = (Request::page(url), Phases::default());
+    match client.exchange(&request, &mut Always, &mut phases).await {
+        Exchange::Answered(answer) => Happened::Answered(answer.status),
+        Exchange::Failed(happened) => happened,
+        Exchange::NotSent => Happened::OurFault("a kept connection was dead".to_owned()),
+    }
+}
+
+struct Always;
+
+#[async_trait]
+impl Leave for Always {
+    async fn to_write(&mut self) -> bool {
+        true
+    }
+}

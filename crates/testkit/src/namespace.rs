@@ -1,0 +1,84 @@
+//! A network namespace for one test, in which every address of the internet is on this machine.
+//!
+//! There a connection to any address at all can be seen, and none leaves the machine.
+
+use std::io::Write;
+use std::process::{Command, Output};
+
+/// Set for the test that runs inside.
+const INSIDE: &str = "FETCHWELL_IN_NAMESPACE";
+
+/// Set by those who can't make namespaces.
+const SKIP: &str = "FETCHWELL_SKIP_NAMESPACES";
+
+/// How long a test may run inside.
+const DEADLINE_SECS: &str = "120";
+
+/// Told from the codes of a failed test.
+const NO_NETWORK: i32 = 97;
+
+/// Every address is local, the name server is ours, and the table of hosts has entries for tests.
+const SET_UP: &str = r#"
+    fail() { echo "namespace: $1" >&2; exit 97; }
+    ip link set lo up || fail "the loopback interface can't be set up"
+    ip route add local default dev lo || fail "IPv4 addresses can't be made local"
+    ip -6 route add local default dev lo || fail "IPv6 addresses can't be made local"
+    mount -t tmpfs tmpfs /mnt || fail "there is no file system for it"
+    printf 'nameserver 127.0.0.1\nsearch search.test\noptions ndots:5\n' >/mnt/resolv.conf
+    printf '127.0.0.1 localhost\n93.184.216.34 pinned.test\n10.0.0.1 inside.test\n' >/mnt/hosts
+    for file in resolv.conf hosts; do
+        mount --bind "/mnt/$file" "/etc/$file" || fail "/etc/$file can't be replaced"
+    done
+    exec "$@"
+"#;
+
+/// Whether the calling test, of this full name, is inside. Outside, it is run inside and judged by that.
+///
+/// # Panics
+///
+/// When the test fails inside, or when there can be no namespace. `FETCHWELL_SKIP_NAMESPACES=1` skips it,
+/// and says so on standard error.
+pub fn is_inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if std::env::var_os(SKIP).is_some() {
+        // Past the test harness, which hides what tests that pass print.
+        let skipped = format!("SKIPPED: {test} needs a network namespace, and {SKIP} is set\n");
+        drop(std::io::stderr().write_all(skipped.as_bytes()));
+        return false;
+    }
+    judge(test, run_inside(test));
+    false
+}
+
+fn run_inside(test: &str) -> std::io::Result<Output> {
+    Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--mount", "--"])
+        .args(["timeout", DEADLINE_SECS, "sh", "-c", SET_UP, "sh"])
+        .arg(std::env::current_exe()?)
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .output()
+}
+
+fn judge(test: &str, ended: std::io::Result<Output>) {
+    let mend = format!(
+        "it needs Linux, unshare and ip (scripts/setup --packages util-linux iproute2), and \
+         leave to make namespaces; where there is none, {SKIP}=1 skips it"
+    );
+    let output = match ended {
+        Ok(output) => output,
+        Err(error) => panic!("{test} can't run in a namespace: unshare: {error}; {mend}"),
+    };
+    let (said, told) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    // `running 1 test` shows that the namespace was made and that the name is right.
+    let ran = said.contains("running 1 test");
+    if !ran || output.status.code() == Some(NO_NETWORK) {
+        panic!("{test} did not run in a namespace ({}): {}; {mend}", output.status, told.trim());
+    }
+    assert!(output.status.success(), "{test}, in a namespace: {}\n{said}\n{told}", output.status);
+}
