@@ -4,6 +4,8 @@
 //!
 //! The short form is part of the test command; `scripts/soak` runs the long one.
 
+#![expect(clippy::print_stdout, reason = "figures are for whoever runs the test")]
+
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
@@ -58,7 +60,11 @@ impl Scene {
         let site = |rank: usize| {
             let site = SiteScript::new(&site_name(rank)).page_bytes(1_000);
             let down = Failure::Status503 { retry_after: None };
-            if hard && rank % 20 == 0 { site.outage(whole / 8..whole * 5 / 8, down) } else { site }
+            if hard && rank.is_multiple_of(20) {
+                site.outage(whole / 8..whole * 5 / 8, down)
+            } else {
+                site
+            }
         };
         let origin = Origin::start((1..=size.sites).map(site));
         let flags = ["--rate", size.rate, "--max-in-flight", "64"];
