@@ -19,8 +19,8 @@ use super::{Door, Ended, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
-    Demand, Finished, Lease, LeaseId, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk,
-    SiteReport, StoreFault, Taken, Turn,
+    Demand, Finished, Lease, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk, SiteReport,
+    StoreFault, Taken, Turn,
 };
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
@@ -37,6 +37,8 @@ pub(super) type SharedPlan<R> = Arc<Mutex<Box<dyn Plan<R>>>>;
 pub(super) struct LeaseWork<R> {
     pub(super) lease: Lease,
     pub(super) plan: SharedPlan<R>,
+    /// When it came into the window, until its first requests are made.
+    pub(super) waits_since: Option<Time>,
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
@@ -61,6 +63,7 @@ pub(super) enum Event<R> {
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
     Noted(Result<(), StoreFault>),
+    StartNoted(Result<(), StoreFault>),
 }
 
 /// What wakes the conductor.
@@ -97,7 +100,7 @@ pub(super) struct Conductor<R> {
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
-    pub(super) started: Vec<LeaseId>,
+    pub(super) started: Vec<JobKey>,
     pub(super) ready: Vec<Finished<R>>,
     pub(super) closed: HashMap<Site, Time>,
     /// Retries must not become the main load.
@@ -107,6 +110,7 @@ pub(super) struct Conductor<R> {
     // One of each is under way at most.
     pub(super) taking: bool,
     pub(super) turning: bool,
+    pub(super) noting: bool,
     pub(super) finishing: bool,
     pub(super) renewing: bool,
     // When each may go next.
@@ -153,6 +157,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             suspects: Vec::new(),
             taking: false,
             turning: false,
+            noting: false,
             finishing: false,
             renewing: false,
             take_at: now,
@@ -304,10 +309,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
-            Event::Noted(result) => {
-                if let Err(fault) = result {
-                    warn!(%fault, "a note to the store was lost; it will be made again");
-                }
+            Event::Noted(result) => note_lost(result),
+            Event::StartNoted(result) => {
+                self.noting = false;
+                note_lost(result);
             }
         }
         Ok(())
@@ -385,9 +390,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.now() + STORE_RETRY
     }
 
-    /// An item of the engine's own or of a lease, for a room.
-    pub(super) fn item(&self, job: JobKey, request: crate::web::Request, is_errand: bool) -> Item {
-        Item { job, request, since: self.now(), robots_known_at: None, is_errand }
+    /// A request of the engine's own, for a room.
+    pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
+        Item { job, request, since: self.now(), is_errand: true }
+    }
+}
+
+fn note_lost(result: Result<(), StoreFault>) {
+    if let Err(fault) = result {
+        warn!(%fault, "a note to the store was lost; it will be made again");
     }
 }
 
