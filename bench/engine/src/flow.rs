@@ -205,7 +205,7 @@ pub fn keyed(url: &str) -> NewJob {
 
 fn render(row: &Row) -> Vec<u8> {
     let Row { url, status, bytes } = row;
-    format!("{}\n", serde_json::json!({ "url": url, "status": status, "bytes": bytes })).into()
+    format!("{{\"url\":\"{url}\",\"status\":{},\"bytes\":{bytes}}}\n", status.unwrap_or(0)).into()
 }
 
 fn client() -> Result<Client> {

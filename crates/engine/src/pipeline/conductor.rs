@@ -27,6 +27,8 @@ use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
+/// Slots that come due must not wait for long while events are handled.
+const MOST_EVENTS_A_ROUND: usize = 32;
 /// How often idle sites are swept from the politeness store.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
@@ -262,23 +264,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
-        let mut due = vec![in_clock(self.renew_at), in_clock(self.sweep_at)];
-        due.extend(next_ask.filter(|_| self.may_ask()));
-        due.extend(next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN));
-        if self.wants_to_take() {
-            due.push(self.take_at);
-        }
         let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
-        if something_to_say && !self.turning {
-            due.push(self.turn_at);
-        }
-        if !self.finishing && !self.ready.is_empty() {
-            due.push(self.finish_at);
-        }
-        if let Some(since) = self.stopping_since {
-            due.push(in_clock(since + self.plant.limits.shutdown_grace));
-        }
-        due.into_iter().min()
+        let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
+        let due = [
+            Some(in_clock(self.renew_at.min(self.sweep_at))),
+            next_ask.filter(|_| self.may_ask()),
+            next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
+            self.wants_to_take().then_some(self.take_at),
+            (something_to_say && !self.turning).then_some(self.turn_at),
+            (!self.finishing && !self.ready.is_empty()).then_some(self.finish_at),
+            grace_over.map(in_clock),
+        ];
+        due.into_iter().flatten().min()
     }
 
     /// Waits for a head to be written or a task to come back.
@@ -290,8 +287,25 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// Takes what a task brought, and what others have brought meanwhile: one round does for all.
+    pub(super) fn handle_all(&mut self, first: Woken<R>) -> Result<(), StoreFault> {
+        self.handle(first)?;
+        for _ in 1..MOST_EVENTS_A_ROUND {
+            let Some(next) = self.event_at_hand() else { break };
+            self.handle(next)?;
+        }
+        Ok(())
+    }
+
+    fn event_at_hand(&mut self) -> Option<Woken<R>> {
+        if let Ok((site, number)) = self.heads.try_recv() {
+            return Some(Woken::HeadWritten(site, number));
+        }
+        self.tasks.try_join_next_with_id().map(Woken::Task)
+    }
+
     /// Takes what a task brought.
-    pub(super) fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
+    fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
         let (id, event) = match woken {
             Woken::HeadWritten(site, number) => {
                 self.head_written(&site, number);
