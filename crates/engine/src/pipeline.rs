@@ -142,7 +142,7 @@ pub async fn run<R: Send + Sync + 'static>(
         let (wake_at, now, stopping) =
             (conductor.next_due(), conductor.now(), conductor.is_stopping());
         tokio::select! {
-            event = conductor.next_event() => conductor.handle(event)?,
+            event = conductor.next_event() => conductor.handle_all(event)?,
             () = sleep_until(wake_at, now) => {}
             () = stop.cancelled(), if !stopping => conductor.stop_taking(),
         }

@@ -1,189 +1,96 @@
 //! The workbench: what waits in memory, site by site, and when each site is next due.
 //!
-//! A site that is not due costs no task: it is an entry in a heap. It knows nothing of stores, robots or
-//! the web; time is an argument.
+//! A site that is not due costs no task: it is an entry in a heap. One that has only leases that have
+//! not begun costs no room either: they lie on its shelf, as small as can be. The workbench knows
+//! nothing of stores, robots or the web; time is an argument.
+
+mod room;
+mod shelf;
+mod turns;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
+use fetchwell_policy::url::Site;
 
-use crate::gate::RobotsView;
-use crate::web::Request;
-
-/// Names a job within the pipeline.
-pub type JobKey = u64;
-
-/// Numbers the flights of a pipeline.
-pub type FlightNumber = u64;
-
-/// A request that waits for its site.
-#[derive(Debug)]
-pub struct Item {
-    /// Whose it is.
-    pub job: JobKey,
-    /// What to ask for.
-    pub request: Request,
-    /// When it came here.
-    pub since: Time,
-    /// When its robots.txt was known.
-    pub robots_known_at: Option<Time>,
-    /// The engine's own: goes before pages, and is never handed back.
-    pub is_errand: bool,
-}
-
-/// Where a room stands.
-#[derive(Debug, Default)]
-pub enum Standing {
-    /// Something else must happen first: a lookup, or a request under way.
-    #[default]
-    Waits,
-    /// Asks the gate at its time.
-    Asks,
-    /// Has asked, and waits for the verdict.
-    Asking,
-    /// Holds a permit for its time.
-    Holds {
-        /// The permit.
-        permit: Permit,
-        /// Its time, by our clock.
-        at: Time,
-    },
-}
-
-/// All that waits for one site.
-#[derive(Debug, Default)]
-pub struct Room {
-    /// Where it stands.
-    pub standing: Standing,
-    /// What is known of the robots.txt of each origin of the site; absent: not looked up yet.
-    pub robots: BTreeMap<Origin, RobotsView>,
-    /// The next page may follow its robots.txt at once.
-    pub follows_robots: bool,
-    /// Requests under way.
-    pub in_flight: usize,
-    /// The flight whose head has not been written yet: until it is, no other slot is asked for.
-    pub unspent: Option<FlightNumber>,
-    errands: VecDeque<Item>,
-    /// One queue a group, taken in turn, so that no group holds up another.
-    groups: VecDeque<(Option<String>, VecDeque<Item>)>,
-    pages: usize,
-    /// Tells the current agenda entry from those that were overtaken.
-    appointment: u64,
-}
-
-impl Room {
-    /// The next request to go, errands first.
-    pub fn next(&self) -> Option<&Item> {
-        self.errands.front().or_else(|| self.groups.front()?.1.front())
-    }
-
-    /// Takes the next request out.
-    pub fn pop(&mut self) -> Option<Item> {
-        if let Some(errand) = self.errands.pop_front() {
-            return Some(errand);
-        }
-        let (group, mut queue) = self.groups.pop_front()?;
-        let item = queue.pop_front()?;
-        self.pages -= 1;
-        if !queue.is_empty() {
-            self.groups.push_back((group, queue));
-        }
-        Some(item)
-    }
-
-    /// Puts a request in; `first` before all others of its kind.
-    pub fn push(&mut self, item: Item, group: Option<&str>, first: bool) {
-        if item.is_errand {
-            return self.errands.push_back(item);
-        }
-        self.pages += 1;
-        let place = self.groups.iter().position(|(name, _)| name.as_deref() == group);
-        let place = place.unwrap_or_else(|| {
-            self.groups.push_back((group.map(str::to_owned), VecDeque::new()));
-            self.groups.len() - 1
-        });
-        let queue = &mut self.groups[place].1;
-        if first { queue.push_front(item) } else { queue.push_back(item) }
-    }
-
-    /// Takes out all pages beyond the first `keep`, the latest first.
-    pub fn take_beyond(&mut self, keep: usize) -> Vec<Item> {
-        let mut taken = Vec::new();
-        while self.pages > keep {
-            let Some((_, longest)) = self.groups.iter_mut().max_by_key(|(_, queue)| queue.len())
-            else {
-                break;
-            };
-            let Some(item) = longest.pop_back() else { break };
-            taken.push(item);
-            self.pages -= 1;
-            self.groups.retain(|(_, queue)| !queue.is_empty());
-        }
-        taken
-    }
-
-    /// The robots.txt of an origin has become known.
-    pub fn mark_robots_known(&mut self, origin: &Origin, now: Time) {
-        for item in self.groups.iter_mut().flat_map(|(_, queue)| queue) {
-            if item.request.url.origin() == *origin {
-                item.robots_known_at.get_or_insert(now);
-            }
-        }
-    }
-
-    /// Takes out all that waits for a job.
-    fn forget(&mut self, job: JobKey) {
-        for (_, queue) in &mut self.groups {
-            queue.retain(|item| item.job != job);
-        }
-        self.groups.retain(|(_, queue)| !queue.is_empty());
-        self.pages = self.groups.iter().map(|(_, queue)| queue.len()).sum();
-    }
-
-    /// Takes out all errands.
-    pub fn take_errands(&mut self) -> Vec<Item> {
-        self.errands.drain(..).collect()
-    }
-
-    /// Pages that wait.
-    pub fn pages(&self) -> usize {
-        self.pages
-    }
-
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.pages == 0 && self.errands.is_empty()
-    }
-}
+pub use room::{FlightNumber, Item, JobKey, Room, Standing};
+pub use shelf::Parcel;
+use turns::Turns;
 
 /// A heap of sites by time; overtaken entries are skipped when they come up.
 type Agenda = BinaryHeap<Reverse<(Time, u64, Site)>>;
 
-/// All rooms, and when each is next due.
+/// All that waits, and when each site is next due.
 #[derive(Debug, Default)]
 pub struct Workbench {
-    rooms: HashMap<Site, Room>,
+    places: HashMap<Site, Place>,
     asks: Agenda,
     slots: Agenda,
     appointments: u64,
 }
 
+/// What there is of one site.
+#[derive(Debug, Default)]
+struct Place {
+    /// Tells the current agenda entry from those that were overtaken.
+    appointment: u64,
+    /// Leases that have not begun.
+    shelf: Turns<Parcel>,
+    /// Where the site is at work; a site without one is due to ask.
+    room: Option<Box<Room>>,
+}
+
+impl Place {
+    fn is_idle(&self) -> bool {
+        let room_is_idle = |room: &Room| room.is_empty() && room.in_flight == 0;
+        self.shelf.is_empty() && self.room.as_deref().is_none_or(room_is_idle)
+    }
+}
+
 impl Workbench {
-    /// The room of a site; a new one asks the gate at once.
+    /// The room of a site; a new site asks the gate at once.
     pub fn room(&mut self, site: &Site, now: Time) -> &mut Room {
-        if !self.rooms.contains_key(site) {
-            self.rooms.insert(site.clone(), Room::default());
-            self.ask_at(site, now);
-        }
-        self.rooms.entry(site.clone()).or_default()
+        self.place(site, now).room.get_or_insert_with(|| Box::new(Room::new(Standing::Asks)))
     }
 
-    /// The room of a site, if anything waits there.
+    /// The room of a site that is at work.
     pub fn existing(&mut self, site: &Site) -> Option<&mut Room> {
-        self.rooms.get_mut(site)
+        self.places.get_mut(site)?.room.as_deref_mut()
+    }
+
+    /// Lets a lease wait that has not begun.
+    pub fn shelve(&mut self, site: &Site, parcel: Parcel, now: Time) {
+        let group: Option<Box<str>> = parcel.group().map(Into::into);
+        self.place(site, now).shelf.push(group.as_deref(), parcel);
+    }
+
+    /// Takes the next lease off a shelf.
+    pub fn unshelve(&mut self, site: &Site) -> Option<Parcel> {
+        self.places.get_mut(site)?.shelf.pop()
+    }
+
+    /// Takes leases that have not begun off a shelf, the latest first, until `keep` pages wait there
+    /// and in the room.
+    pub fn unshelve_beyond(&mut self, site: &Site, keep: usize) -> Vec<Parcel> {
+        let Some(place) = self.places.get_mut(site) else { return Vec::new() };
+        let in_room = place.room.as_deref().map_or(0, Room::pages);
+        place.shelf.take_beyond(keep.saturating_sub(in_room))
+    }
+
+    /// Pages that wait for a site, on its shelf and in its room.
+    pub fn pages(&self, site: &Site) -> usize {
+        self.places
+            .get(site)
+            .map_or(0, |place| place.shelf.len() + place.room.as_deref().map_or(0, Room::pages))
+    }
+
+    /// Whether nothing waits for a site.
+    pub fn is_empty(&self, site: &Site) -> bool {
+        self.places.get(site).is_none_or(|place| {
+            place.shelf.is_empty() && place.room.as_deref().is_none_or(Room::is_empty)
+        })
     }
 
     /// The site asks the gate at `at`.
@@ -212,54 +119,66 @@ impl Workbench {
 
     /// A site that is due to ask.
     pub fn pop_ask(&mut self, now: Time) -> Option<Site> {
-        pop_due(&mut self.asks, &self.rooms, now)
+        pop_due(&mut self.asks, &self.places, now)
     }
 
     /// A site whose permit is due.
     pub fn pop_slot(&mut self, now: Time) -> Option<Site> {
-        pop_due(&mut self.slots, &self.rooms, now)
+        pop_due(&mut self.slots, &self.places, now)
     }
 
     /// When the next site is due to ask, and when the next permit is.
     pub fn next_due(&mut self) -> (Option<Time>, Option<Time>) {
-        (next_time(&mut self.asks, &self.rooms), next_time(&mut self.slots, &self.rooms))
+        (next_time(&mut self.asks, &self.places), next_time(&mut self.slots, &self.places))
     }
 
-    /// Drops the room of a site when nothing waits there and nothing is under way.
+    /// Forgets a site when nothing waits there and nothing is under way.
     pub fn tidy(&mut self, site: &Site) {
-        if self.rooms.get(site).is_some_and(|room| room.is_empty() && room.in_flight == 0) {
-            self.rooms.remove(site);
+        if self.places.get(site).is_some_and(Place::is_idle) {
+            self.places.remove(site);
         }
     }
 
-    /// Takes out all that waits for a job, wherever it is.
+    /// Takes out all requests that wait for a job, wherever they are.
     pub fn forget(&mut self, job: JobKey) {
-        for room in self.rooms.values_mut() {
+        for room in self.places.values_mut().filter_map(|place| place.room.as_deref_mut()) {
             room.forget(job);
         }
     }
 
-    /// All sites that have a room.
+    /// All sites that something waits for or is under way to.
     pub fn sites(&self) -> Vec<Site> {
-        self.rooms.keys().cloned().collect()
+        self.places.keys().cloned().collect()
+    }
+
+    fn place(&mut self, site: &Site, now: Time) -> &mut Place {
+        if !self.places.contains_key(site) {
+            self.places.insert(site.clone(), Place::default());
+            self.ask_at(site, now);
+        }
+        self.places.entry(site.clone()).or_default()
     }
 
     fn appoint(&mut self, site: &Site, standing: Standing) -> Option<u64> {
-        let room = self.rooms.get_mut(site)?;
+        let place = self.places.get_mut(site)?;
         self.appointments += 1;
-        room.appointment = self.appointments;
-        room.standing = standing;
+        place.appointment = self.appointments;
+        match (&mut place.room, standing) {
+            (Some(room), standing) => room.standing = standing,
+            (None, Standing::Asks) => {} // As every site without a room.
+            (room, standing) => *room = Some(Box::new(Room::new(standing))),
+        }
         Some(self.appointments)
     }
 }
 
-fn is_current(rooms: &HashMap<Site, Room>, site: &Site, appointment: u64) -> bool {
-    rooms.get(site).is_some_and(|room| room.appointment == appointment)
+fn is_current(places: &HashMap<Site, Place>, site: &Site, appointment: u64) -> bool {
+    places.get(site).is_some_and(|place| place.appointment == appointment)
 }
 
-fn next_time(agenda: &mut Agenda, rooms: &HashMap<Site, Room>) -> Option<Time> {
+fn next_time(agenda: &mut Agenda, places: &HashMap<Site, Place>) -> Option<Time> {
     while let Some(Reverse((at, appointment, site))) = agenda.peek() {
-        if is_current(rooms, site, *appointment) {
+        if is_current(places, site, *appointment) {
             return Some(*at);
         }
         agenda.pop();
@@ -267,8 +186,8 @@ fn next_time(agenda: &mut Agenda, rooms: &HashMap<Site, Room>) -> Option<Time> {
     None
 }
 
-fn pop_due(agenda: &mut Agenda, rooms: &HashMap<Site, Room>, now: Time) -> Option<Site> {
-    if next_time(agenda, rooms)? > now {
+fn pop_due(agenda: &mut Agenda, places: &HashMap<Site, Place>, now: Time) -> Option<Site> {
+    if next_time(agenda, places)? > now {
         return None;
     }
     agenda.pop().map(|Reverse((_, _, site))| site)
@@ -276,14 +195,7 @@ fn pop_due(agenda: &mut Agenda, rooms: &HashMap<Site, Room>, now: Time) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::url::WebUrl;
-
     use super::*;
-
-    fn item(job: JobKey, is_errand: bool) -> Item {
-        let request = Request::page(WebUrl::parse("http://a.test/").unwrap());
-        Item { job, request, since: Time::EPOCH, robots_known_at: None, is_errand }
-    }
 
     fn site(name: &str) -> Site {
         Site::parse(name).unwrap()
@@ -304,24 +216,22 @@ mod tests {
     }
 
     #[test]
-    fn groups_take_turns_and_errands_go_first() {
-        let mut room = Room::default();
-        for (job, group) in [(1, "x"), (2, "x"), (3, "x"), (4, "y")] {
-            room.push(item(job, false), Some(group), false);
+    fn a_shelf_is_part_of_what_waits_for_its_site() {
+        let (mut bench, a) = (Workbench::default(), site("a.test"));
+        for id in 0..4 {
+            bench.shelve(&a, Parcel::of(shelf::tests::lease(id, None), Time::EPOCH), Time::EPOCH);
         }
-        room.push(item(9, true), None, false);
-        let order: Vec<JobKey> = std::iter::from_fn(|| room.pop()).map(|i| i.job).collect();
-        assert_eq!(order, [9, 1, 4, 2, 3]);
-        assert!(room.is_empty());
-    }
-
-    #[test]
-    fn what_is_too_much_comes_from_the_end_of_the_longest_group() {
-        let mut room = Room::default();
-        for (job, group) in [(1, "x"), (2, "x"), (3, "x"), (4, "y")] {
-            room.push(item(job, false), Some(group), false);
-        }
-        let beyond: Vec<JobKey> = room.take_beyond(2).into_iter().map(|i| i.job).collect();
-        assert_eq!((beyond, room.pages()), (vec![3, 2], 2));
+        assert_eq!(bench.pop_ask(Time::EPOCH), Some(a.clone()));
+        bench.room(&a, Time::EPOCH).push(room::tests::item(9, false), None, false);
+        assert_eq!((bench.pages(&a), bench.pop_ask(Time::EPOCH)), (5, None));
+        let beyond = bench.unshelve_beyond(&a, 3).into_iter().map(|parcel| parcel.open(&a).id);
+        assert_eq!((beyond.collect::<Vec<_>>(), bench.pages(&a)), (vec![3, 2], 3));
+        bench.room(&a, Time::EPOCH).pop();
+        bench.tidy(&a);
+        assert_eq!(bench.unshelve(&a).map(|parcel| parcel.open(&a).id), Some(0));
+        assert!(!bench.is_empty(&a));
+        bench.unshelve(&a);
+        bench.tidy(&a);
+        assert!(bench.sites().is_empty());
     }
 }

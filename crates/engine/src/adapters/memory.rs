@@ -274,7 +274,7 @@ impl Queue {
         if let Some(deadline) = stored.lease.job.deadline {
             self.deadlines.insert((deadline, id));
         }
-        let site = site_key(&stored.lease);
+        let site = site_of(&stored.lease).to_owned();
         self.waiting.entry(site.clone()).or_default().insert((due, id));
         let room = self.room_of.get(&site).copied();
         let Room { due: before, closed_until } =
@@ -306,14 +306,21 @@ impl Queue {
         let Some(waiting) = self.waiting.get(site) else { return Vec::new() };
         let due = waiting.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
         let due: Vec<LeaseId> = due.collect();
-        due.into_iter().filter_map(|id| self.lease(id, epoch)).collect()
+        let leases = due.into_iter().filter_map(|id| self.lease(id, epoch)).collect();
+        self.close_room_after_lease(site);
+        leases
     }
 
     /// What nobody waits for any more is handed out, however long its site is closed.
     fn lease_overdue(&mut self, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
         let overdue = self.deadlines.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
         let overdue: Vec<LeaseId> = overdue.collect();
-        overdue.into_iter().filter_map(|id| self.lease(id, epoch)).collect()
+        let leases: Vec<Lease> =
+            overdue.into_iter().filter_map(|id| self.lease(id, epoch)).collect();
+        for lease in &leases {
+            self.close_room_after_lease(site_of(lease));
+        }
+        leases
     }
 
     fn lease(&mut self, id: LeaseId, epoch: u64) -> Option<Lease> {
@@ -328,20 +335,23 @@ impl Queue {
         if let Some(deadline) = lease.job.deadline {
             self.deadlines.remove(&(deadline, id));
         }
-        let site = site_key(&lease);
-        let waiting = self.waiting.entry(site.clone()).or_default();
-        waiting.remove(&(due, id));
-        match waiting.first().copied() {
-            Some((due, _)) => {
-                let closed_until = self.room_of.get(&site).map_or(Time::EPOCH, |r| r.closed_until);
-                self.put_room(site, Room { due: due.max(closed_until), closed_until });
-            }
-            None => {
-                self.waiting.remove(&site);
-                self.remove_room(&site);
-            }
+        if let Some(waiting) = self.waiting.get_mut(site_of(&lease)) {
+            waiting.remove(&(due, id));
         }
         Some(lease)
+    }
+
+    fn close_room_after_lease(&mut self, site: &str) {
+        match self.waiting.get(site).and_then(BTreeSet::first).copied() {
+            Some((due, _)) => {
+                let closed_until = self.room_of.get(site).map_or(Time::EPOCH, |r| r.closed_until);
+                self.put_room(site.to_owned(), Room { due: due.max(closed_until), closed_until });
+            }
+            None => {
+                self.waiting.remove(site);
+                self.remove_room(site);
+            }
+        }
     }
 
     /// What dead instances held waits again.
@@ -508,6 +518,6 @@ impl Settle for MemoryInstance {
     }
 }
 
-fn site_key(lease: &Lease) -> String {
-    lease.job.site.as_ref().map_or_else(String::new, |site| site.as_str().to_owned())
+fn site_of(lease: &Lease) -> &str {
+    lease.job.site.as_ref().map_or("", Site::as_str)
 }

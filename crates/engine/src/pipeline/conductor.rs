@@ -19,14 +19,16 @@ use super::{Door, Ended, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
-    Demand, Finished, Lease, LeaseId, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk,
-    SiteReport, StoreFault, Taken, Turn,
+    Demand, Finished, Lease, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk, SiteReport,
+    StoreFault, Taken, Turn,
 };
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
+/// Slots that come due must not wait for long while events are handled.
+const MOST_EVENTS_A_ROUND: usize = 32;
 /// How often idle sites are swept from the politeness store.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
@@ -37,6 +39,8 @@ pub(super) type SharedPlan<R> = Arc<Mutex<Box<dyn Plan<R>>>>;
 pub(super) struct LeaseWork<R> {
     pub(super) lease: Lease,
     pub(super) plan: SharedPlan<R>,
+    /// When it came into the window, until its first requests are made.
+    pub(super) waits_since: Option<Time>,
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
@@ -61,6 +65,7 @@ pub(super) enum Event<R> {
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
     Noted(Result<(), StoreFault>),
+    StartNoted(Result<(), StoreFault>),
 }
 
 /// What wakes the conductor.
@@ -97,7 +102,7 @@ pub(super) struct Conductor<R> {
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
-    pub(super) started: Vec<LeaseId>,
+    pub(super) started: Vec<JobKey>,
     pub(super) ready: Vec<Finished<R>>,
     pub(super) closed: HashMap<Site, Time>,
     /// Retries must not become the main load.
@@ -107,6 +112,7 @@ pub(super) struct Conductor<R> {
     // One of each is under way at most.
     pub(super) taking: bool,
     pub(super) turning: bool,
+    pub(super) noting: bool,
     pub(super) finishing: bool,
     pub(super) renewing: bool,
     // When each may go next.
@@ -153,6 +159,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             suspects: Vec::new(),
             taking: false,
             turning: false,
+            noting: false,
             finishing: false,
             renewing: false,
             take_at: now,
@@ -258,23 +265,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
-        let mut due = vec![in_clock(self.renew_at), in_clock(self.sweep_at)];
-        due.extend(next_ask.filter(|_| self.may_ask()));
-        due.extend(next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN));
-        if self.wants_to_take() {
-            due.push(self.take_at);
-        }
         let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
-        if something_to_say && !self.turning {
-            due.push(self.turn_at);
-        }
-        if !self.finishing && !self.ready.is_empty() {
-            due.push(self.finish_at);
-        }
-        if let Some(since) = self.stopping_since {
-            due.push(in_clock(since + self.plant.limits.shutdown_grace));
-        }
-        due.into_iter().min()
+        let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
+        let due = [
+            Some(in_clock(self.renew_at.min(self.sweep_at))),
+            next_ask.filter(|_| self.may_ask()),
+            next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
+            self.wants_to_take().then_some(self.take_at),
+            (something_to_say && !self.turning).then_some(self.turn_at),
+            (!self.finishing && !self.ready.is_empty()).then_some(self.finish_at),
+            grace_over.map(in_clock),
+        ];
+        due.into_iter().flatten().min()
     }
 
     /// Waits for a head to be written or a task to come back.
@@ -286,8 +288,25 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// Takes what a task brought, and what others have brought meanwhile: one round does for all.
+    pub(super) fn handle_all(&mut self, first: Woken<R>) -> Result<(), StoreFault> {
+        self.handle(first)?;
+        for _ in 1..MOST_EVENTS_A_ROUND {
+            let Some(next) = self.event_at_hand() else { break };
+            self.handle(next)?;
+        }
+        Ok(())
+    }
+
+    fn event_at_hand(&mut self) -> Option<Woken<R>> {
+        if let Ok((site, number)) = self.heads.try_recv() {
+            return Some(Woken::HeadWritten(site, number));
+        }
+        self.tasks.try_join_next_with_id().map(Woken::Task)
+    }
+
     /// Takes what a task brought.
-    pub(super) fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
+    fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
         let (id, event) = match woken {
             Woken::HeadWritten(site, number) => {
                 self.head_written(&site, number);
@@ -307,10 +326,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
-            Event::Noted(result) => {
-                if let Err(fault) = result {
-                    warn!(%fault, "a note to the store was lost; it will be made again");
-                }
+            Event::Noted(result) => note_lost(result),
+            Event::StartNoted(result) => {
+                self.noting = false;
+                note_lost(result);
             }
         }
         Ok(())
@@ -388,9 +407,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.now() + STORE_RETRY
     }
 
-    /// An item of the engine's own or of a lease, for a room.
-    pub(super) fn item(&self, job: JobKey, request: crate::web::Request, is_errand: bool) -> Item {
-        Item { job, request, since: self.now(), robots_known_at: None, is_errand }
+    /// A request of the engine's own, for a room.
+    pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
+        Item { job, request, since: self.now(), is_errand: true }
+    }
+}
+
+fn note_lost(result: Result<(), StoreFault>) {
+    if let Err(fault) = result {
+        warn!(%fault, "a note to the store was lost; it will be made again");
     }
 }
 

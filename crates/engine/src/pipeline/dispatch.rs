@@ -13,13 +13,17 @@ use super::conductor::{Conductor, Event, Flight, Work};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
 use crate::gate::{GateLeave, RobotsView, why};
-use crate::ports::SiteReport;
+use crate::ports::{LeaseId, SiteReport};
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
 
 /// Timers fire up to this much late, so requests set out this much before their slots: those that
 /// are early wait for the rest on their connections.
 pub(super) const TIMER_GRAIN: Duration = Duration::from_millis(1);
+
+/// How long a permit of a site without pacing is used again. What other processes met with there is
+/// heard of within this; what this one meets with ends it at once.
+const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now.
@@ -69,11 +73,21 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Tells the source what is being fetched: if we die now, that was an interruption.
     pub(super) fn note_what_started(&mut self) {
-        if self.started.is_empty() {
+        if self.started.is_empty() || self.noting {
             return;
         }
-        let (source, started) = (self.door.source.clone(), take(&mut self.started));
-        self.tasks.spawn(async move { Event::Noted(source.started(&started).await) });
+        // What has ended meanwhile can't be interrupted any more.
+        let lease = |job: JobKey| match self.jobs.get(&job) {
+            Some(Work::Lease(work)) => Some(work.lease.id),
+            _ => None,
+        };
+        let started: Vec<LeaseId> = self.started.drain(..).filter_map(lease).collect();
+        if started.is_empty() {
+            return;
+        }
+        self.noting = true;
+        let source = self.door.source.clone();
+        self.tasks.spawn(async move { Event::StartNoted(source.started(&started).await) });
     }
 
     /// Sends the next request of a room; without pacing, as many as there is room for.
@@ -93,8 +107,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let in_flight = room.in_flight;
             self.flights_begun += 1;
             room.unspent = (!unpaced).then_some(self.flights_begun);
+            if unpaced && !is_errand {
+                room.open_permit.get_or_insert((permit, at + OPEN_PERMIT_FOR));
+            }
             let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-            self.fly(site, item, permit, leave.following_robots(follows));
+            self.fly(site, item, permit, leave.following_robots(follows), !unpaced);
             let more = unpaced && !is_errand && in_flight < concurrency && self.may_dispatch();
             if !more {
                 break;
@@ -104,16 +121,31 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.ask_at(site, now);
     }
 
-    fn fly(&mut self, site: &Site, item: Item, permit: Permit, leave: GateLeave) {
+    /// Without pacing a permit is good for any number of requests, for a while: the store need not be
+    /// asked for each. Returns whether there is such a permit, and then it is used.
+    pub(super) fn dispatch_under_open_permit(&mut self, site: &Site) -> bool {
+        let now = self.now();
+        let Some(room) = self.bench.existing(site) else { return false };
+        room.open_permit = room.open_permit.filter(|(_, until)| now < *until);
+        let Some((permit, _)) = room.open_permit else { return false };
+        self.dispatch(site, permit, now);
+        true
+    }
+
+    /// Sends a request on its way; when `paced`, its head is waited for.
+    fn fly(&mut self, site: &Site, item: Item, permit: Permit, leave: GateLeave, paced: bool) {
         let (job, now) = (item.job, self.now());
         let mut phases = Phases::default();
-        let known_at = item.robots_known_at.unwrap_or(item.since);
+        let room = self.bench.existing(site);
+        let known_at =
+            room.and_then(|room| room.robots_known_at).filter(|_| item.request.obeys_robots);
+        let known_at = known_at.map_or(item.since, |at| at.max(item.since));
         phases.robots = known_at.since(item.since);
         phases.slot = now.since(known_at);
         let plan = match self.jobs.get(&job) {
             Some(Work::Lease(work)) => {
                 phases.queued = work.phases.queued;
-                self.started.push(work.lease.id);
+                self.started.push(job);
                 Some(work.plan.clone())
             }
             _ => None,
@@ -121,8 +153,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let mut why = self.why(site, &item);
         why.site_last_served = permit.last_served;
         let number = self.flights_begun;
-        let leave =
-            Announced { leave, number, site: site.clone(), heads: self.heads_written.clone() };
+        let heads = paced.then(|| self.heads_written.clone());
+        let leave = Announced { leave, number, site: site.clone(), heads };
         let flight = Fetch {
             number,
             web: self.plant.web.clone(),
@@ -189,7 +221,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn landed(&mut self, site: &Site) {
         let Some(room) = self.bench.existing(site) else { return };
         room.in_flight = room.in_flight.saturating_sub(1);
-        if room.is_empty() { self.bench.tidy(site) } else { self.wake(site) }
+        if self.bench.is_empty(site) { self.bench.tidy(site) } else { self.wake(site) }
     }
 
     /// Tells the store what it does not know yet.
@@ -215,6 +247,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let report = Report { mark, retry_after, generation: permit.generation };
         self.reports.push(SiteReport { site: site.clone(), report });
+        if let Some(room) = self.bench.existing(site) {
+            room.open_permit = None; // The store may think otherwise by now.
+        }
         // What this process reserved before a penalty is void here at once.
         let penalised = mark == Mark::Limited || retry_after.is_some();
         let now = self.now();

@@ -50,16 +50,17 @@ pub(super) struct Announced {
     pub(super) leave: GateLeave,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
-    pub(super) heads: UnboundedSender<(Site, FlightNumber)>,
+    /// `None`: nobody waits for it.
+    pub(super) heads: Option<UnboundedSender<(Site, FlightNumber)>>,
 }
 
 #[async_trait]
 impl Leave for Announced {
     async fn to_write(&mut self) -> bool {
         let given = self.leave.to_write().await;
-        if given {
+        if given && let Some(heads) = &self.heads {
             // A conductor that has ended does not want to know.
-            drop(self.heads.send((self.site.clone(), self.number)));
+            drop(heads.send((self.site.clone(), self.number)));
         }
         given
     }

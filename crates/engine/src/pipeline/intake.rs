@@ -14,7 +14,10 @@ use super::conductor::{Conductor, Event, LeaseWork, Work};
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
 use crate::web::{Outcome, Phases, Request, Why};
-use crate::workbench::{Item, JobKey};
+use crate::workbench::{Item, JobKey, Parcel};
+
+/// A take is one transaction, and other processes wait for its end.
+const MOST_PER_TAKE: usize = 8_192;
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
 const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
@@ -31,7 +34,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.taking = true;
         let demand = Demand {
-            most: self.plant.limits.window - self.leases_held,
+            most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
             most_per_site: self.plant.limits.max_per_site,
             closed: self.closed.drain().collect(),
         };
@@ -91,7 +94,34 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.suspects.push(lease);
             return self.hand_back_all_that_waits();
         }
-        self.begin(lease);
+        let now = self.now();
+        self.leases_held += 1;
+        match lease.job.site.clone() {
+            Some(site) if lease.job.deadline.is_none_or(|deadline| now < deadline) => {
+                self.bench.shelve(&site, Parcel::of(lease, now), now);
+                self.wake(&site);
+                self.keep_within_bounds(&site);
+            }
+            _ => self.begin(lease, now),
+        }
+    }
+
+    /// Begins leases of a site until one of them has a request there, unless one waits already.
+    pub(super) fn begin_next(&mut self, site: &Site) {
+        while self.bench.existing(site).is_none_or(|room| room.is_empty())
+            && let Some(parcel) = self.bench.unshelve(site)
+        {
+            let since = parcel.since;
+            self.begin(parcel.open(site), since);
+        }
+    }
+
+    /// Begins all leases of a site.
+    pub(super) fn begin_all(&mut self, site: &Site) {
+        for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
+            let since = parcel.since;
+            self.begin(parcel.open(site), since);
+        }
     }
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
@@ -101,11 +131,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
         {
-            self.begin(suspect);
+            self.leases_held += 1;
+            self.begin(suspect, self.now());
         }
     }
 
-    fn begin(&mut self, lease: Lease) {
+    /// Makes the plan of a lease that has waited since then, and takes its first step.
+    fn begin(&mut self, lease: Lease, since: Time) {
         if lease.history == History::default() {
             self.retries.earn();
         }
@@ -113,20 +145,21 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Ok(plan) => plan,
             Err(reason) => {
                 let records = (self.door.obituary)(&lease, &reason);
+                self.leases_held -= 1;
                 return self.finished(lease, records, Settlement::Dead { reason });
             }
         };
-        let queued = self.now().since(lease.accepted_at);
+        let queued = since.since(lease.accepted_at);
         let phases = Phases { queued, ..Phases::default() };
         let job = self.next_job;
         self.next_job += 1;
-        self.leases_held += 1;
         let plan = Arc::new(Mutex::new(plan));
         let share = Share::none();
         let knows_that_its_deadline_passed = false;
         let work = LeaseWork {
             lease,
             plan,
+            waits_since: Some(since),
             outstanding: 0,
             phases,
             share,
@@ -164,6 +197,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let now = self.now();
                 let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
                 let group = work.lease.job.group.clone();
+                let waits_since = work.waits_since.take();
                 // What a redirect leads to has waited its turn already.
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
                 work.outstanding += requests.len();
@@ -175,7 +209,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 for request in requests {
                     let site = request.url.site();
-                    let item = self.item(job, request, false);
+                    let since = waits_since.unwrap_or(now);
+                    let item = Item { job, request, since, is_errand: false };
                     self.bench.room(&site, now).push(item, group.as_deref(), first);
                     self.wake(&site);
                     self.keep_within_bounds(&site);
@@ -204,8 +239,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let interval = self.interval_of(site);
         let enough = self.enough_for(interval);
-        let Some(room) = self.bench.existing(site) else { return };
-        if room.pages() >= enough {
+        if self.bench.pages(site) >= enough {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
             self.closed.insert(site.clone(), now + interval.saturating_mul(half));
         }
@@ -232,15 +266,29 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.end(job, Vec::new(), Settlement::HandBack { at });
     }
 
-    /// Gives back the leases of these items; the source keeps the rest of the site until `at`, too.
-    pub(super) fn hand_back_items(&mut self, site: &Site, items: Vec<Item>, at: Time) {
-        if items.is_empty() {
+    /// Gives back these pages of a site; the source keeps the rest of the site until `at`, too.
+    pub(super) fn hand_back_pages(
+        &mut self,
+        site: &Site,
+        parcels: Vec<Parcel>,
+        items: Vec<Item>,
+        at: Time,
+    ) {
+        if parcels.is_empty() && items.is_empty() {
             return;
         }
         self.closed.insert(site.clone(), at);
+        for parcel in parcels {
+            self.hand_back_parcel(site, parcel, at);
+        }
         for item in items {
             self.hand_back_item(&item, at);
         }
+    }
+
+    fn hand_back_parcel(&mut self, site: &Site, parcel: Parcel, at: Time) {
+        self.leases_held -= 1;
+        self.finished(parcel.open(site), Vec::new(), Settlement::HandBack { at });
     }
 
     fn hand_back_item(&mut self, item: &Item, at: Time) {
@@ -254,8 +302,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn hand_back_all_that_waits(&mut self) {
         let now = self.now();
         for site in self.bench.sites() {
-            let Some(room) = self.bench.existing(&site) else { continue };
-            for item in room.take_beyond(0) {
+            for parcel in self.bench.unshelve_beyond(&site, 0) {
+                self.hand_back_parcel(&site, parcel, now);
+            }
+            let items = self.bench.existing(&site).map(|room| room.take_beyond(0));
+            for item in items.unwrap_or_default() {
                 self.hand_back_item(&item, now);
             }
             self.bench.tidy(&site);

@@ -21,7 +21,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let origin = item.request.url.origin();
         let url = self.plant.gate.probe_url(&origin, known_robots(room, &origin));
         let job = self.new_errand(Errand::Probe(site.clone()));
-        let item = self.item(job, probe(url), true);
+        let item = self.errand_item(job, probe(url));
         let now = self.now();
         let room = self.bench.room(site, now);
         let waiting = room.take_errands(); // The probe goes first, alone.
@@ -70,7 +70,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 return self.bench.ask_at(&site, again);
             }
         };
-        if self.bench.existing(&site).is_none_or(|room| room.is_empty()) {
+        if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
         match self.plant.gate.view(record.as_ref()) {
@@ -79,7 +79,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let errand = RobotsErrand::new(origin, record);
                 let request = errand.request();
                 let job = self.new_errand(Errand::Robots(Box::new(errand)));
-                let item = self.item(job, request, true);
+                let item = self.errand_item(job, request);
                 self.bench.room(&site, now).push(item, None, false);
             }
             view => self.robots_known(&origin, view, false),
@@ -93,7 +93,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Some(Work::Errand(Errand::Robots(errand))) => match errand.step(outcome, now) {
                 RobotsStep::Fetch(request) => {
                     let site = request.url.site();
-                    let item = self.item(job, request, true);
+                    let item = self.errand_item(job, request);
                     self.bench.room(&site, now).push(item, None, false);
                     self.wake(&site);
                 }
@@ -141,7 +141,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(room) = self.bench.existing(&site) else { return };
         room.follows_robots |= just_read && matches!(view, RobotsView::Known(..));
         room.robots.insert(origin.clone(), view);
-        room.mark_robots_known(origin, now);
+        room.robots_known_at.get_or_insert(now);
         self.wake(&site);
     }
 }

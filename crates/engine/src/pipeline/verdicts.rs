@@ -69,6 +69,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn consider(&mut self, site: &Site) {
         loop {
             match self.next_move(site) {
+                Move::Ask if self.dispatch_under_open_permit(site) => return,
                 Move::Ask => {
                     let Some(room) = self.bench.existing(site) else { return };
                     let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
@@ -94,6 +95,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn next_move(&mut self, site: &Site) -> Move {
+        self.begin_next(site);
         let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
         let Some(room) = self.bench.existing(site) else { return Move::Leave };
         if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
@@ -146,6 +148,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn blocked(&mut self, site: &Site, until: Time, since: Time) {
         let now = self.now();
         let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
+        if gives_up_at <= now {
+            self.begin_all(site); // Their plans are to hear of it.
+        }
         let Some(room) = self.bench.existing(site) else { return };
         let near = until <= now + HORIZON && until < gives_up_at;
         if near {
@@ -162,7 +167,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.answer_unsent(&item, Happened::SiteStayedDown { since }, why);
             }
         } else {
-            self.hand_back_items(site, pages, until.min(gives_up_at));
+            let parcels = self.bench.unshelve_beyond(site, 0);
+            self.hand_back_pages(site, parcels, pages, until.min(gives_up_at));
         }
         for item in errands {
             let happened = Happened::SiteStayedDown { since };
@@ -255,12 +261,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return; // Without pacing all can go within the horizon.
         }
         let enough = self.enough_for(rate.interval);
-        let Some(room) = self.bench.existing(site) else { return };
-        if room.pages() > enough + enough / 2 {
-            let beyond = room.take_beyond(enough);
+        if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
             let at = first_at + rate.interval.saturating_mul(half);
-            self.hand_back_items(site, beyond, at);
+            let parcels = self.bench.unshelve_beyond(site, enough);
+            let items = self.bench.existing(site).map(|room| room.take_beyond(enough));
+            self.hand_back_pages(site, parcels, items.unwrap_or_default(), at);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, Savepoint, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::ports::StoreFault;
@@ -15,6 +15,12 @@ use crate::ports::StoreFault;
 /// How long a writer waits for another's transaction to end, and how often it looks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const BUSY_STEP: Duration = Duration::from_micros(100);
+/// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
+/// putting in many at once touches many pages.
+const CACHE_KIB: i64 = 32 << 10;
+/// The log is written back to the file when it has so many pages (16 MiB): a page that changes often is
+/// then written back once for many changes.
+const CHECKPOINT_PAGES: i64 = 4_096;
 /// Closures that wait for the thread; more than that wait in their callers.
 const MAX_WAITING: usize = 1_024;
 /// Closures that share one commit.
@@ -31,7 +37,7 @@ pub enum Durability {
 
 type Reply = Box<dyn FnOnce(Result<(), StoreFault>) + Send>;
 /// What to do, and whether it worked; or the fault for which it can't even begin.
-type Work = Box<dyn FnOnce(Result<&Savepoint<'_>, StoreFault>) -> (bool, Reply) + Send>;
+type Work = Box<dyn FnOnce(Result<&Connection, StoreFault>) -> (bool, Reply) + Send>;
 
 /// A handle on the connection. Cheap to clone; the thread ends with the last one.
 #[derive(Clone)]
@@ -56,6 +62,8 @@ impl Db {
             Durability::Process => "normal",
         };
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(fault)?;
         connection.set_prepared_statement_cache_capacity(64);
         patiently(|| prepare(&mut connection)).map_err(fault)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
@@ -75,7 +83,7 @@ impl Db {
     /// Runs `work` in a transaction, and returns once it is committed.
     pub async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Savepoint<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreFault> {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
@@ -151,6 +159,13 @@ fn commit(
 ) -> rusqlite::Result<()> {
     // Immediate: a transaction that reads first and then writes could not wait for another's end.
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if group.len() == 1
+        && let Some(work) = group.pop_front()
+    {
+        let (worked, reply) = work(Ok(&transaction));
+        replies.push(reply);
+        return if worked { transaction.commit() } else { transaction.rollback() };
+    }
     while let Some(work) = group.pop_front() {
         let savepoint = transaction.savepoint()?;
         let (worked, reply) = work(Ok(&savepoint));

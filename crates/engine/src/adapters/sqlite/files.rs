@@ -83,16 +83,18 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
     async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
         let settlements: Vec<(LeaseId, Settlement)> =
             batch.iter().map(|f| (f.lease.id, f.settlement.clone())).collect();
-        let rendered: Vec<Vec<u8>> =
-            batch.iter().map(|f| f.records.iter().flat_map(self.render).collect()).collect();
+        let rendered: Vec<Vec<u8>> = batch
+            .iter()
+            .map(|f| f.records.iter().map(self.render).collect::<Vec<_>>().concat())
+            .collect();
         let (queue, epoch) = (self.instance.queue.queue, self.instance.epoch());
         let (clock, file, path) =
             (self.instance.queue.clock.clone(), self.file.clone(), self.path.clone());
-        let work = move |tx: &rusqlite::Savepoint<'_>| {
+        let work = move |tx: &Connection| {
             let settled = settle_batch(tx, queue, epoch, &settlements, clock.now())?;
             let confirmed =
                 settled.iter().zip(&rendered).filter(|(s, _)| **s == Settled::Confirmed);
-            let bytes: Vec<u8> = confirmed.flat_map(|(_, bytes)| bytes).copied().collect();
+            let bytes = confirmed.map(|(_, bytes)| bytes.as_slice()).collect::<Vec<_>>().concat();
             if !bytes.is_empty() {
                 let length: i64 = tx
                     .prepare_cached(

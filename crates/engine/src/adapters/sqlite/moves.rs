@@ -1,5 +1,7 @@
 //! The moves of jobs between their standings. Each changes the ledger in the same transaction.
 
+use std::collections::HashMap;
+
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -27,12 +29,14 @@ pub(super) struct Moves<'a> {
     queue: i64,
     now: Time,
     change: Ledger,
+    /// Rooms that were opened here, and since when they give: they need not be opened for each job.
+    opened: HashMap<String, Time>,
 }
 
 impl<'a> Moves<'a> {
     /// Nothing has moved yet.
     pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
-        Moves { tx, queue, now, change: Ledger::default() }
+        Moves { tx, queue, now, change: Ledger::default(), opened: HashMap::new() }
     }
 
     /// Enters what has moved into the ledger.
@@ -105,6 +109,7 @@ impl<'a> Moves<'a> {
     }
 
     fn lease_from(&mut self, epoch: i64, site: &str, most: usize) -> rusqlite::Result<Vec<Lease>> {
+        let parsed = Site::parse(site).ok();
         let found = self
             .tx
             .prepare_cached(concat!(
@@ -112,7 +117,9 @@ impl<'a> Moves<'a> {
                 " WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
                  ORDER BY due, id LIMIT ?4"
             ))?
-            .query_map((self.queue, site, self.now.as_micros(), most), lease_of)?
+            .query_map((self.queue, site, self.now.as_micros(), most), |row| {
+                lease_of(row, parsed.clone())
+            })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let leases = self.take(epoch, found)?;
         self.close_room_after_lease(site)?;
@@ -127,7 +134,10 @@ impl<'a> Moves<'a> {
                 select_lease!(),
                 " WHERE queue = ?1 AND state < 2 AND deadline <= ?2 ORDER BY deadline LIMIT ?3"
             ))?
-            .query_map((self.queue, self.now.as_micros(), most), lease_of)?
+            .query_map((self.queue, self.now.as_micros(), most), |row| {
+                let site: String = row.get(2)?;
+                lease_of(row, Site::parse(&site).ok())
+            })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let leases = self.take(epoch, found)?;
         for lease in &leases {
@@ -182,23 +192,17 @@ impl<'a> Moves<'a> {
         id: LeaseId,
         settlement: &Settlement,
     ) -> rusqlite::Result<Settled> {
-        let is_ours = self
-            .tx
-            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
-            .exists((id, epoch))?;
+        let is_ours = match settlement {
+            Settlement::Done | Settlement::Skipped => self.forget(epoch, id)?,
+            _ => self.is_held(epoch, id)?,
+        };
         if !is_ours {
             return Ok(Settled::Stale);
         }
         self.change.in_flight -= 1;
         match settlement {
-            Settlement::Done => {
-                self.change.done += 1;
-                self.forget(id)?;
-            }
-            Settlement::Skipped => {
-                self.change.skipped += 1;
-                self.forget(id)?;
-            }
+            Settlement::Done => self.change.done += 1,
+            Settlement::Skipped => self.change.skipped += 1,
             Settlement::Dead { reason } => {
                 self.change.dead += 1;
                 self.tx
@@ -263,9 +267,19 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    fn forget(&self, id: LeaseId) -> rusqlite::Result<()> {
-        self.tx.prepare_cached("DELETE FROM job WHERE id = ?1")?.execute([id])?;
-        Ok(())
+    fn is_held(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
+        self.tx
+            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .exists((id, epoch))
+    }
+
+    /// Takes a job away if the epoch holds it. Returns whether it did.
+    fn forget(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
+        let forgotten = self
+            .tx
+            .prepare_cached("DELETE FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .execute((id, epoch))?;
+        Ok(forgotten == 1)
     }
 
     fn rewrite(
@@ -313,7 +327,11 @@ impl<'a> Moves<'a> {
     }
 
     /// A site with something waiting gives no later than that is due, unless it is closed.
-    fn open_room(&self, site: &str, due: Time) -> rusqlite::Result<()> {
+    fn open_room(&mut self, site: &str, due: Time) -> rusqlite::Result<()> {
+        if self.opened.get(site).is_some_and(|since| *since <= due) {
+            return Ok(());
+        }
+        self.opened.insert(site.to_owned(), due);
         self.tx
             .prepare_cached(
                 "INSERT INTO room (queue, site, due) VALUES (?1, ?2, ?3)
@@ -326,14 +344,13 @@ impl<'a> Moves<'a> {
 }
 
 /// A lease, and where its job stood.
-fn lease_of(row: &Row<'_>) -> rusqlite::Result<(Lease, i64)> {
-    let site: String = row.get(2)?;
+fn lease_of(row: &Row<'_>, site: Option<Site>) -> rusqlite::Result<(Lease, i64)> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let lease = Lease {
         id: row.get(0)?,
         job: Job {
             url: row.get(1)?,
-            site: Site::parse(&site).ok(),
+            site,
             group: row.get(3)?,
             payload: row.get(4)?,
             deadline: time(row.get(5)?),

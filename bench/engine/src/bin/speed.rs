@@ -1,0 +1,124 @@
+//! Processor time a page of the whole flow, in units of a bare reqwest loop's.
+//!
+//! The origin is a process of its own, so its time is not counted. The contestants take turns, each in a
+//! process of its own, with the same pages and as many requests at once.
+
+#![expect(clippy::print_stdout, reason = "a table on standard output is what it is for")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use fetchwell_bench::flow::{self, Load};
+use fetchwell_bench::meter::{median, processor_micros};
+use fetchwell_bench::{bare, origin};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
+    /// Pages a round and contestant.
+    #[arg(long, default_value_t = 20_000)]
+    pages: usize,
+    /// Sites that the pages are of.
+    #[arg(long, default_value_t = 8)]
+    sites: usize,
+    /// Requests at once.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Rounds.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+}
+
+/// What a process of its own does.
+#[derive(Subcommand)]
+enum Role {
+    Origin,
+    Bare(Load),
+    Memory(Load),
+    Durable(Load),
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let runtime = Runtime::new()?;
+    match cli.role {
+        None => compare(&cli),
+        Some(Role::Origin) => runtime.block_on(serve()),
+        Some(Role::Bare(load)) => runtime.block_on(bare::fetch_all(load)),
+        Some(Role::Memory(load)) => runtime.block_on(flow::in_memory(load)),
+        Some(Role::Durable(load)) => {
+            let folder = tempfile::tempdir()?;
+            runtime.block_on(flow::durable(load, folder.path()))
+        }
+    }
+}
+
+async fn serve() -> Result<()> {
+    let listener = TcpListener::bind("0.0.0.0:0").await?;
+    println!("{}", listener.local_addr()?.port());
+    origin::serve(listener).await
+}
+
+/// The origin, which ends with its owner.
+struct Origin(Child);
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn start_origin() -> Result<(Origin, u16)> {
+    let mut child =
+        Command::new(std::env::current_exe()?).arg("origin").stdout(Stdio::piped()).spawn()?;
+    let said = child.stdout.take().context("the origin says nothing")?;
+    let origin = Origin(child);
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    Ok((origin, line.trim().parse()?))
+}
+
+fn compare(cli: &Cli) -> Result<()> {
+    let (_origin, port) = start_origin()?;
+    let contestants = [
+        ("bare reqwest loop", "bare"),
+        ("engine, queue in memory", "memory"),
+        ("engine, durable queue and output", "durable"),
+    ];
+    let mut micros: Vec<[f64; 3]> = Vec::new();
+    for _ in 0..cli.rounds {
+        let mut round = [0.0; 3];
+        for (took, (_, role)) in round.iter_mut().zip(contestants) {
+            *took = processor_micros(&arguments(cli, role, port))? as f64 / cli.pages as f64;
+        }
+        micros.push(round);
+    }
+    println!(
+        "{} pages of {} KiB, {} sites, {} requests at once, median of {} rounds\n",
+        cli.pages,
+        origin::PAGE_BYTES >> 10,
+        cli.sites,
+        cli.connections,
+        cli.rounds
+    );
+    println!("| | processor time a page | to the bare loop |");
+    println!("|---|---|---|");
+    for (place, (name, _)) in contestants.iter().enumerate() {
+        let took = median(micros.iter().map(|round| round[place]).collect());
+        let ratio = median(micros.iter().map(|round| round[place] / round[0]).collect());
+        println!("| {name} | {took:.0} µs | {ratio:.2} |");
+    }
+    Ok(())
+}
+
+fn arguments(cli: &Cli, role: &str, port: u16) -> Vec<String> {
+    let load = [usize::from(port), cli.pages, cli.sites, cli.connections].map(|n| n.to_string());
+    [&[role.to_owned()], load.as_slice()].concat()
+}

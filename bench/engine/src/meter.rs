@@ -1,0 +1,45 @@
+//! What a process used, and how it tells its parent.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+/// Bytes of memory that this process has in use, by the system's count.
+pub fn resident_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("no VmRSS")?;
+    Ok(kib.trim().parse::<u64>()? * 1_024)
+}
+
+/// Microseconds of processor time, user and system, of the children that have ended.
+fn children_micros() -> Result<i64> {
+    let usage: Usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok(usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
+}
+
+/// Runs this program again with other arguments, and returns what it printed.
+pub fn in_a_child(arguments: &[String]) -> Result<String> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("the program could not be started again")?;
+    ensure!(output.status.success(), "`{}` failed: {}", arguments.join(" "), output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Runs this program again, and returns the microseconds of processor time that it took.
+pub fn processor_micros(arguments: &[String]) -> Result<i64> {
+    let before = children_micros()?;
+    in_a_child(arguments)?;
+    Ok(children_micros()? - before)
+}
+
+/// The one in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

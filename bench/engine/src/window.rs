@@ -1,0 +1,117 @@
+//! Memory of URLs that wait in the window.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::Gate;
+use fetchwell_engine::pipeline::{self, Door, Limits};
+use fetchwell_engine::ports::{
+    Demand, Finish, Finished, Lease, LeaseId, Renewal, Settled, Source, StoreFault, Taken,
+};
+use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::flow::{LEASE_TTL, job, plan, plant, rules};
+use crate::meter::resident_bytes;
+
+/// Leases handed out at once.
+const A_TAKE: usize = 8_192;
+
+/// Bytes a URL, with so many URLs of so many sites waiting in the window of a run.
+pub async fn bytes_per_url(urls: usize, sites: usize) -> Result<f64> {
+    let clock = Clock::system();
+    let source = Arc::new(Given { urls, sites, ..Given::default() });
+    let door = Door {
+        source: source.clone(),
+        planner: Arc::new(plan),
+        finish: Arc::new(Keeps),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let politeness = Arc::new(MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 7));
+    let gate = Gate::new(politeness, rules(Duration::from_millis(100)), clock.clone());
+    let limits = Limits { window: 2 * urls, max_per_site: urls, ..Limits::default() };
+    let before = resident_bytes()?;
+    let stop = CancellationToken::new();
+    let run = pipeline::run(door, plant(gate, Arc::new(Silent), limits, clock), stop);
+    tokio::select! {
+        ended = run => ended.map(|_| ()).context("the run must not end")?,
+        () = source.all_given.notified() => {}
+    }
+    Ok((resident_bytes()? - before) as f64 / urls as f64)
+}
+
+/// The URL of a page: about as long as they are.
+pub fn url(number: usize, sites: usize) -> String {
+    format!("https://site-{}.example/articles/2024/some-page-title-{number}.html", number % sites)
+}
+
+/// Leases made up as they are asked for.
+#[derive(Default)]
+struct Given {
+    urls: usize,
+    sites: usize,
+    given: AtomicUsize,
+    all_given: Notify,
+}
+
+#[async_trait]
+impl Source for Given {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let from = self.given.load(Ordering::Relaxed);
+        let to = (from + demand.most.min(A_TAKE)).min(self.urls);
+        self.given.store(to, Ordering::Relaxed);
+        if from == to {
+            self.all_given.notify_one(); // And all of them have been taken in by now.
+            return Ok(Taken::Idle { until: Time::FAR_FUTURE });
+        }
+        Ok(Taken::Jobs((from..to).map(|number| lease(number, self.sites)).collect()))
+    }
+
+    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        Ok(Renewal::Held { ttl: LEASE_TTL })
+    }
+}
+
+/// A lease as a store hands it out.
+pub fn lease(number: usize, sites: usize) -> Lease {
+    Lease {
+        id: number as LeaseId,
+        job: job(url(number, sites)),
+        history: History::default(),
+        interruptions: 0,
+        accepted_at: Time::EPOCH,
+    }
+}
+
+/// Nothing comes to an end here.
+struct Keeps;
+
+#[async_trait]
+impl<R: Send + Sync> Finish<R> for Keeps {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+        Ok(vec![Settled::Confirmed; batch.len()])
+    }
+}
+
+/// A web that never answers.
+struct Silent;
+
+#[async_trait]
+impl Web for Silent {
+    async fn exchange(&self, _: &Request, _: &mut dyn Leave, _: &mut Phases) -> Exchange {
+        std::future::pending().await
+    }
+}

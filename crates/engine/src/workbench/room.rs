@@ -1,0 +1,146 @@
+//! A site at work: its requests, and how it stands with the gate.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fetchwell_policy::site::Permit;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Origin;
+
+use super::turns::Turns;
+use crate::gate::RobotsView;
+use crate::web::Request;
+
+/// Names a job within the pipeline.
+pub type JobKey = u64;
+
+/// Numbers the flights of a pipeline.
+pub type FlightNumber = u64;
+
+/// A request that waits for its site.
+#[derive(Debug)]
+pub struct Item {
+    /// Whose it is.
+    pub job: JobKey,
+    /// What to ask for.
+    pub request: Request,
+    /// Since when it waits.
+    pub since: Time,
+    /// The engine's own: goes before pages, and is never handed back.
+    pub is_errand: bool,
+}
+
+/// Where a room stands.
+#[derive(Debug, Default)]
+pub enum Standing {
+    /// Something else must happen first: a lookup, or a request under way.
+    #[default]
+    Waits,
+    /// Asks the gate at its time.
+    Asks,
+    /// Has asked, and waits for the verdict.
+    Asking,
+    /// Holds a permit for its time.
+    Holds {
+        /// The permit.
+        permit: Permit,
+        /// Its time, by our clock.
+        at: Time,
+    },
+}
+
+/// What a site at work needs: requests that wait, and what is known of the site meanwhile.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// Where it stands.
+    pub standing: Standing,
+    /// What is known of the robots.txt of each origin of the site; absent: not looked up yet.
+    pub robots: BTreeMap<Origin, RobotsView>,
+    /// When a robots.txt of the site became known here.
+    pub robots_known_at: Option<Time>,
+    /// The next page may follow its robots.txt at once.
+    pub follows_robots: bool,
+    /// Without pacing a permit is good for any number of requests: this one until then, by our clock.
+    pub open_permit: Option<(Permit, Time)>,
+    /// Requests under way.
+    pub in_flight: usize,
+    /// The flight whose head has not been written yet: until it is, no other slot is asked for.
+    pub unspent: Option<FlightNumber>,
+    errands: VecDeque<Item>,
+    pages: Turns<Item>,
+}
+
+impl Room {
+    pub(super) fn new(standing: Standing) -> Room {
+        Room { standing, ..Room::default() }
+    }
+
+    /// The next request to go, errands first.
+    pub fn next(&self) -> Option<&Item> {
+        self.errands.front().or_else(|| self.pages.front())
+    }
+
+    /// Takes the next request out.
+    pub fn pop(&mut self) -> Option<Item> {
+        self.errands.pop_front().or_else(|| self.pages.pop())
+    }
+
+    /// Puts a request in; `first` before all others of its kind.
+    pub fn push(&mut self, item: Item, group: Option<&str>, first: bool) {
+        match (item.is_errand, first) {
+            (true, _) => self.errands.push_back(item),
+            (false, true) => self.pages.push_first(group, item),
+            (false, false) => self.pages.push(group, item),
+        }
+    }
+
+    /// Takes out all pages beyond the first `keep`, the latest first.
+    pub fn take_beyond(&mut self, keep: usize) -> Vec<Item> {
+        self.pages.take_beyond(keep)
+    }
+
+    /// Takes out all that waits for a job.
+    pub(super) fn forget(&mut self, job: JobKey) {
+        self.pages.retain(|item| item.job != job);
+    }
+
+    /// Takes out all errands.
+    pub fn take_errands(&mut self) -> Vec<Item> {
+        self.errands.drain(..).collect()
+    }
+
+    /// Pages that wait.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.errands.is_empty()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use fetchwell_policy::url::WebUrl;
+
+    use super::*;
+
+    pub(in crate::workbench) fn item(job: JobKey, is_errand: bool) -> Item {
+        let request = Request::page(WebUrl::parse("http://a.test/").unwrap());
+        Item { job, request, since: Time::EPOCH, is_errand }
+    }
+
+    #[test]
+    fn errands_go_first_and_are_never_too_much() {
+        let mut room = Room::default();
+        for (job, is_errand, first) in
+            [(1, false, false), (8, true, false), (2, false, true), (9, true, true)]
+        {
+            room.push(item(job, is_errand), None, first);
+        }
+        assert_eq!(room.take_beyond(1).len(), 1);
+        let order: Vec<JobKey> = std::iter::from_fn(|| room.pop()).map(|i| i.job).collect();
+        assert_eq!(order, [8, 9, 2]);
+        assert!(room.is_empty());
+    }
+}

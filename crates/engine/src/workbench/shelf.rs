@@ -1,0 +1,96 @@
+//! A lease that has not begun, as small as can be: a window may hold a million of them.
+
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use crate::ports::{Job, Lease, LeaseId};
+
+/// A lease that waits for its turn. Its site is where it waits.
+#[derive(Debug)]
+pub struct Parcel {
+    /// When it came here.
+    pub since: Time,
+    id: LeaseId,
+    url: Box<str>,
+    accepted_at: Time,
+    /// Most leases have nothing of this.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Rest {
+    group: Option<String>,
+    deadline: Option<Time>,
+    payload: Vec<u8>,
+    history: History,
+    interruptions: u32,
+}
+
+impl Parcel {
+    /// Packs a lease up.
+    pub fn of(lease: Lease, since: Time) -> Parcel {
+        let Lease { id, job, history, interruptions, accepted_at } = lease;
+        let Job { url, site: _, group, deadline, payload } = job;
+        let rest = Rest { group, deadline, payload, history, interruptions };
+        let rest = (rest != Rest::default()).then(|| Box::new(rest));
+        Parcel { since, id, url: url.into(), accepted_at, rest }
+    }
+
+    /// The lease as it was.
+    pub fn open(self, site: &Site) -> Lease {
+        let rest = self.rest.map(|rest| *rest).unwrap_or_default();
+        let Rest { group, deadline, payload, history, interruptions } = rest;
+        let job = Job { url: self.url.into(), site: Some(site.clone()), group, deadline, payload };
+        Lease { id: self.id, job, history, interruptions, accepted_at: self.accepted_at }
+    }
+
+    pub(super) fn group(&self) -> Option<&str> {
+        self.rest.as_deref()?.group.as_deref()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::workbench) fn lease(id: LeaseId, group: Option<&str>) -> Lease {
+        let group = group.map(str::to_owned);
+        let site = Site::parse("a.test").ok();
+        let url = format!("http://a.test/{id}");
+        Lease {
+            id,
+            job: Job { url, site, group, deadline: None, payload: Vec::new() },
+            history: History::default(),
+            interruptions: 0,
+            accepted_at: Time::from_secs(7),
+        }
+    }
+
+    #[test]
+    fn a_lease_comes_out_as_it_went_in() {
+        let plain = lease(1, None);
+        let mut full = lease(2, Some("g"));
+        full.job.deadline = Some(Time::from_secs(9));
+        full.job.payload = vec![1, 2];
+        full.history = History { url_failures: 1, ..History::default() };
+        full.interruptions = 2;
+        for before in [plain, full] {
+            let parcel = Parcel::of(before.clone(), Time::EPOCH);
+            assert_eq!(parcel.group(), before.job.group.as_deref());
+            let after = parcel.open(&Site::parse("a.test").unwrap());
+            assert_eq!((after.id, &after.job), (before.id, &before.job));
+            assert_eq!(
+                (after.history, after.interruptions),
+                (before.history, before.interruptions)
+            );
+            assert_eq!(after.accepted_at, before.accepted_at);
+        }
+    }
+
+    #[test]
+    fn a_plain_lease_is_small() {
+        assert_eq!(size_of::<Parcel>(), 48);
+        assert!(Parcel::of(lease(1, None), Time::EPOCH).rest.is_none());
+    }
+}
