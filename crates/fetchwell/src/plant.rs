@@ -211,6 +211,7 @@ fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
             connect_timeout: values.http_connect_timeout,
             request_timeout: values.http_request_timeout,
             idle_read_timeout: values.http_idle_read_timeout,
+            least_bytes_per_second: bytes(values.http_least_rate),
             max_body_bytes: bytes(values.http_max_body),
             max_ratio: usize::try_from(values.http_max_ratio).unwrap_or(usize::MAX),
             max_header_bytes: bytes(values.http_max_headers),

@@ -42,8 +42,6 @@ pub enum NetworkFault {
     Tls,
     /// The connection broke before the answer was whole.
     Reset,
-    /// What came back is not HTTP.
-    NotHttp,
 }
 
 /// Why no address was found for a name, from the surest to the least sure.
@@ -79,6 +77,8 @@ pub enum Phase {
 /// What was wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerFault {
+    /// What came back is not HTTP, or breaks its rules.
+    NotHttp,
     /// The body is larger than allowed.
     TooLarge,
     /// The body inflates beyond the allowed ratio.
@@ -176,7 +176,6 @@ impl NetworkFault {
             NetworkFault::ConnectRefused => "the connection was refused",
             NetworkFault::Tls => "the TLS handshake failed",
             NetworkFault::Reset => "the connection broke",
-            NetworkFault::NotHttp => "the answer is not HTTP",
         }
     }
 }
@@ -219,6 +218,7 @@ impl Phase {
 impl AnswerFault {
     fn in_words(self) -> &'static str {
         match self {
+            AnswerFault::NotHttp => "the answer is not HTTP, or breaks its rules",
             AnswerFault::TooLarge => "the body is larger than http.max_body",
             AnswerFault::Bomb => "the body inflates beyond http.max_ratio",
             AnswerFault::HeadersTooLarge => "the headers are larger than http.max_headers",
@@ -258,6 +258,7 @@ mod tests {
             (Happened::Answered(425), Url, Mark::Neutral),
             (Happened::Answered(404), Url, Mark::Neutral),
             (Happened::Answered(410), Url, Mark::Neutral),
+            (Happened::BadAnswer(AnswerFault::NotHttp), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
             (Happened::Refused(String::new()), Caller, Mark::Neutral),

@@ -1,11 +1,14 @@
-//! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, and a
-//! network of one's own with a DNS server and canaries. Never ships.
+//! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, a hostile
+//! server, a TCP fault proxy, and a network of one's own with a DNS server and canaries. Never ships.
 
 pub mod canary;
 pub mod client;
 pub mod conformance;
 pub mod crash;
 pub mod dns;
+pub mod fault_proxy;
+pub mod held;
+pub mod hostile;
 pub mod namespace;
 pub mod rig;
 pub mod simulated_web;

@@ -18,6 +18,7 @@ use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::read_body;
 use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
+use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
 use super::{HttpSettings, OwnListeners};
@@ -130,19 +131,26 @@ impl Client {
         request: &Request,
         patience: Patience,
     ) -> Result<http::Response<Incoming>, SendFault> {
-        let answered = match sender {
-            Sender::One(sender, _) => {
-                let head = self.head(request, Version::HTTP_11).ok_or_else(unsendable)?;
-                patience.with_server(sender.send_request(head)).await
-            }
-            Sender::Two(sender, _) => {
-                let head = self.head(request, Version::HTTP_2).ok_or_else(unsendable)?;
-                patience.with_server(sender.send_request(head)).await
+        let version = match sender {
+            Sender::One(..) => Version::HTTP_11,
+            Sender::Two(..) => Version::HTTP_2,
+        };
+        let mut head = self.head(request, version).ok_or_else(unsendable)?;
+        let flood = flood_of_interim_answers(&mut head);
+        let answer = async {
+            match sender {
+                Sender::One(sender, _) => sender.send_request(head).await,
+                Sender::Two(sender, _) => sender.send_request(head).await,
             }
         };
-        match answered {
-            Ok(result) => result.map_err(SendFault::Hyper),
-            Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
+        tokio::select! {
+            answered = patience.with_server(answer) => match answered {
+                Ok(result) => result.map_err(SendFault::Hyper),
+                Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
+            },
+            () = flood.notified() => {
+                Err(SendFault::Other(Happened::BadAnswer(AnswerFault::NotHttp)))
+            }
         }
     }
 
@@ -184,11 +192,14 @@ impl Client {
         if header_bytes(&head.headers) > limits.max_header_bytes {
             return Err(Happened::BadAnswer(AnswerFault::HeadersTooLarge));
         }
-        let (body, share) = match request.method {
-            Method::Head => (Bytes::new(), Share::none()),
-            _ => read_body(body, &head.headers, limits, patience, &self.budget).await?,
-        };
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, share })
+        let (status, headers) = (head.status.as_u16(), head.headers);
+        let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none() };
+        // What a redirect says besides is of no interest, and must not keep us from following it.
+        if request.method != Method::Head && answer.redirect().is_none() {
+            (answer.body, answer.share) =
+                read_body(body, &answer.headers, limits, patience, &self.budget).await?;
+        }
+        Ok(answer)
     }
 }
 
@@ -235,7 +246,7 @@ fn classify(error: &hyper::Error) -> Happened {
     if error.is_parse_too_large() {
         Happened::BadAnswer(AnswerFault::HeadersTooLarge)
     } else if error.is_parse() {
-        Happened::Network(NetworkFault::NotHttp)
+        Happened::BadAnswer(AnswerFault::NotHttp)
     } else {
         Happened::Network(NetworkFault::Reset)
     }

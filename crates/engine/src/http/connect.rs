@@ -9,15 +9,17 @@ use std::time::Duration;
 use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, IpAddr as TlsIpAddr, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
 
 use super::HttpLimits;
+use super::fair::Fair;
 use super::pool::{Connection, Sender};
 
 /// Addresses of one name that are tried, so that each has a fair part of the time.
@@ -25,6 +27,14 @@ const MAX_DIALLED: usize = 4;
 
 /// hyper's least buffer; a smaller header limit is enforced after the fact.
 const LEAST_BUFFER_BYTES: usize = 8_192;
+
+/// What a header takes at the least, so that a limit on bytes is one on their number too.
+const LEAST_HEADER_BYTES: usize = 16;
+
+/// What an HTTP/2 server may send ahead of our reading: of one answer, and on one connection. It lies
+/// outside the byte budget, so it is small.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// TLS as all connections use it.
 pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
@@ -115,10 +125,15 @@ async fn http1_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happe
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    // Headers that browsers put up with are no reason to lose a page.
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/1")]
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(max_header_bytes.max(LEAST_BUFFER_BYTES))
-        .handshake(TokioIo::new(stream))
+        .max_headers(max_header_bytes.max(LEAST_BUFFER_BYTES) / LEAST_HEADER_BYTES)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
+        .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
     Ok(Sender::One(sender, run(connection)))
@@ -131,18 +146,41 @@ where
     // HTTP/2 counts 32 bytes more a header, and calls too many a broken stream. With room to spare the
     // client counts for itself and can say what was wrong.
     let room_for_headers = u32::try_from(max_header_bytes.saturating_mul(2)).unwrap_or(u32::MAX);
+    let end = CancellationToken::new();
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/2")]
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+    let (sender, connection) = http2::Builder::new(Helpers(end.clone()))
         .max_header_list_size(room_for_headers)
-        .handshake(TokioIo::new(stream))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
+    let until_dropped = end.drop_guard();
+    let connection = async move {
+        drop(connection.await);
+        drop(until_dropped);
+    };
     Ok(Sender::Two(sender, Arc::new(run(connection))))
 }
 
 fn run(connection: impl Future + Send + 'static) -> Connection {
     // The request that uses the connection sees its errors.
     Connection::new(tokio::spawn(async move { drop(connection.await) }))
+}
+
+/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with it. One of them holds
+/// the socket; left alone it would wait for a server that takes no goodbye.
+#[derive(Clone)]
+struct Helpers(CancellationToken);
+
+impl<W> hyper::rt::Executor<W> for Helpers
+where
+    W: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, work: W) {
+        let end = self.0.clone();
+        tokio::spawn(async move { drop(end.run_until_cancelled(work).await) });
+    }
 }
 
 fn failed(fault: NetworkFault) -> Happened {

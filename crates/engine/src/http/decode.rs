@@ -14,10 +14,10 @@ use async_compression::zstd::DParameter;
 use bytes::{BufMut, Bytes};
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
 use futures::Stream;
-use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use thiserror::Error;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
@@ -42,6 +42,8 @@ enum WireFault {
     TimedOut(Phase),
     #[error("the connection broke")]
     Broken,
+    #[error("not HTTP")]
+    NotHttp,
 }
 
 /// Reads a body whole.
@@ -54,53 +56,84 @@ pub(super) async fn read_body(
 ) -> Result<(Bytes, Share), Happened> {
     let encoding = Encoding::of(headers)?;
     let wire_bytes = Arc::new(AtomicUsize::new(0));
-    let wire = wire(body, patience, limits.max_body_bytes, wire_bytes.clone());
+    let wire = wire(body, patience, limits, wire_bytes.clone());
     let mut wire = StreamReader::new(Box::pin(wire));
-    let begins = wire.fill_buf().await.map_err(|error| happened(&error))?;
-    let Some(&first_byte) = begins.first() else { return Ok((Bytes::new(), Share::none())) };
-    let mut reader = encoding.decoder(&mut wire, first_byte);
-    let (mut decoded, mut share) = (Vec::new(), Share::none());
+    let (decoded, share) = (Vec::new(), Share::none());
+    let mut text = Text { encoding, limits, patience, budget, wire_bytes, decoded, share };
+    let mut has_member = false;
     loop {
-        if decoded.len() == decoded.capacity() {
-            let room = (2 * decoded.len()).min(limits.max_body_bytes).max(STEP_BYTES);
-            // A body of just the limit needs a byte more, to see that it ends there.
-            let room = room.saturating_add(1);
-            make_room(&mut decoded, room, &mut share, budget, patience).await?;
+        let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
+        match begins {
+            Some(first_byte) if !has_member || encoding.begins_another(first_byte) => {
+                text.grow_by(encoding.decoder(&mut wire, first_byte)).await?;
+                has_member = true;
+            }
+            _ => break,
         }
-        let mut step = (&mut decoded).limit(STEP_BYTES);
-        if reader.read_buf(&mut step).await.map_err(|error| happened(&error))? == 0 {
-            break;
-        }
-        if decoded.len() > limits.max_body_bytes {
-            return Err(Happened::BadAnswer(AnswerFault::TooLarge));
-        }
-        let on_wire = wire_bytes.load(Ordering::Relaxed);
-        let ratio_cap = on_wire.saturating_mul(limits.max_ratio).max(RATIO_FREE_BYTES);
-        if encoding != Encoding::Identity && decoded.len() > ratio_cap {
-            return Err(Happened::BadAnswer(AnswerFault::Bomb));
-        }
-        // A body that is here already is decoded without a wait; others must get their turn.
         tokio::task::coop::consume_budget().await;
     }
-    drop(reader);
     skip_rest(&mut wire).await.map_err(|error| happened(&error))?;
-    Ok((Bytes::from(decoded), share))
+    Ok((Bytes::from(text.decoded), text.share))
 }
 
-/// The share covers all the room that a body takes, filled or not.
-async fn make_room(
-    decoded: &mut Vec<u8>,
-    room: usize,
-    share: &mut Share,
-    budget: &Budget,
+/// A body on its way into memory, with its encoding undone.
+struct Text<'a> {
+    encoding: Encoding,
+    limits: &'a HttpLimits,
     patience: Patience,
-) -> Result<(), Happened> {
-    let granted = tokio::time::timeout_at(patience.deadline(), budget.grow(share, room)).await;
-    granted.map_err(|_| {
-        Happened::OurFault("all bodies together took up http.body_budget for too long".to_owned())
-    })?;
-    decoded.reserve_exact(room - decoded.len());
-    Ok(())
+    budget: &'a Budget,
+    wire_bytes: Arc<AtomicUsize>,
+    decoded: Vec<u8>,
+    share: Share,
+}
+
+impl Text<'_> {
+    /// Takes all that a reader has.
+    async fn grow_by(
+        &mut self,
+        mut reader: Pin<Box<dyn AsyncRead + Send + '_>>,
+    ) -> Result<(), Happened> {
+        loop {
+            if self.decoded.len() == self.decoded.capacity() {
+                self.make_room().await?;
+            }
+            let mut step = (&mut self.decoded).limit(STEP_BYTES);
+            if reader.read_buf(&mut step).await.map_err(|error| happened(&error))? == 0 {
+                return Ok(());
+            }
+            self.check_size()?;
+            // A body that is here already is decoded without a wait; others must get their turn.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    fn check_size(&self) -> Result<(), Happened> {
+        if self.decoded.len() > self.limits.max_body_bytes {
+            return Err(Happened::BadAnswer(AnswerFault::TooLarge));
+        }
+        let on_wire = self.wire_bytes.load(Ordering::Relaxed);
+        let ratio_cap = on_wire.saturating_mul(self.limits.max_ratio).max(RATIO_FREE_BYTES);
+        if self.encoding != Encoding::Identity && self.decoded.len() > ratio_cap {
+            return Err(Happened::BadAnswer(AnswerFault::Bomb));
+        }
+        Ok(())
+    }
+
+    /// The share covers all the room that a body takes, filled or not.
+    async fn make_room(&mut self) -> Result<(), Happened> {
+        let twice = 2 * self.decoded.len();
+        let room = twice.min(self.limits.max_body_bytes).max(STEP_BYTES);
+        // A body of just the limit needs a byte more, to see that it ends there.
+        let room = room.saturating_add(1);
+        let growing = self.budget.grow(&mut self.share, room);
+        tokio::time::timeout_at(self.patience.deadline(), growing).await.map_err(|_| {
+            Happened::OurFault(
+                "all bodies together took up http.body_budget for too long".to_owned(),
+            )
+        })?;
+        self.decoded.reserve_exact(room - self.decoded.len());
+        Ok(())
+    }
 }
 
 /// A decoder may know its end before the wire does; only a body that was read to its end leaves a
@@ -115,21 +148,24 @@ async fn skip_rest(wire: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     }
 }
 
-/// The pieces of a body as they come, with a bound on each wait and on their sum.
+/// The pieces of a body as they come, with a bound on each wait, on their rate and on their sum.
 fn wire(
     body: Incoming,
     patience: Patience,
-    most: usize,
+    limits: &HttpLimits,
     count: Arc<AtomicUsize>,
-) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    futures::stream::unfold(Some(body), move |body| {
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let (most, rate) = (limits.max_body_bytes, limits.least_bytes_per_second);
+    let state = Some((body, patience.with_rate(rate)));
+    futures::stream::unfold(state, move |state| {
         let count = count.clone();
         async move {
-            let mut body = body?;
+            let (mut body, mut patience) = state?;
             let fault = loop {
-                let frame = match patience.with_server(body.frame()).await {
+                let frame = match patience.with_server(body.frame(), data_bytes).await {
                     Err(phase) => break WireFault::TimedOut(phase),
                     Ok(None) => return None,
+                    Ok(Some(Err(error))) if breaks_the_rules(&error) => break WireFault::NotHttp,
                     Ok(Some(Err(_))) => break WireFault::Broken,
                     Ok(Some(Ok(frame))) => frame,
                 };
@@ -141,11 +177,26 @@ fn wire(
                 if sum > most {
                     break WireFault::TooLarge;
                 }
-                return Some((Ok(piece), Some(body)));
+                return Some((Ok(piece), Some((body, patience))));
             };
             Some((Err(io::Error::other(fault)), None))
         }
     })
+}
+
+fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> usize {
+    let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
+    frame.and_then(Frame::data_ref).map_or(0, Bytes::len)
+}
+
+/// Chunks that are none, as opposed to a connection that broke or a record that is no TLS.
+fn breaks_the_rules(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let Some(error) = source.and_then(|source| source.downcast_ref::<io::Error>()) else {
+        return false;
+    };
+    let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
+    !is_tls && matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
 }
 
 fn happened(error: &io::Error) -> Happened {
@@ -154,6 +205,7 @@ fn happened(error: &io::Error) -> Happened {
         Some(WireFault::TooLarge) => Happened::BadAnswer(AnswerFault::TooLarge),
         Some(WireFault::TimedOut(phase)) => Happened::TimedOut(*phase),
         Some(WireFault::Broken) => Happened::Network(NetworkFault::Reset),
+        Some(WireFault::NotHttp) => Happened::BadAnswer(AnswerFault::NotHttp),
         None => Happened::BadAnswer(AnswerFault::BadEncoding),
     }
 }
@@ -170,6 +222,9 @@ enum Encoding {
 impl Encoding {
     /// One layer, of a kind that we asked for.
     fn of(headers: &HeaderMap) -> Result<Encoding, Happened> {
+        if !headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked) {
+            return Err(Happened::BadAnswer(AnswerFault::BadEncoding));
+        }
         let mut values = headers.get_all(CONTENT_ENCODING).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             return match headers.contains_key(CONTENT_ENCODING) {
@@ -194,22 +249,33 @@ impl Encoding {
     ) -> Pin<Box<dyn AsyncRead + Send + 'a>> {
         match self {
             Encoding::Identity => Box::pin(wire),
-            Encoding::Gzip => {
-                let mut gzip = GzipDecoder::new(wire);
-                gzip.multiple_members(true);
-                Box::pin(gzip)
-            }
+            Encoding::Gzip => Box::pin(GzipDecoder::new(wire)),
             Encoding::Deflate if begins_zlib(first_byte) => Box::pin(ZlibDecoder::new(wire)),
             Encoding::Deflate => Box::pin(DeflateDecoder::new(wire)),
             Encoding::Brotli => Box::pin(BrotliDecoder::new(wire)),
             Encoding::Zstd => {
                 let window = DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX);
-                let mut zstd = ZstdDecoder::with_params(wire, &[window]);
-                zstd.multiple_members(true);
-                Box::pin(zstd)
+                Box::pin(ZstdDecoder::with_params(wire, &[window]))
             }
         }
     }
+
+    /// Whether a body goes on after its first member ended, by the byte that comes next. Browsers let
+    /// garbage follow, so it is no reason to lose the page.
+    fn begins_another(self, byte: u8) -> bool {
+        match self {
+            Encoding::Gzip => byte == 0x1F,
+            // A frame, or one that is to be skipped.
+            Encoding::Zstd => matches!(byte, 0x28 | 0x50..=0x5F),
+            Encoding::Identity | Encoding::Deflate | Encoding::Brotli => false,
+        }
+    }
+}
+
+/// Whether a transfer encoding is one that hyper undoes. We ask for no other.
+fn is_chunked(value: &HeaderValue) -> bool {
+    let known = |name: &str| ["chunked", "identity"].contains(&name.trim());
+    value.to_str().is_ok_and(|names| names.to_ascii_lowercase().split(',').all(known))
 }
 
 /// "deflate" should be zlib, but some servers send it raw. The first byte tells, and the second may

@@ -8,6 +8,8 @@ mod client;
 mod connect;
 mod decode;
 mod dns;
+mod fair;
+mod interim;
 mod own_listeners;
 mod patience;
 mod pool;
@@ -32,6 +34,9 @@ pub struct HttpLimits {
     pub request_timeout: Duration,
     /// Between two pieces of an answer.
     pub idle_read_timeout: Duration,
+    /// What a body must come at on average, whenever so much time was spent waiting for it as may pass
+    /// between two pieces. Slower is as good as silent.
+    pub least_bytes_per_second: usize,
     /// A body, with its content encoding undone.
     pub max_body_bytes: usize,
     /// How much larger than on the wire a body may be, beyond its first MiB.
@@ -50,6 +55,7 @@ impl Default for HttpLimits {
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             idle_read_timeout: Duration::from_secs(10),
+            least_bytes_per_second: 100,
             max_body_bytes: 10 << 20,
             max_ratio: 100,
             max_header_bytes: 64 << 10,

@@ -39,4 +39,90 @@ impl Patience {
         }
         timeout_at(until, work).await.map_err(|_| phase)
     }
+
+    /// The same for the pieces of a body, which must come at this rate.
+    pub(super) fn with_rate(self, least_bytes_per_second: usize) -> RatedPatience {
+        let least = least_bytes_per_second as f64 * self.idle.as_secs_f64();
+        RatedPatience {
+            patience: self,
+            least_bytes: least as usize,
+            waited: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+}
+
+/// Patience that a trickle wears out, too. Only the time that is spent waiting counts: a body that we
+/// are slow to take is not the server's fault.
+pub(super) struct RatedPatience {
+    patience: Patience,
+    /// What must come in as much waiting as may pass between two pieces.
+    least_bytes: usize,
+    waited: Duration,
+    bytes: usize,
+}
+
+impl RatedPatience {
+    /// Waits for a piece, whose size `size` tells.
+    pub(super) async fn with_server<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        size: impl FnOnce(&T) -> usize,
+    ) -> Result<T, Phase> {
+        let began = Instant::now();
+        let piece = self.patience.with_server(work).await?;
+        self.waited += began.elapsed();
+        self.bytes = self.bytes.saturating_add(size(&piece));
+        if self.waited >= self.patience.idle {
+            if self.bytes < self.least_bytes {
+                return Err(Phase::Read);
+            }
+            (self.waited, self.bytes) = (Duration::ZERO, 0);
+        }
+        Ok(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Takes so many pieces of these bytes, each after a pause.
+    async fn take(pieces: usize, bytes: usize, pause_ms: u64) -> Result<(), Phase> {
+        let patience = Patience::new(Duration::from_secs(10), Duration::from_secs(60));
+        let mut patience = patience.with_rate(100);
+        for _ in 0..pieces {
+            patience.with_server(sleep(Duration::from_millis(pause_ms)), |()| bytes).await?;
+        }
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_is_kept_or_the_wait_ends() {
+        for (pieces, bytes, pause_ms, expected) in [
+            (9, 1, 1_000, Ok(())),             // It ends before anyone looks.
+            (11, 1, 1_000, Err(Phase::Read)),  // 1 byte a second.
+            (59, 99, 1_000, Err(Phase::Read)), // Just below.
+            (59, 100, 1_000, Ok(())),          // Just enough.
+            (5, 1_000, 9_999, Ok(())),         // Enough on average.
+            (5, 0, 2_500, Err(Phase::Read)),   // Pieces of nothing.
+            (61, 1_000, 1_000, Err(Phase::Total)),
+            (1, 1_000_000, 10_001, Err(Phase::Read)),
+        ] {
+            let taken = take(pieces, bytes, pause_ms).await;
+            assert_eq!(taken, expected, "{pieces} pieces of {bytes} bytes, {pause_ms} ms apart");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn our_own_slowness_does_not_count() {
+        let patience = Patience::new(Duration::from_secs(10), Duration::from_secs(3_600));
+        let mut patience = patience.with_rate(100);
+        for _ in 0..100 {
+            patience.with_server(async {}, |()| 1).await.unwrap();
+            sleep(Duration::from_secs(30)).await;
+        }
+    }
 }

@@ -59,10 +59,11 @@ async fn a_reset_is_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn chunks_that_make_no_sense_are_a_broken_connection() {
+async fn chunks_that_make_no_sense_are_no_http() {
     for nonsense in ["zz\r\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "5\r\nhelloworld"] {
         let server = Server::start([answer(format!("{CHUNKED}{nonsense}"))]).await;
-        assert_eq!(failure(&client(), server.url("/")).await, reset(), "{nonsense}");
+        let expected = Happened::BadAnswer(AnswerFault::NotHttp);
+        assert_eq!(failure(&client(), server.url("/")).await, expected, "{nonsense}");
     }
 }
 

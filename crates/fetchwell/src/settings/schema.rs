@@ -84,6 +84,9 @@ table! {
             .also(pages_seconds("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS"));
         /// How long a body may pause.
         http_idle_read_timeout: Duration = TIMEOUT, key("http.idle_read_timeout", "10s");
+        /// How many bytes a second a body must come at, over http.idle_read_timeout; slower is as
+        /// good as a pause. 0: any.
+        http_least_rate: u64 = size(0, GIB), key("http.least_rate", "100B");
         /// Redirects that are followed for one URL.
         http_max_redirects: u32 = whole(0, 20),
             key("http.max_redirects", "5").also(pages("PAGE_FETCHER_MAX_REDIRECTS"));

@@ -87,7 +87,8 @@ impl FailCode {
             Happened::Refused(_) => FailCode::Refused,
             Happened::Answered(_) => FailCode::Http,
             Happened::BadAnswer(fault) => match fault {
-                AnswerFault::TooManyRedirects
+                AnswerFault::NotHttp
+                | AnswerFault::TooManyRedirects
                 | AnswerFault::BadRedirect
                 | AnswerFault::HeadersTooLarge => FailCode::Http,
                 AnswerFault::TooLarge | AnswerFault::Bomb | AnswerFault::BadEncoding => {
