@@ -21,7 +21,7 @@ use super::decode::read_body;
 use super::dns::{Resolve, SystemResolver, vetted_addresses};
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
-use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
+use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
 
 /// The HTTP client. There is one in a process.
 pub struct Client {
@@ -97,7 +97,8 @@ impl Client {
             // would let down one request after another.
             self.pool.forget(&origin);
         }
-        let answer = answer?;
+        let mut answer = answer?;
+        answer.wire.peer = Some(sender.peer().ip());
         phases.body = written.elapsed().saturating_sub(phases.first_byte);
         self.pool.keep(&origin, sender, limits.max_idle_connections);
         Ok(Exchange::Answered(answer))
@@ -184,7 +185,10 @@ impl Client {
             Method::Head => (Bytes::new(), Share::none()),
             _ => read_body(body, &head.headers, limits, patience, &self.budget).await?,
         };
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, share })
+        let sent = self.head(request, head.version).map(|sent| sent.into_parts().0.headers);
+        let request_headers = sent.unwrap_or_default();
+        let wire = Box::new(Wire { version: head.version, peer: None, request_headers });
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, share, wire })
     }
 }
 
