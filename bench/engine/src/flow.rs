@@ -16,7 +16,7 @@ use fetchwell_engine::adapters::sqlite::{
 };
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
-use fetchwell_engine::http::{Client, HttpLimits, HttpSettings};
+use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::journey::{Journey, Stage};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::ports::{
@@ -214,6 +214,8 @@ fn client() -> Result<Client> {
         limits: HttpLimits::default(),
         guard: AddressGuard::new(vec!["127.0.0.0/8".parse()?]),
         resolve: Vec::new(),
+        dns: DnsSettings::default(),
+        own_listeners: OwnListeners::default(),
         private_only: Arc::new(|_| true),
         extra_ca_file: None,
     })?)

@@ -118,7 +118,7 @@ impl Web for Ready {
             return Exchange::NotSent;
         }
         let (headers, body, share) = (http::HeaderMap::new(), Bytes::new(), Share::none());
-        Exchange::Answered(Answer { status: 200, headers, body, share })
+        Exchange::Answered(Answer { status: 200, headers, body, share, wire: Box::default() })
     }
 }
 
@@ -150,8 +150,8 @@ impl Politeness for Elsewhere {
         Ok(())
     }
 
-    async fn look(&self, _: &Site) -> Result<Option<SiteState>, StoreFault> {
-        Ok(None)
+    async fn look(&self, _: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        Ok((None, self.0.now()))
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {

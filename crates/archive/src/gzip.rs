@@ -1,6 +1,6 @@
-//! One gzip member, inflated under a cap.
+//! Gzip members, inflated under a cap.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 
 use flate2::bufread::GzDecoder;
 
@@ -19,6 +19,9 @@ pub enum InflateFault {
     /// It is no gzip, or its checksum does not fit.
     #[error("not a sound gzip member: {0}")]
     Corrupt(String),
+    /// The input itself could not be read.
+    #[error("it can't be read: {0}")]
+    Unreadable(String),
 }
 
 /// Inflates the first member of the input; what follows it is ignored.
@@ -33,8 +36,47 @@ pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, Inflat
     }
     match read {
         Ok(_) => Ok(inflated),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(InflateFault::Truncated),
-        Err(error) => Err(InflateFault::Corrupt(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A member of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its content, as far as the caller wanted it.
+    pub content: Vec<u8>,
+    /// How many bytes of the file it takes.
+    pub stored_bytes: u64,
+}
+
+/// Reads the next member of a file, which must end within `limit_bytes`; none when the file ends
+/// here. It is read and checked whole, but no more than `max_bytes` of its content are kept.
+pub fn next_member(
+    file: &mut impl BufRead,
+    limit_bytes: u64,
+    max_bytes: u64,
+) -> Result<Option<Member>, InflateFault> {
+    let mut rest = file.take(limit_bytes);
+    if rest.fill_buf()?.is_empty() {
+        return Ok(None);
+    }
+    let mut member = GzDecoder::new(rest);
+    let mut content = Vec::new();
+    (&mut member).take(max_bytes).read_to_end(&mut content)?;
+    io::copy(&mut member, &mut io::sink())?;
+    let stored_bytes = limit_bytes - member.into_inner().limit();
+    Ok(Some(Member { content, stored_bytes }))
+}
+
+impl From<io::Error> for InflateFault {
+    fn from(error: io::Error) -> InflateFault {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => InflateFault::Truncated,
+            ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+                InflateFault::Corrupt(error.to_string())
+            }
+            _ => InflateFault::Unreadable(error.to_string()),
+        }
     }
 }
 
@@ -58,6 +100,30 @@ mod tests {
         let two = [member(b"first"), member(b"second")].concat();
         assert_eq!(inflate_member(&two, 100), Ok(b"first".to_vec()));
         assert_eq!(inflate_member(&member(b""), 0), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn members_are_read_one_by_one_and_a_cut_one_is_not_taken_for_whole() {
+        let (first, second) = (member(b"first"), member(b"second"));
+        let file = [first.clone(), second.clone()].concat();
+        for end in 0..=file.len() {
+            let (mut rest, mut left) = (&file[..], end as u64);
+            let mut found = Vec::new();
+            let last = loop {
+                match next_member(&mut rest, left, 3) {
+                    Ok(Some(member)) => {
+                        left -= member.stored_bytes;
+                        found.push(String::from_utf8(member.content).unwrap());
+                    }
+                    last => break last,
+                }
+            };
+            let whole = usize::from(end >= first.len()) + usize::from(end == file.len());
+            assert_eq!(found, ["fir", "sec"][..whole], "{end}");
+            let is_at_an_end = end == 0 || end == first.len() || end == file.len();
+            let expected = if is_at_an_end { Ok(None) } else { Err(InflateFault::Truncated) };
+            assert_eq!(last, expected, "{end}");
+        }
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! What web archives are made of: `cluster.idx`, CDXJ lines, gzip members, WARC records.
 //!
-//! Pure: bytes in, values out. All of it comes from outside, so every length is bounded, every
-//! name that could become a path is checked, and what is wrong is a typed fault.
+//! Pure: bytes in, values out, and values in, bytes out. All that is read comes from outside, so
+//! every length is bounded, every name that could become a path is checked, and what is wrong is a
+//! typed fault.
 
 pub mod cdxj;
 pub mod cluster_idx;
+mod digest;
 pub mod gzip;
 pub mod headers;
 mod http;
 mod line;
+pub mod message;
 pub mod warc;
+pub mod warc_writer;
 
 pub use http::{HttpFault, HttpPayload};
 pub use line::LineFault;

@@ -150,7 +150,7 @@ mod tests {
             headers.insert("location", location.parse().unwrap());
         }
         let body = body.to_owned().into();
-        let answer = Answer { status, headers, body, share: Share::none() };
+        let answer = Answer { status, headers, body, share: Share::none(), wire: Box::default() };
         let mut outcome = Outcome::unsent(0, Happened::Answered(status), Why::default());
         outcome.answer = Some(answer);
         outcome

@@ -87,6 +87,11 @@ impl Journey {
         self
     }
 
+    /// Where it stands.
+    pub fn at(&self) -> &WebUrl {
+        &self.at
+    }
+
     /// The request to make now.
     pub fn request(&self) -> Request {
         let mut request = Request::page(self.at.clone());
@@ -185,7 +190,13 @@ mod tests {
         if let Some(location) = location {
             headers.insert("location", location.parse().unwrap());
         }
-        let answer = Answer { status, headers, body: "x".into(), share: Share::none() };
+        let answer = Answer {
+            status,
+            headers,
+            body: "x".into(),
+            share: Share::none(),
+            wire: Box::default(),
+        };
         Outcome {
             was_sent: true,
             answer: Some(answer),

@@ -1,5 +1,6 @@
 //! Requests and what comes back: the words that plans and the HTTP client share.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -77,6 +78,19 @@ pub struct Answer {
     pub body: Bytes,
     /// The body's share of the budget that all bodies have together; returned when this is dropped.
     pub share: Share,
+    /// How it came about, for those who keep a record.
+    pub wire: Box<Wire>,
+}
+
+/// What was on the wire besides the answer itself.
+#[derive(Clone, Debug, Default)]
+pub struct Wire {
+    /// The version of HTTP that was spoken.
+    pub version: http::Version,
+    /// Who answered, where there was a connection.
+    pub peer: Option<IpAddr>,
+    /// The headers of the request, as sent.
+    pub request_headers: http::HeaderMap,
 }
 
 impl Answer {

@@ -272,6 +272,7 @@ impl Web for Archive {
             headers: Default::default(),
             body: Bytes::copy_from_slice(&file[first..=last]),
             share: Share::none(),
+            wire: Box::default(),
         };
         let stated = format!("bytes {first}-{last}/{}", file.len());
         answer.headers.insert("content-range", stated.parse().unwrap());

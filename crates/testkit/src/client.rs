@@ -48,7 +48,8 @@ pub async fn get(client: &Client, url: &str) -> Happened {
     }
 }
 
-struct Always;
+/// Leave to write whatever there is to write.
+pub struct Always;
 
 #[async_trait]
 impl Leave for Always {

@@ -80,6 +80,7 @@ impl Web for SimulatedWeb {
             headers,
             body: answer.body,
             share: Share::none(),
+            wire: Box::default(),
         })
     }
 }

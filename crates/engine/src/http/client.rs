@@ -22,7 +22,7 @@ use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
 use super::{HttpSettings, OwnListeners};
-use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
+use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
 
 /// The HTTP client. There is one in a process.
 pub struct Client {
@@ -102,7 +102,8 @@ impl Client {
             // would let down one request after another.
             self.pool.forget(&origin);
         }
-        let answer = answer?;
+        let mut answer = answer?;
+        answer.wire.peer = Some(sender.peer().ip());
         phases.body = written.elapsed().saturating_sub(phases.first_byte);
         self.pool.keep(&origin, sender, limits.max_idle_connections);
         Ok(Exchange::Answered(answer))
@@ -192,8 +193,11 @@ impl Client {
         if header_bytes(&head.headers) > limits.max_header_bytes {
             return Err(Happened::BadAnswer(AnswerFault::HeadersTooLarge));
         }
+        let sent = self.head(request, head.version).map(|sent| sent.into_parts().0.headers);
+        let request_headers = sent.unwrap_or_default();
+        let wire = Box::new(Wire { version: head.version, peer: None, request_headers });
         let (status, headers) = (head.status.as_u16(), head.headers);
-        let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none() };
+        let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
         // What a redirect says besides is of no interest, and must not keep us from following it.
         if request.method != Method::Head && answer.redirect().is_none() {
             (answer.body, answer.share) =

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::HttpLimits;
 use super::fair::Fair;
@@ -67,25 +68,28 @@ pub(super) async fn connect(
     limits: &HttpLimits,
 ) -> Result<Sender, Happened> {
     let max_header_bytes = limits.max_header_bytes;
-    let stream = dial(addresses, limits.connect_timeout).await?;
+    let (stream, peer) = dial(addresses, limits.connect_timeout).await?;
     match url.scheme() {
-        Scheme::Http => http1_on(stream, max_header_bytes).await,
+        Scheme::Http => http1_on(stream, peer, max_header_bytes).await,
         Scheme::Https => {
             let name = server_name(url)?;
             let connector = TlsConnector::from(tls.clone());
             let stream =
                 connector.connect(name, stream).await.map_err(|_| failed(NetworkFault::Tls))?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                http2_on(stream, max_header_bytes).await
+                http2_on(stream, peer, max_header_bytes).await
             } else {
-                http1_on(stream, max_header_bytes).await
+                http1_on(stream, peer, max_header_bytes).await
             }
         }
     }
 }
 
 /// One address that swallows everything must not use up the time of the others: each has its part.
-async fn dial(addresses: &[SocketAddr], limit: Duration) -> Result<TcpStream, Happened> {
+async fn dial(
+    addresses: &[SocketAddr],
+    limit: Duration,
+) -> Result<(TcpStream, SocketAddr), Happened> {
     let addresses = &addresses[..addresses.len().min(MAX_DIALLED)];
     let each = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
     let mut happened = failed(NetworkFault::ConnectRefused);
@@ -96,7 +100,7 @@ async fn dial(addresses: &[SocketAddr], limit: Duration) -> Result<TcpStream, Ha
             Ok(Ok(stream)) if stream.peer_addr().is_ok_and(|peer| peer == *address) => {
                 // Small requests must not wait for each other; without it they are slow, not wrong.
                 drop(stream.set_nodelay(true));
-                return Ok(stream);
+                return Ok((stream, *address));
             }
             Ok(Err(error)) if is_lack_of_our_own(&error) => {
                 return Err(Happened::OurFault(format!("no connection can be opened: {error}")));
@@ -121,7 +125,11 @@ fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
     }
 }
 
-async fn http1_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happened>
+async fn http1_on<S>(
+    stream: S,
+    peer: SocketAddr,
+    max_header_bytes: usize,
+) -> Result<Sender, Happened>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -136,10 +144,14 @@ where
         .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    Ok(Sender::One(sender, run(connection)))
+    Ok(Sender::One(sender, run(connection, peer)))
 }
 
-async fn http2_on<S>(stream: S, max_header_bytes: usize) -> Result<Sender, Happened>
+async fn http2_on<S>(
+    stream: S,
+    peer: SocketAddr,
+    max_header_bytes: usize,
+) -> Result<Sender, Happened>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -160,12 +172,13 @@ where
         drop(connection.await);
         drop(until_dropped);
     };
-    Ok(Sender::Two(sender, Arc::new(run(connection))))
+    Ok(Sender::Two(sender, Arc::new(run(connection, peer))))
 }
 
-fn run(connection: impl Future + Send + 'static) -> Connection {
+fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection {
     // The request that uses the connection sees its errors.
-    Connection::new(tokio::spawn(async move { drop(connection.await) }))
+    let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(connection.await) }));
+    Connection { peer, task }
 }
 
 /// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with it. One of them holds

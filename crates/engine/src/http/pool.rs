@@ -1,6 +1,7 @@
 //! Connections that are kept for later requests.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,20 +21,31 @@ const READY_WITHIN: Duration = Duration::from_millis(100);
 /// The body of a request.
 pub(super) type RequestBody = Full<Bytes>;
 
-/// The task that moves a connection's bytes. It ends with the last sender: hyper alone would go on for
-/// as long as the other side lets it wait.
-pub(super) type Connection = AbortOnDropHandle<()>;
+/// What stands behind a sender.
+pub(super) struct Connection {
+    /// Who is at the other end.
+    pub(super) peer: SocketAddr,
+    /// The task that moves the bytes. It ends with the last sender: hyper alone would go on for as
+    /// long as the other side lets it wait.
+    #[expect(dead_code, reason = "held, so that it ends with its sender")]
+    pub(super) task: AbortOnDropHandle<()>,
+}
 
 /// A connection that can send a request.
 pub(super) enum Sender {
-    One(
-        http1::SendRequest<RequestBody>,
-        #[expect(dead_code, reason = "held, so that it ends with its sender")] Connection,
-    ),
+    One(http1::SendRequest<RequestBody>, Connection),
     Two(http2::SendRequest<RequestBody>, Arc<Connection>),
 }
 
 impl Sender {
+    /// Who is at the other end.
+    pub(super) fn peer(&self) -> SocketAddr {
+        match self {
+            Sender::One(_, connection) => connection.peer,
+            Sender::Two(_, connection) => connection.peer,
+        }
+    }
+
     fn is_usable(&self) -> bool {
         match self {
             Sender::One(sender, _) => !sender.is_closed(),
@@ -169,8 +181,9 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1_024);
         #[expect(clippy::disallowed_methods, reason = "a connection to nowhere, for this test")]
         let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
-        let task = Connection::new(tokio::spawn(async move { drop(task.await) }));
-        (Sender::One(sender, task), theirs)
+        let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(task.await) }));
+        let peer = SocketAddr::from(([127, 0, 0, 1], 80));
+        (Sender::One(sender, Connection { peer, task }), theirs)
     }
 
     #[tokio::test(start_paused = true)]

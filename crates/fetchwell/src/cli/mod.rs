@@ -118,7 +118,7 @@ pub(crate) struct FetchArgs {
     /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// What to print [default: markdown for one URL, json for several]
+    /// What to print [default: markdown for one URL, json for several, warc to FILE.warc.gz]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write to this file instead of standard output
@@ -143,6 +143,8 @@ pub(crate) enum Format {
     Html,
     /// One JSON object a line.
     Json,
+    /// An archive of what was asked and answered; needs --output FILE.warc.gz.
+    Warc,
 }
 
 /// `fetchwell explain`.

@@ -27,6 +27,7 @@ pub(crate) fn outcome(happened: Happened, body: &str) -> Outcome {
         headers: Default::default(),
         body: Bytes::from(body.to_owned()),
         share: Share::none(),
+        wire: Box::default(),
     });
     let phases = Phases { first_byte: Duration::from_millis(1), ..Phases::default() };
     let why = Why::default();

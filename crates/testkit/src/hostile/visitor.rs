@@ -1,23 +1,25 @@
 //! A real client that visits the hostile server, one URL at a time, through redirects.
 
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, Resolve, ResolveRule};
+use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, NameAnswer, Resolve, ResolveRule};
 use fetchwell_engine::journey::{Journey, Stage};
 use fetchwell_engine::ports::Moment;
-use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web, Why};
+use fetchwell_engine::web::{Exchange, Outcome, Phases, Request, Web, Why};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, NameFault};
 use fetchwell_policy::retry::{History, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 use super::behaviour::Good;
 use super::server::{HostileServer, Target};
+use crate::client;
+
+/// Nothing here depends on the time.
+const MOMENT: Moment = Moment { now: Time::EPOCH, wall: Time::EPOCH, chance: 0.5 };
 
 /// As many redirects as are followed by default.
 const MAX_REDIRECTS: u32 = 5;
@@ -64,12 +66,11 @@ impl Visitor {
             port: Some(target.address.port()),
         });
         let settings = HttpSettings {
-            user_agent: "Visitor/1.0".to_owned(),
             limits,
             guard: AddressGuard::new(vec!["127.0.0.0/8".parse()?]),
             resolve: resolve.collect(),
-            private_only: Arc::new(|_| false),
             extra_ca_file: Some(server.ca_file().to_owned()),
+            ..client::settings(&[])
         };
         Ok(Visitor { client: Client::with_resolver(settings, Box::new(NoNames))? })
     }
@@ -83,7 +84,7 @@ impl Visitor {
         loop {
             let outcome = self.ask(&request).await;
             let happened = outcome.happened.clone();
-            match journey.step(outcome, Moment { now: Time::from_secs(0), chance: 0.5 }) {
+            match journey.step(outcome, MOMENT) {
                 Stage::Fetch(next) => request = next,
                 Stage::Retry { .. } => return Visit { happened, body: Bytes::new() },
                 Stage::Over(end) => {
@@ -97,7 +98,7 @@ impl Visitor {
     async fn ask(&self, request: &Request) -> Outcome {
         let mut phases = Phases::default();
         let (happened, answer) = loop {
-            match self.client.exchange(request, &mut Always, &mut phases).await {
+            match self.client.exchange(request, &mut client::Always, &mut phases).await {
                 Exchange::NotSent => {} // A kept connection had died; it asks anew.
                 Exchange::Answered(answer) => {
                     break (Happened::Answered(answer.status), Some(answer));
@@ -119,16 +120,7 @@ struct NoNames;
 
 #[async_trait]
 impl Resolve for NoNames {
-    async fn addresses(&self, _: &str) -> Result<Vec<IpAddr>, String> {
-        Err("no such name".to_owned())
-    }
-}
-
-struct Always;
-
-#[async_trait]
-impl Leave for Always {
-    async fn to_write(&mut self) -> bool {
-        true
+    async fn look_up(&self, _: &str) -> NameAnswer {
+        NameAnswer { addresses: Err(NameFault::NoSuchName), ttl: None }
     }
 }

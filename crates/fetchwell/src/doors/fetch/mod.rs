@@ -1,5 +1,7 @@
 //! `fetchwell fetch`: URLs from the command line, a file or a pipe; results to a file or a pipe.
 
+mod capture;
+mod earlier;
 mod input;
 mod output;
 mod plan;
@@ -10,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle};
@@ -17,10 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format};
-use crate::plant::{Parts, open_queue_db, random_seed};
+use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
-use output::{Earlier, Stdout};
+use earlier::Earlier;
+use output::Stdout;
 use plan::FetchPlan;
 use progress::{Counted, Progress};
 use row::{Row, renderer};
@@ -39,24 +43,38 @@ pub(crate) async fn run(
     if urls.is_empty() {
         warn!("the list is empty: there is nothing to fetch");
     }
-    let format = match (args.format, json) {
-        (Some(format), false) => format,
-        (None | Some(Format::Json), true) => Format::Json,
-        (Some(_), true) => {
-            return Err(Exit::Usage("--json and another --format contradict each other".into()));
-        }
-        (None, false) if urls.len() == 1 && !args.resume => Format::Markdown,
-        (None, false) => Format::Json,
-    };
-    if args.resume && format != Format::Json {
-        return Err(Exit::Usage("--resume needs --format json: other formats have no rows".into()));
-    }
+    let format = format(&args, json, urls.len())?;
     let stop = stop_on_signal();
     let run = Run { settings, format, several: urls.len() > 1, quiet, stop };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
     }
+}
+
+/// The format that was asked for, or else the one that fits.
+fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
+    let is_archive = args.output.as_ref().is_some_and(|path| {
+        path.as_os_str().as_encoded_bytes().to_ascii_lowercase().ends_with(b".warc.gz")
+    });
+    let format = match (args.format, json) {
+        (Some(format), false) => format,
+        (None | Some(Format::Json), true) => Format::Json,
+        (Some(_), true) => {
+            return Err(Exit::Usage("--json and another --format contradict each other".into()));
+        }
+        (None, false) if is_archive => Format::Warc,
+        (None, false) if urls == 1 && !args.resume => Format::Markdown,
+        (None, false) => Format::Json,
+    };
+    if args.resume && !matches!(format, Format::Json | Format::Warc) {
+        let why = "--resume needs --format json or warc: other formats don't say what is there";
+        return Err(Exit::Usage(why.into()));
+    }
+    if format == Format::Warc && args.output.is_none() {
+        return Err(Exit::Usage("--format warc needs --output FILE.warc.gz".into()));
+    }
+    Ok(format)
 }
 
 struct Run<'a> {
@@ -92,14 +110,15 @@ impl Run<'_> {
         let in_use = queue.is_in_use().await?;
         if resume {
             if in_use {
+                output::refuse_another_format(path, self.format)?;
                 info!("another process is at work on {}; joining it", path.display());
             } else {
-                output::repair(&db, path).await?;
+                output::repair(&db, path, self.format, self.preamble(path)).await?;
             }
         } else {
             self.begin(&db, &queue, path, in_use).await?;
         }
-        let rows = Arc::new(Mutex::new(Earlier::of(path)?));
+        let rows = Arc::new(Mutex::new(Earlier::of(path, self.format)?));
         for some in urls.chunks(input::CHUNK).map(<[String]>::to_vec) {
             let rows = rows.clone();
             let missing = move |confirmed| {
@@ -139,7 +158,17 @@ impl Run<'_> {
                 path.display()
             )));
         }
-        output::begin(db, path).await
+        output::begin(db, path, self.preamble(path)).await
+    }
+
+    /// What the output begins with.
+    fn preamble(&self, path: &Path) -> Vec<u8> {
+        match self.format {
+            Format::Warc => {
+                capture::warcinfo(path, &user_agent(self.settings), Clock::system().wall())
+            }
+            _ => Vec::new(),
+        }
     }
 
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {

@@ -7,6 +7,7 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
+use super::capture::Capture;
 use super::row::Row;
 use crate::cli::Format;
 
@@ -15,6 +16,8 @@ pub(super) struct FetchPlan {
     url: String,
     journey: Result<Journey, UrlFault>,
     format: Format,
+    /// What was asked and answered on this attempt; only when it is to be archived.
+    captures: Vec<Capture>,
 }
 
 impl FetchPlan {
@@ -29,7 +32,7 @@ impl FetchPlan {
             let journey = Journey::new(at, RetryRule::FETCH, max_redirects, lease.history);
             journey.with_patience(patience)
         });
-        FetchPlan { url, journey, format }
+        FetchPlan { url, journey, format, captures: Vec::new() }
     }
 }
 
@@ -43,6 +46,9 @@ impl Plan<Row> for FetchPlan {
             }
         };
         let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
+        if self.format == Format::Warc {
+            self.captures.extend(Capture::of(journey.at(), &outcome, moment.wall));
+        }
         match journey.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
@@ -50,7 +56,8 @@ impl Plan<Row> for FetchPlan {
             }
             Stage::Over(arrival) => {
                 let settlement = settlement(&arrival);
-                let row = Row::arrived(&self.url, *arrival, self.format, moment.wall);
+                let mut row = Row::arrived(&self.url, *arrival, self.format, moment.wall);
+                row.archive(&self.captures);
                 Step::Finish(vec![row], settlement)
             }
         }

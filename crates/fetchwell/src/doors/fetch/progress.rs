@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::sync::Arc;
 use tracing::warn;
 
-use super::output::Earlier;
+use super::earlier::Earlier;
 use super::row::{Row, RowOutcome};
 use crate::cli::{Exit, Format};
 
@@ -80,8 +80,9 @@ impl Progress {
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed.load(Ordering::Relaxed)));
         }
-        // In JSON the row says it; elsewhere there would be silence.
-        if let (true, Some(reason)) = (format != Format::Json, &row.reason) {
+        // In JSON the row says it, and an archive holds the same; elsewhere there would be silence.
+        let is_told = matches!(format, Format::Json | Format::Warc);
+        if let (false, Some(reason)) = (is_told, &row.reason) {
             warn!("{}: {reason}", row.url);
         }
     }

@@ -10,6 +10,7 @@ use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
+use super::capture::{Archived, Capture};
 use crate::cli::Format;
 use crate::doors::notation::sha256_hex;
 use crate::timestamp::rfc3339;
@@ -50,6 +51,9 @@ pub(super) struct Row {
     /// The page as it came, as UTF-8; only when it is to be printed.
     #[serde(skip)]
     html: Option<String>,
+    /// What was asked and answered, as records; only when it is to be archived.
+    #[serde(skip)]
+    archived: Archived,
 }
 
 /// What the gate went by.
@@ -84,6 +88,7 @@ impl Row {
             reason: Some(reason.to_owned()),
             why: None,
             html: None,
+            archived: Archived::default(),
         }
     }
 
@@ -112,11 +117,17 @@ impl Row {
             row.content_type = answer.header("content-type").map(str::to_owned);
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
-            if row.outcome == RowOutcome::Fetched {
+            // An archive holds the page itself.
+            if row.outcome == RowOutcome::Fetched && format != Format::Warc {
                 row.read(&answer.body, final_url.as_str(), format);
             }
         }
         row
+    }
+
+    /// Takes in what was asked and answered.
+    pub(super) fn archive(&mut self, captures: &[Capture]) {
+        self.archived = Archived::of(captures);
     }
 
     /// Fills in what the page says.
@@ -167,6 +178,11 @@ impl Row {
         ended_by_newline(self.html.as_deref())
     }
 
+    /// The records of the exchanges, and the row as the last record: it says that all is there.
+    fn as_warc(&self) -> Vec<u8> {
+        self.archived.with_row(&self.url, &self.fetched_at, &json(self))
+    }
+
     /// What there is to print under a line with the URL; nothing when there is nothing.
     fn headed(&self, before: &str, after: &str, page: Vec<u8>) -> Vec<u8> {
         if page.is_empty() {
@@ -180,6 +196,7 @@ impl Row {
 pub(super) fn renderer(format: Format, several: bool) -> fn(&Row) -> Vec<u8> {
     match (format, several) {
         (Format::Json, _) => json_line,
+        (Format::Warc, _) => Row::as_warc,
         (Format::Markdown, false) => Row::as_markdown,
         (Format::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
         (Format::Text, false) => Row::as_text,
@@ -189,11 +206,15 @@ pub(super) fn renderer(format: Format, several: bool) -> fn(&Row) -> Vec<u8> {
     }
 }
 
-/// A row holds nothing that JSON can't say.
 fn json_line(row: &Row) -> Vec<u8> {
-    let mut line = serde_json::to_vec(row).unwrap_or_default();
+    let mut line = json(row);
     line.push(b'\n');
     line
+}
+
+/// A row holds nothing that JSON can't say.
+fn json(row: &Row) -> Vec<u8> {
+    serde_json::to_vec(row).unwrap_or_default()
 }
 
 fn ended_by_newline(content: Option<&str>) -> Vec<u8> {

@@ -1,0 +1,175 @@
+//! What earlier runs left in an output.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek};
+use std::path::Path;
+
+use fetchwell_archive::gzip::{InflateFault, next_member};
+use fetchwell_archive::warc::parse_record;
+use serde::Deserialize;
+
+use super::capture::SOFTWARE;
+use super::output::cannot;
+use super::row::RowOutcome;
+use crate::cli::{Exit, Format};
+
+/// A record with a row in it is shorter; of longer ones no more is kept in memory.
+const MAX_ROW_BYTES: u64 = 4 << 20;
+
+/// The rows that stand in an output, read as far as they are trusted.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    file: BufReader<File>,
+    next: fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>,
+    /// What an output of this format begins with.
+    first_byte: u8,
+    read: u64,
+    urls: HashSet<String>,
+    pub(super) outcomes: Vec<RowOutcome>,
+}
+
+impl Earlier {
+    /// Of a file that is there; nothing is read yet.
+    pub(super) fn of(path: &Path, format: Format) -> Result<Earlier, Exit> {
+        let file = BufReader::new(File::open(path).map_err(|error| cannot(path, &error))?);
+        let (urls, outcomes) = (HashSet::new(), Vec::new());
+        Ok(match format {
+            Format::Warc => {
+                Earlier { file, next: next_capture, first_byte: 0x1f, read: 0, urls, outcomes }
+            }
+            _ => Earlier { file, next: next_line, first_byte: b'{', read: 0, urls, outcomes },
+        })
+    }
+
+    /// Whether the file begins as no output of this format does.
+    pub(super) fn is_of_another_format(&mut self) -> io::Result<bool> {
+        self.file.rewind()?;
+        Ok(self.file.fill_buf()?.first().is_some_and(|byte| *byte != self.first_byte))
+    }
+
+    /// Whether the URL has its row.
+    pub(super) fn has(&self, url: &str) -> bool {
+        self.urls.contains(url)
+    }
+
+    /// Reads on, up to `trusted` bytes or to where something else than a whole result of ours stands.
+    /// Returns where the last result ends.
+    pub(super) fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
+        while self.read < trusted {
+            let Some(part) = (self.next)(&mut self.file, trusted - self.read)? else { break };
+            self.read += part.bytes;
+            if let Some(row) = part.row {
+                self.urls.insert(row.url);
+                self.outcomes.push(row.outcome);
+            }
+        }
+        Ok(self.read)
+    }
+}
+
+/// What stands or falls together.
+struct Part {
+    bytes: u64,
+    row: Option<Seen>,
+}
+
+/// The part of a row that a resumed run needs.
+#[derive(Deserialize)]
+struct Seen {
+    url: String,
+    outcome: RowOutcome,
+}
+
+fn next_line(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part>> {
+    let mut line = Vec::new();
+    let bytes = io::Read::take(file, left).read_until(b'\n', &mut line)? as u64;
+    let row = line.strip_suffix(b"\n").and_then(|row| serde_json::from_slice(row).ok());
+    Ok(row.map(|row| Part { bytes, row: Some(row) }))
+}
+
+/// The records of a URL, up to the one with its row; or the first record of a file of ours.
+fn next_capture(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part>> {
+    let mut bytes = 0;
+    loop {
+        let member = match next_member(file, left - bytes, MAX_ROW_BYTES) {
+            Ok(Some(member)) => member,
+            Err(InflateFault::Unreadable(why)) => return Err(io::Error::other(why)),
+            Ok(None) | Err(_) => return Ok(None),
+        };
+        bytes += member.stored_bytes;
+        let Ok(record) = parse_record(&member.content) else { continue };
+        match record.kind() {
+            Some("metadata") => {
+                let row = serde_json::from_slice(record.payload()).ok();
+                return Ok(row.map(|row| Part { bytes, row: Some(row) }));
+            }
+            Some("warcinfo") => {
+                let ours = SOFTWARE.split('/').next().unwrap_or_default().as_bytes();
+                let is_ours = record.payload().starts_with(ours);
+                return Ok(is_ours.then_some(Part { bytes, row: None }));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capture::{Archived, warcinfo};
+    use super::*;
+    use fetchwell_policy::time::Time;
+
+    fn rows_of(content: &[u8], trusted: u64, format: Format) -> (Vec<String>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        std::fs::write(&path, content).unwrap();
+        let mut earlier = Earlier::of(&path, format).unwrap();
+        let whole = earlier.read_to(trusted).unwrap();
+        let mut urls: Vec<String> = earlier.urls.into_iter().collect();
+        urls.sort();
+        (urls, whole)
+    }
+
+    fn row(url: &str) -> String {
+        format!("{{\"url\":\"{url}\",\"outcome\":\"fetched\",\"x\":1}}")
+    }
+
+    #[test]
+    fn torn_and_unconfirmed_rows_are_cut_off() {
+        let rows_of = |text: &str, trusted| rows_of(text.as_bytes(), trusted, Format::Json);
+        let (a, b) = (row("a") + "\n", row("b") + "\n");
+        let (one, two) = (a.len() as u64, (a.len() + b.len()) as u64);
+        let both = format!("{a}{b}");
+        assert_eq!(rows_of(&both, two), (vec!["a".into(), "b".into()], two));
+        assert_eq!(rows_of(&both, two - 1), (vec!["a".into()], one));
+        assert_eq!(rows_of(&both, one), (vec!["a".into()], one));
+        assert_eq!(rows_of(&format!("{a}{{\"url\":\"b"), 1_000), (vec!["a".into()], one));
+        assert_eq!(rows_of(&format!("{a}junk\n{b}"), 1_000), (vec!["a".into()], one));
+        assert_eq!(rows_of("", 0), (vec![], 0));
+    }
+
+    #[test]
+    fn of_an_archive_as_much_is_trusted_as_has_its_last_record() {
+        let record = |url: &str| Archived::default().with_row(url, "x", row(url).as_bytes());
+        let info = warcinfo(Path::new("a.warc.gz"), "agent", Time::EPOCH);
+        let (a, b) = (record("a"), record("b"));
+        let file = [info.clone(), a.clone(), b.clone()].concat();
+        for trusted in 0..=file.len() {
+            let (urls, whole): (&[&str], usize) = match trusted {
+                all if all == file.len() => (&["a", "b"], all),
+                most if most >= info.len() + a.len() => (&["a"], info.len() + a.len()),
+                some if some >= info.len() => (&[], info.len()),
+                _ => (&[], 0),
+            };
+            let (found, end) = rows_of(&file, trusted as u64, Format::Warc);
+            assert_eq!(
+                (found, end),
+                (urls.iter().map(|url| (*url).into()).collect(), whole as u64)
+            );
+        }
+        let torn = [&file[..], b"junk"].concat();
+        assert_eq!(rows_of(&torn, 10_000, Format::Warc).1, file.len() as u64);
+        assert_eq!(rows_of(b"{\"url\":\"a\"}\n", 10_000, Format::Warc), (vec![], 0));
+    }
+}
