@@ -41,22 +41,16 @@ def main():
     install.fetchwell()
     install.reqwest()
     chosen, notes = installed(wanted(arguments))
-    began, load = datetime.now(UTC), machine.load()
-    tables = [scenarios.ALL[name](chosen, sizes) for name in arguments.scenario or scenarios.ALL]
-    section = results.section(
-        f"{began:%Y-%m-%d %H:%M} UTC",
-        machine.machine(),
-        load,
-        sizes.rounds,
-        machine.versions(chosen),
-        notes,
-        tables,
-    )
-    if arguments.quick or arguments.print:
-        print(section)
-    else:
-        results.prepend(section)
-        print(f"bench: written to {results.RESULTS}", file=sys.stderr)
+    began, load, older = datetime.now(UTC), machine.load(), results.older()
+    versions = machine.versions(chosen)
+    tables = []
+    for name in arguments.scenario or scenarios.ALL:
+        tables.append(scenarios.ALL[name](chosen, sizes))
+        section = results.section(began, machine.machine(), load, sizes.rounds, versions, notes, tables)
+        # After each scenario, so that a run that is cut short keeps what it has.
+        if not (arguments.quick or arguments.print):
+            results.write(section, older)
+    print(section)
 
 
 def parse():

@@ -8,7 +8,7 @@ Written by `bench/run`; the newest run is on top. [README.md](README.md) says wh
 """
 
 
-def section(date, machine, load, rounds, versions, notes, tables):
+def section(began, machine, load, rounds, versions, notes, tables):
     """A run as Markdown."""
     facts = [
         f"Machine: {machine}; load when it began: {load}.",
@@ -17,10 +17,14 @@ def section(date, machine, load, rounds, versions, notes, tables):
     ]
     facts += [f"Left out: {note}." for note in notes]
     facts_text = "\n".join(f"- {fact}" for fact in facts)
-    return f"## {date}\n\n{facts_text}\n\n" + "\n".join(table.markdown() for table in tables)
+    return f"## {began:%Y-%m-%d %H:%M} UTC\n\n{facts_text}\n\n" + "\n".join(table.markdown() for table in tables)
 
 
-def prepend(new):
-    """Puts a section on top of those that are there."""
-    older = RESULTS.read_text().removeprefix(HEADING) if RESULTS.exists() else ""
-    RESULTS.write_text(HEADING + "\n" + new + older)
+def older():
+    """The sections that are there."""
+    return RESULTS.read_text().removeprefix(HEADING + "\n") if RESULTS.exists() else ""
+
+
+def write(new, below):
+    """Puts a section on top of older ones."""
+    RESULTS.write_text(f"{HEADING}\n{new}" + (f"\n{below}" if below else ""))

@@ -94,7 +94,8 @@ def hosts(fetchers, sizes):
     fetchers = [fetcher for fetcher in fetchers if fetcher.name in MANY_HOSTS_FETCHERS]
     few_pages = sizes.hosts_pages // FEWER
     few = Load(lists.even(sizes.hosts_counts[0], few_pages), CONCURRENCY)
-    loads = {count: Load(lists.even(count, sizes.hosts_pages), CONCURRENCY) for count in sizes.hosts_counts}
+    counts = [count for count in sizes.hosts_counts if count <= sizes.hosts_pages]
+    loads = {count: Load(lists.even(count, sizes.hosts_pages), CONCURRENCY) for count in counts}
     trials = interleaved(fetchers, [few, *loads.values()], sizes.rounds)
     table = Table(
         "Many hosts",

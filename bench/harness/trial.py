@@ -10,7 +10,7 @@ from .origin import Origin
 from .places import WORK
 
 # A fetcher that takes longer has failed.
-TIMEOUT_S = 600
+TIMEOUT_S = 1800
 
 
 @dataclass(frozen=True, eq=False)

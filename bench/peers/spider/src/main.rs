@@ -8,8 +8,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use spider::CaseInsensitiveString;
+use spider::page::Page;
 use spider::website::Website;
 use tokio::sync::Semaphore;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 #[tokio::main]
@@ -51,7 +54,8 @@ fn by_host(list: &str) -> BTreeMap<String, Vec<String>> {
 
 /// How many pages of this host came with 200.
 async fn crawl(home: &str, urls: Vec<String>, delay_ms: u64) -> usize {
-    let mut website = Website::new(home);
+    // A limit of one page means the first page, whatever links are known.
+    let mut website = Website::new(if urls.len() == 1 { &urls[0] } else { home });
     website
         .with_user_agent(Some("bench"))
         .with_respect_robots_txt(true)
@@ -59,14 +63,31 @@ async fn crawl(home: &str, urls: Vec<String>, delay_ms: u64) -> usize {
         .with_delay(delay_ms)
         // It follows the links that it finds; the limit ends that when the list is done.
         .with_limit(urls.len() as u32);
-    website.set_extra_links(urls.iter().map(|url| CaseInsensitiveString::new(url)).collect());
-    let mut pages = website.subscribe(urls.len());
-    website.crawl().await;
-    drop(website);
-    let mut fetched = 0;
-    while let Ok(page) = pages.try_recv() {
-        fetched +=
-            usize::from(page.status_code.as_u16() == 200 && page.get_html_bytes_u8().len() > 0);
+    if urls.len() > 1 {
+        website.set_extra_links(urls.iter().map(|url| CaseInsensitiveString::new(url)).collect());
     }
-    fetched
+    let counting = tokio::spawn(count(website.subscribe(PAGES_KEPT)));
+    website.crawl().await;
+    website.unsubscribe();
+    drop(website);
+    counting.await.unwrap_or(0)
+}
+
+/// spider keeps this many of the last pages.
+const PAGES_KEPT: usize = 16;
+
+async fn count(mut pages: Receiver<Page>) -> usize {
+    let mut fetched = 0;
+    loop {
+        match pages.recv().await {
+            Ok(page) => {
+                let is_whole =
+                    page.status_code.is_success() && !page.get_html_bytes_u8().is_empty();
+                fetched += usize::from(is_whole);
+            }
+            // These were overwritten before they could be read; the origin knows whether they were sent.
+            Err(RecvError::Lagged(missed)) => fetched += missed as usize,
+            Err(RecvError::Closed) => return fetched,
+        }
+    }
 }
