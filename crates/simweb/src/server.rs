@@ -1,5 +1,5 @@
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,19 @@ impl Server {
     /// Listens and serves; port 0 takes any free port. Call it within a tokio runtime, which it
     /// then lives in.
     pub fn start(world: Arc<World>, listen: SocketAddr) -> io::Result<Server> {
-        let listener = listen_on(listen)?;
+        Server::start_with(listening_socket(listen)?, world)
+    }
+
+    /// Listens at every address of the loopback device: `127.0.0.1`, `127.1.2.3` and all others are
+    /// hosts then, without a name server. Nobody outside this machine is served.
+    pub fn start_on_loopback(world: Arc<World>, port: u16) -> io::Result<Server> {
+        let socket = listening_socket((Ipv4Addr::UNSPECIFIED, port).into())?;
+        socket.bind_device(Some(LOOPBACK_DEVICE))?;
+        Server::start_with(socket, world)
+    }
+
+    fn start_with(socket: TcpSocket, world: Arc<World>) -> io::Result<Server> {
+        let listener = socket.listen(BACKLOG)?;
         let addr = listener.local_addr()?;
         let started = Instant::now();
         let (stopping, stop) = watch::channel(());
@@ -71,12 +83,14 @@ const BACKLOG: u32 = 8_192;
 /// How long to wait when accepting fails, which is nearly always a lack of file descriptors.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
+const LOOPBACK_DEVICE: &[u8] = b"lo";
+
+fn listening_socket(addr: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A server that was killed must be able to come back at the same port.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
-    socket.listen(BACKLOG)
+    Ok(socket)
 }
 
 async fn accept_all(

@@ -1,11 +1,11 @@
-//! The `simweb` program as a harness runs it.
+//! The programs `simweb` and `simweb-judge` as a harness runs them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fetchwell_simweb::{HitKind, SiteScript, read_hits};
+use fetchwell_simweb::{HitKind, Request, SiteScript, World, read_hits, write_hits};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "this client tests the program from outside")]
@@ -44,4 +44,35 @@ fn the_program_serves_a_file_of_scripts_and_leaves_a_record() {
     let written_at = written_at.duration_since(std::time::UNIX_EPOCH).unwrap();
     let age = written_at.abs_diff(hits[0].at);
     assert!(age < Duration::from_secs(10), "{age:?}");
+}
+
+#[test]
+fn the_judge_counts_what_is_in_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("hits.jsonl");
+    let world = World::new([SiteScript::new("shop.test").status("/gone", 410)]);
+    for (at_ms, host, path) in [
+        (0, "shop.test", "/robots.txt"),
+        (1, "shop.test", "/a"),
+        (95, "shop.test", "/b"),
+        (150, "shop.test", "/b"),
+        (300, "shop.test", "/gone"),
+        (2_000, "other.test", "/"),
+    ] {
+        world.answer(Duration::from_millis(at_ms), Request::get(host, path));
+    }
+    write_hits(&mut std::fs::File::create(&record).unwrap(), &world.hits()).unwrap();
+
+    let judged = Command::new(env!("CARGO_BIN_EXE_simweb-judge"))
+        .args(["--interval-ms=100", "--tolerance-ms=10"])
+        .arg(&record)
+        .output()
+        .unwrap();
+    assert!(judged.status.success(), "{judged:?}");
+    let report: serde_json::Value = serde_json::from_slice(&judged.stdout).unwrap();
+    let expected = serde_json::json!({
+        "pages": 3, "distinct_pages": 2, "robots": 1, "others": 2, "sites": 2,
+        "lasted_s": 2.0, "gaps_judged": 3, "too_soon": 1,
+    });
+    assert_eq!(report, expected);
 }

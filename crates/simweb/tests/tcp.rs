@@ -44,6 +44,23 @@ fn body_of(received: &str) -> &str {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "this client tests the server from outside")]
+async fn every_loopback_address_is_a_host_of_its_own() {
+    let hosts = ["127.0.0.1", "127.9.8.7"];
+    let world = Arc::new(World::new(hosts.map(SiteScript::new)));
+    let server = Server::start_on_loopback(world, 0).unwrap();
+    for host in hosts {
+        let mut stream = TcpStream::connect((host, server.addr().port())).await.unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut received = String::new();
+        stream.read_to_string(&mut received).await.unwrap();
+        assert!(received.contains(&format!("<title>The page {host}/</title>")), "{received}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_page_arrives_whole_and_its_hit_is_recorded() {
     let server = start(shop()).unwrap();
     let (received, ended) = exchange(&server, &get("/a?b=1")).await.unwrap();

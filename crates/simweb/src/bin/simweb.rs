@@ -19,6 +19,9 @@ struct Arguments {
     /// Where to listen; port 0 takes any free port.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// Listen at this port of every loopback address (127.0.0.0/8) instead; 0 takes any free port.
+    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    loopback: Option<u16>,
     /// A JSON array of site scripts.
     #[arg(long, value_name = "FILE.json")]
     world: PathBuf,
@@ -35,8 +38,7 @@ async fn main() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
 
-    let server = Server::start(Arc::clone(&world), arguments.listen)
-        .with_context(|| format!("listening on {}", arguments.listen))?;
+    let server = start(&arguments, Arc::clone(&world))?;
     let started_at = unix_time() - server.started().elapsed();
     announce(server.addr())?;
 
@@ -51,6 +53,15 @@ async fn main() -> anyhow::Result<()> {
     }
     server.stop().await;
     record.append(world.take_hits(), started_at)
+}
+
+fn start(arguments: &Arguments, world: Arc<World>) -> anyhow::Result<Server> {
+    match arguments.loopback {
+        Some(port) => Server::start_on_loopback(world, port)
+            .with_context(|| format!("listening on port {port} of every loopback address")),
+        None => Server::start(world, arguments.listen)
+            .with_context(|| format!("listening on {}", arguments.listen)),
+    }
 }
 
 /// Half of the 100 ms within which a hit is promised to be in the file.

@@ -1,0 +1,11 @@
+"""Where things are."""
+
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PEERS = TOP / "bench" / "peers"
+ENGINE = TOP / "bench" / "engine"
+RESULTS = TOP / "bench" / "RESULTS.md"
+RELEASE = TOP / "target" / "release"
+# Everything that is downloaded, built or written by a run; git ignores it.
+WORK = TOP / "target" / "bench"
