@@ -23,6 +23,9 @@ use crate::web::{Leave, Why};
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
 
+/// A store's word that a head may go is good for this long: what takes longer was stopped in between.
+const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
+
 /// A robots.txt that was just read is good for at least this long, whatever the setting.
 const LEAST_FRESH: Duration = Duration::from_secs(60);
 
@@ -286,8 +289,15 @@ impl GateLeave {
 
     /// Asks the store, and waits for a near slot. `None`: the permit is void or the slot too far.
     async fn spend(&mut self) -> Option<Time> {
+        let mut was_held_up = false;
         loop {
+            let asked = Instant::now();
             match self.politeness.spend(&self.site, &self.permit, self.rate).await {
+                // Held up after the store's word, it is worth nothing. Where the store is always as
+                // slow as that, asking again and again would not make it better.
+                Ok((Spend::Go, _)) if !was_held_up && asked.elapsed() > WORD_GOOD_FOR => {
+                    was_held_up = true;
+                }
                 Ok((Spend::Go, now)) => return Some(now),
                 Ok((Spend::Void, _)) => return None,
                 Ok((Spend::Wait(permit), now)) => {

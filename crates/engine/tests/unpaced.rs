@@ -60,7 +60,7 @@ impl Politeness for Counting {
         self.store.keep_robots(origin, record).await
     }
 
-    async fn look(&self, site: &Site) -> Result<Option<SiteState>, StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
         self.store.look(site).await
     }
 

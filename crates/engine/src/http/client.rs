@@ -21,6 +21,7 @@ use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
 use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
+use super::timely::is_overslept;
 use super::{HttpSettings, OwnListeners};
 use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
 
@@ -90,6 +91,7 @@ impl Client {
                 phases.first_byte = written.elapsed();
                 self.read(response, request, patience).await
             }
+            Err(SendFault::Hyper(error)) if is_overslept(&error) => return Ok(Exchange::NotSent),
             Err(SendFault::Hyper(error)) if may_ask_anew && died_unanswered(&error) => {
                 self.pool.forget(&origin);
                 return Ok(Exchange::NotSent);
@@ -140,7 +142,10 @@ impl Client {
         let flood = flood_of_interim_answers(&mut head);
         let answer = async {
             match sender {
-                Sender::One(sender, _) => sender.send_request(head).await,
+                Sender::One(sender, _, departure) => {
+                    departure.is_now();
+                    sender.send_request(head).await
+                }
                 Sender::Two(sender, _) => sender.send_request(head).await,
             }
         };

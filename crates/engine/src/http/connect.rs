@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::HttpLimits;
 use super::fair::Fair;
 use super::pool::{Connection, Sender};
+use super::timely::{Departure, Timely};
 
 /// Addresses of one name that are tried, so that each has a fair part of the time.
 const MAX_DIALLED: usize = 4;
@@ -133,6 +134,7 @@ async fn http1_on<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let departure = Departure::default();
     // Headers that browsers put up with are no reason to lose a page.
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/1")]
     let (sender, connection) = http1::Builder::new()
@@ -141,10 +143,10 @@ where
         .allow_obsolete_multiline_headers_in_responses(true)
         .allow_spaces_after_header_name_in_responses(true)
         .ignore_invalid_headers_in_responses(true)
-        .handshake(TokioIo::new(Fair::new(stream)))
+        .handshake(TokioIo::new(Timely::new(Fair::new(stream), departure.clone())))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    Ok(Sender::One(sender, run(connection, peer)))
+    Ok(Sender::One(sender, run(connection, peer), departure))
 }
 
 async fn http2_on<S>(

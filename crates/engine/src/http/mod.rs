@@ -13,6 +13,7 @@ mod interim;
 mod own_listeners;
 mod patience;
 mod pool;
+mod timely;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -12,6 +12,8 @@ use hyper::client::conn::{http1, http2};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::timely::Departure;
+
 /// A connection that nobody used for this long is not used again, and closed soon after.
 const KEEP_IDLE_FOR: Duration = Duration::from_secs(20);
 
@@ -33,7 +35,7 @@ pub(super) struct Connection {
 
 /// A connection that can send a request.
 pub(super) enum Sender {
-    One(http1::SendRequest<RequestBody>, Connection),
+    One(http1::SendRequest<RequestBody>, Connection, Departure),
     Two(http2::SendRequest<RequestBody>, Arc<Connection>),
 }
 
@@ -41,14 +43,14 @@ impl Sender {
     /// Who is at the other end.
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
-            Sender::One(_, connection) => connection.peer,
+            Sender::One(_, connection, _) => connection.peer,
             Sender::Two(_, connection) => connection.peer,
         }
     }
 
     fn is_usable(&self) -> bool {
         match self {
-            Sender::One(sender, _) => !sender.is_closed(),
+            Sender::One(sender, ..) => !sender.is_closed(),
             Sender::Two(sender, _) => !sender.is_closed(),
         }
     }
@@ -57,7 +59,7 @@ impl Sender {
     async fn is_ready(&mut self) -> bool {
         let ready = async {
             match self {
-                Sender::One(sender, _) => sender.ready().await.is_ok(),
+                Sender::One(sender, ..) => sender.ready().await.is_ok(),
                 Sender::Two(sender, _) => sender.ready().await.is_ok(),
             }
         };
@@ -183,7 +185,7 @@ mod tests {
         let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
         let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(task.await) }));
         let peer = SocketAddr::from(([127, 0, 0, 1], 80));
-        (Sender::One(sender, Connection { peer, task }), theirs)
+        (Sender::One(sender, Connection { peer, task }, Departure::default()), theirs)
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,125 @@
+//! A head leaves in time, or not at all.
+//!
+//! Between the leave to write a head and its first byte on the wire lie a few hops. A process that is
+//! stopped there, and goes on seconds later, would write it although its slot has long passed and
+//! somebody else has gone meanwhile.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// Hops take longer than this only when something holds the process up.
+const IN_TIME: Duration = Duration::from_millis(100);
+
+/// By when the next head must have begun to leave.
+#[derive(Clone, Default)]
+pub(super) struct Departure(Arc<Mutex<Option<Instant>>>);
+
+/// Why a head was not written.
+#[derive(Debug, Error)]
+#[error("the process was held up, and the slot has passed")]
+pub(super) struct Overslept;
+
+impl Departure {
+    /// A head may leave now, and not much later.
+    pub(super) fn is_now(&self) {
+        self.set(Some(Instant::now() + IN_TIME));
+    }
+
+    fn set(&self, by: Option<Instant>) -> Option<Instant> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by)
+    }
+
+    /// What is written first is the head; what follows it goes as it comes.
+    fn check(&self) -> Result<(), Overslept> {
+        match self.set(None) {
+            Some(by) if Instant::now() > by => Err(Overslept),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether an error came of that.
+pub(super) fn is_overslept(error: &hyper::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        let io = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if io.and_then(|cause| cause.downcast_ref::<Overslept>()).is_some() {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// A stream whose heads leave in time.
+pub(super) struct Timely<S> {
+    stream: S,
+    departure: Departure,
+}
+
+impl<S> Timely<S> {
+    pub(super) fn new(stream: S, departure: Departure) -> Timely<S> {
+        Timely { stream, departure }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timely<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timely<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.departure.check().map_err(io::Error::other)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_was_held_up_stays_here_and_a_body_may_take_its_time() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let departure = Departure::default();
+        let mut stream = Timely::new(near, departure.clone());
+        departure.is_now();
+        stream.write_all(b"head ").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        stream.write_all(b"body").await.unwrap();
+        departure.is_now();
+        tokio::time::sleep(IN_TIME + Duration::from_millis(1)).await;
+        assert!(stream.write_all(b"late").await.is_err());
+        drop(stream);
+        let mut arrived = String::new();
+        far.read_to_string(&mut arrived).await.unwrap();
+        assert_eq!(arrived, "head body");
+    }
+}
