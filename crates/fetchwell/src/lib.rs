@@ -1,6 +1,7 @@
 //! The parts of the `fetchwell` binary: command line, settings, and one module a door.
 
 pub mod cli;
+mod demo;
 pub mod doors;
 mod explain;
 mod plant;

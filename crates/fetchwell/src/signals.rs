@@ -5,10 +5,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 /// The exit code after a second signal.
-const AT_ONCE: i32 = 130;
+pub(crate) const AT_ONCE: i32 = 130;
 
 /// A token that the first signal cancels. Nothing is lost by the second: a killed run can be resumed.
 pub(crate) fn stop_on_signal() -> CancellationToken {
+    stop_on_signal_and(|| {})
+}
+
+/// The same for whoever has something to put in order even at the second signal.
+pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> CancellationToken {
     let stop = CancellationToken::new();
     let token = stop.clone();
     tokio::spawn(async move {
@@ -22,6 +27,7 @@ pub(crate) fn stop_on_signal() -> CancellationToken {
                 _ = interrupt.recv() => {}
             }
             if count == 1 {
+                last();
                 std::process::exit(AT_ONCE);
             }
             warn!("stopping: what is under way may finish; once more stops at once");

@@ -7,6 +7,7 @@
 
 mod chance;
 mod connection;
+mod control;
 mod exchange;
 mod generate;
 mod hit;
@@ -23,6 +24,7 @@ mod site;
 mod tally;
 mod world;
 
+pub use control::{CONTROL_SITE, Control};
 pub use exchange::{Answer, Manner, Request};
 pub use generate::{mixed_sites, site_name, zipf_urls};
 pub use hit::{Hit, HitKind};

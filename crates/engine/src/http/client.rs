@@ -74,7 +74,7 @@ impl Client {
         phases: &mut Phases,
     ) -> Result<Exchange, Happened> {
         let (origin, started) = (request.url.origin(), Instant::now());
-        let (mut sender, was_kept) = self.connection(&request.url, &origin).await?;
+        let (mut sender, was_kept) = self.connection(request, &origin).await?;
         phases.connect = started.elapsed();
         if !leave.to_write().await {
             self.pool.keep(&origin, sender, self.settings.limits.max_idle_connections);
@@ -111,9 +111,15 @@ impl Client {
         Ok(Exchange::Answered(answer))
     }
 
-    /// A connection, and whether it was kept from an earlier request.
-    async fn connection(&self, url: &WebUrl, origin: &Origin) -> Result<(Sender, bool), Happened> {
-        if let Some(sender) = self.pool.take(origin).await {
+    /// A connection, and whether it was kept from an earlier request. A probe gets a new one: whether
+    /// there is one to be had is what it asks, and on a kept one that died it would count as not sent.
+    async fn connection(
+        &self,
+        request: &Request,
+        origin: &Origin,
+    ) -> Result<(Sender, bool), Happened> {
+        let (url, is_probe) = (&request.url, request.method == Method::Head);
+        if !is_probe && let Some(sender) = self.pool.take(origin).await {
             return Ok((sender, true));
         }
         let limits = &self.settings.limits;

@@ -44,6 +44,19 @@ async fn a_new_connection_that_hangs_up_is_the_servers_fault() {
 }
 
 #[tokio::test]
+async fn a_probe_is_told_what_became_of_it_whatever_became_of_kept_connections() {
+    let hangs_up = [answer(ok("", b"first")), vec![Step::Read]].concat();
+    let server = Server::start([hangs_up, vec![Step::Read], answer(ok("", b""))]).await;
+    let client = client();
+    fetch(&client, server.url("/")).await;
+    let probe = || Request::ungoverned(server.url("/")).by(Method::Head);
+    let failed = exchange(&client, probe()).await;
+    assert!(matches!(failed, Exchange::Failed(Happened::Network(_))), "{failed:?}");
+    answered(exchange(&client, probe()).await);
+    assert_eq!(server.seen().connections, 3);
+}
+
+#[tokio::test]
 async fn a_post_is_never_repeated_on_the_quiet() {
     let hangs_up = [answer(ok("", b"")), vec![Step::Read]].concat();
     let server = Server::start([hangs_up]).await;

@@ -5,6 +5,7 @@ mod run;
 
 use std::path::PathBuf;
 
+use clap::builder::{RangedI64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
@@ -98,6 +99,8 @@ pub(crate) enum Command {
     Fetch(FetchArgs),
     /// Say what would happen to a URL, and why; fetches no page
     Explain(ExplainArgs),
+    /// Watch it all at work on a simulated web; needs no network
+    Demo(DemoArgs),
     /// Write, show or check the settings
     Config {
         #[command(subcommand)]
@@ -155,6 +158,25 @@ pub(crate) struct ExplainArgs {
     /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
     #[arg(long, value_name = "FILE")]
     pub(crate) robots: Option<PathBuf>,
+}
+
+/// `fetchwell demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Simulated sites, some of them ill-behaved
+    #[arg(long, value_name = "N", default_value = "300", value_parser = whole(10, 5_000))]
+    pub(crate) sites: usize,
+    /// Pages to fetch, over all sites
+    #[arg(long, value_name = "N", default_value = "4000", value_parser = whole(1, 100_000))]
+    pub(crate) pages: usize,
+    /// Makes the same demo again
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// A whole number within bounds.
+fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usize> {
+    RangedI64ValueParser::<usize>::new().range(least..=most)
 }
 
 #[derive(Debug, Subcommand)]

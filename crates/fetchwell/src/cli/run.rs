@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use super::{Cli, Command, ConfigCommand, Exit, FetchArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Flag, Settings, Sources, process_environment};
-use crate::{doors, explain, telemetry};
+use crate::{demo, doors, explain, telemetry};
 
 /// Does what was typed.
 pub async fn run(cli: Cli) -> Result<Exit, Exit> {
@@ -53,6 +53,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
         }
+        Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);

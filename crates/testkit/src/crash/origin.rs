@@ -3,9 +3,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_simweb::{Hit, HitKind, Rule, Server, SiteScript, Verdict, World, judge};
-
-use super::control::CONTROL_SITE;
+use fetchwell_simweb::{
+    CONTROL_SITE, Control, Hit, HitKind, Rule, Server, SiteScript, Verdict, World, judge,
+};
 
 /// The web that the processes are let loose on. It runs in the test's own process, so that its
 /// record of hits survives every kill and can be read at any moment.
@@ -16,7 +16,7 @@ pub struct Origin {
 impl Origin {
     /// Serves these sites on a free port of the loopback. Call it within a tokio runtime.
     pub fn start(sites: impl IntoIterator<Item = SiteScript>) -> Origin {
-        let sites = sites.into_iter().chain([SiteScript::new(CONTROL_SITE).page_bytes(64)]);
+        let sites = sites.into_iter().chain([Control::site()]);
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let server = Server::start(Arc::new(World::new(sites)), listen);
         Origin { server: server.unwrap_or_else(|error| panic!("no simulated web: {error}")) }

@@ -3,6 +3,7 @@
 mod capture;
 mod earlier;
 mod input;
+mod onlooker;
 mod output;
 mod plan;
 mod progress;
@@ -26,8 +27,11 @@ use crate::signals::stop_on_signal;
 use earlier::Earlier;
 use output::Stdout;
 use plan::FetchPlan;
-use progress::{Counted, Progress};
+use progress::Counted;
 use row::{Row, renderer};
+
+pub(crate) use onlooker::{Onlooker, audit, run_to_file};
+pub(crate) use progress::Progress;
 
 /// Queues of runs that print to standard output: nobody resumes them.
 const PASSING: &str = "fetch:passing:";
@@ -45,7 +49,8 @@ pub(crate) async fn run(
     }
     let format = format(&args, json, urls.len())?;
     let stop = stop_on_signal();
-    let run = Run { settings, format, several: urls.len() > 1, quiet, stop };
+    let onlooker = Onlooker::default();
+    let run = Run { settings, format, several: urls.len() > 1, quiet, stop, onlooker };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
@@ -83,6 +88,7 @@ struct Run<'a> {
     several: bool,
     quiet: u8,
     stop: CancellationToken,
+    onlooker: Onlooker,
 }
 
 impl Run<'_> {
@@ -94,9 +100,8 @@ impl Run<'_> {
         let instance = Arc::new(queue.instance());
         let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
         let finish = SinkThenSettle { sink, source: instance.clone() };
-        let progress = Arc::new(Progress::default());
         queue.enqueue(input::jobs(&urls)).await?;
-        let exit = self.flow(&queue, instance, finish, progress, false).await?;
+        let exit = self.flow(&queue, instance, finish, false).await?;
         queue.discard().await?;
         Ok(exit)
     }
@@ -106,7 +111,6 @@ impl Run<'_> {
         let db = open_queue_db(self.settings).await?;
         let name = output::queue_name(path)?;
         let queue = self.queue(db.clone(), &name).await?;
-        let progress = Arc::new(Progress::default());
         let in_use = queue.is_in_use().await?;
         if resume {
             if in_use {
@@ -128,11 +132,11 @@ impl Run<'_> {
             };
             queue.enqueue_beside(path, missing).await?;
         }
-        progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
+        self.onlooker.progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
-        self.flow(&queue, instance, finish, progress, true).await
+        self.flow(&queue, instance, finish, true).await
     }
 
     /// Makes room for a new run, unless one stands there that has not ended.
@@ -182,11 +186,10 @@ impl Run<'_> {
         queue: &SqliteQueue,
         instance: Arc<SqliteInstance>,
         finish: impl Finish<Row> + 'static,
-        progress: Arc<Progress>,
         to_file: bool,
     ) -> Result<Exit, Exit> {
         let parts = Parts::open(self.settings).await?;
-        let values = &self.settings.values;
+        let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
@@ -202,7 +205,8 @@ impl Run<'_> {
             }),
         };
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
-        let plant = parts.plant(self.settings, gate, Arc::new(|_| {}));
+        let mut plant = parts.plant(self.settings, gate, self.onlooker.watcher.clone());
+        plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
         progress.end();
         instance.leave().await?;

@@ -15,13 +15,18 @@ use crate::cli::{Exit, Format};
 
 /// Counts what came out.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     failed: AtomicU64,
     refused: AtomicU64,
     bar: OnceLock<ProgressBar>,
 }
 
 impl Progress {
+    /// How many failed so far.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     /// Takes over what an earlier run left.
     pub(super) fn count_earlier(&self, earlier: &Earlier) {
         for outcome in &earlier.outcomes {
@@ -53,7 +58,7 @@ impl Progress {
 
     /// Failures beat refusals.
     pub(super) fn exit(&self) -> Exit {
-        if self.failed.load(Ordering::Relaxed) > 0 {
+        if self.failed() > 0 {
             Exit::SomeFailed
         } else if self.refused.load(Ordering::Relaxed) > 0 {
             Exit::Refused
@@ -78,7 +83,7 @@ impl Progress {
         self.count(row.outcome);
         if let Some(bar) = self.bar.get() {
             bar.inc(1);
-            bar.set_message(format!("{} failed", self.failed.load(Ordering::Relaxed)));
+            bar.set_message(format!("{} failed", self.failed()));
         }
         // In JSON the row says it, and an archive holds the same; elsewhere there would be silence.
         let is_told = matches!(format, Format::Json | Format::Warc);

@@ -1,0 +1,83 @@
+//! The last lines of the log, for the screen: nothing may be written beside it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that are kept.
+const KEPT: usize = 50;
+
+/// The last lines. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Events(Arc<Mutex<VecDeque<String>>>);
+
+impl Events {
+    /// Takes the log.
+    pub(super) fn listen(&self) {
+        let level = LevelFilter::INFO;
+        let filter = EnvFilter::builder()
+            .parse_lossy(format!("warn,fetchwell={level},fetchwell_engine={level}"));
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(self.clone())
+            .with_ansi(false)
+            .with_target(false)
+            .with_level(false)
+            .without_time();
+        // It fails when a test started logging before: then that one stays.
+        drop(log.try_init());
+    }
+
+    /// The last of them, oldest first.
+    pub(super) fn last(&self, most: usize) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().skip(lines.len().saturating_sub(most)).cloned().collect()
+    }
+}
+
+impl io::Write for Events {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in String::from_utf8_lossy(bytes).lines().filter(|line| !line.trim().is_empty()) {
+            lines.push_back(line.trim().replace(char::is_control, " "));
+        }
+        while lines.len() > KEPT {
+            lines.pop_front();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Events {
+    type Writer = Events;
+
+    fn make_writer(&'a self) -> Events {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_and_no_control_character() {
+        let mut events = Events::default();
+        for number in 0..200 {
+            // As the log does it: a line in one piece.
+            events.write_all(format!("line {number}\u{1b}[2J\n").as_bytes()).unwrap();
+        }
+        assert_eq!(events.last(2), ["line 198 [2J", "line 199 [2J"]);
+        assert_eq!(events.last(1_000).len(), KEPT);
+    }
+}

@@ -1,0 +1,163 @@
+//! `fetchwell demo`: a simulated web, and the whole system on it. No network is needed.
+//!
+//! It is `fetch` to a file in a folder that goes away, on sites that record who came when. At the end
+//! it judges by what came out: the rows in the file, the store's ledger, the sites' own records.
+
+mod board;
+mod counters;
+mod events;
+mod frame;
+mod origin;
+mod report;
+mod scenario;
+mod screen;
+mod show;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::cli::{DemoArgs, Exit, GlobalFlags};
+use crate::doors::fetch;
+use crate::plant::{Parts, random_seed};
+use crate::settings::{Flag, Settings, Sources};
+use board::Board;
+use counters::Counters;
+use origin::Origin;
+use report::{Left, Report};
+use scenario::{Scenario, Size};
+use show::Show;
+
+/// Settings that make in a minute what else takes ten. All else is as it is by default.
+const QUICKER: [(&str, &str); 6] = [
+    ("rate", "2"),
+    ("breaker.initial_backoff", "2s"),
+    ("breaker.max_backoff", "4s"),
+    ("fetch.give_up_after", "25s"),
+    ("http.request_timeout", "10s"),
+    ("shutdown_grace", "2s"),
+];
+
+/// What the demo brings itself.
+const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
+
+/// Runs the demo, and says what it has shown.
+pub(crate) async fn run(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
+    let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
+    let settings = settings(flags, folder.path(), None)?;
+    let size = Size {
+        sites: args.sites,
+        pages: args.pages,
+        interval: Duration::from_secs_f64(1.0 / settings.values.rate),
+        seed: args.seed.unwrap_or_else(|| random_seed() % 1_000_000),
+    };
+    let scenario = Scenario::new(&size);
+    let origin = Origin::start(&scenario, size.interval)?;
+    let settings = self::settings(flags, folder.path(), Some(&origin))?;
+    let show = Show::new(flags, &settings, &folder);
+    let demo = Demo { size, scenario, origin, settings, folder };
+    let report = demo.run(&show).await?;
+    drop(show);
+    drop(demo);
+    tell(&report, flags.json)?;
+    let faults = report.faults();
+    if faults.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    let seed = report.seed;
+    let why = format!("the demo found a fault: {}; seed {seed} repeats it", faults.join("; "));
+    Err(Exit::Internal(anyhow::anyhow!(why)))
+}
+
+struct Demo {
+    size: Size,
+    scenario: Scenario,
+    origin: Origin,
+    settings: Settings,
+    folder: TempDir,
+}
+
+impl Demo {
+    async fn run(&self, show: &Show) -> Result<Report, Exit> {
+        let counters = Counters::default();
+        let parts = Parts::open(&self.settings).await?;
+        let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
+        let rows = self.folder.path().join("rows.jsonl");
+        let (settings, urls) = (self.settings.clone(), self.scenario.urls.clone());
+        let (path, stop, onlooker) = (rows.clone(), show.stop.clone(), counters.onlooker());
+        // In a task of its own, so that no drawing holds it up.
+        let mut flow = tokio::spawn(async move {
+            fetch::run_to_file(&settings, urls, &path, stop, onlooker).await
+        });
+        let mut tick = interval(show.every());
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut flow => break ended,
+                _ = tick.tick() => show.show(board.look(show.stop.is_cancelled()).await)?,
+            }
+        };
+        ended.map_err(|error| Exit::Internal(error.into()))??;
+        let elapsed = board.look(true).await.elapsed;
+        let hits = self.origin.hits();
+        let left = Left {
+            scenario: &self.scenario,
+            size: self.size,
+            elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
+            stopped_early: show.stop.is_cancelled(),
+            audit: fetch::audit(&self.settings, &rows).await?,
+            judgement: self.origin.judge(&hits),
+            hits: &hits,
+            rows: &rows,
+        };
+        Ok(Report::of(&left)?)
+    }
+}
+
+/// The defaults, but quicker, and what was typed; neither a file nor the environment has a say, so
+/// that a demo is the same everywhere.
+fn settings(flags: &GlobalFlags, folder: &Path, origin: Option<&Origin>) -> Result<Settings, Exit> {
+    let mut given = flags.settings();
+    let own = given.iter().find(|flag| OWN.contains(&flag.key)).map(|flag| flag.name);
+    if let Some(name) = own.or(flags.config.as_ref().map(|_| "--config")) {
+        let why = "the demo has a web, a store and settings of its own";
+        return Err(Exit::Usage(format!("{why}: leave {name} away")));
+    }
+    let mut own = QUICKER.map(|(key, value)| (key, value.to_owned())).to_vec();
+    own.retain(|(key, _)| given.iter().all(|flag| flag.key != *key));
+    own.push(("store", format!("sqlite:{}", folder.join("demo.db").display())));
+    if let Some(origin) = origin {
+        own.push(("resolve", format!("*.test={}", origin.addr())));
+        own.push(("allow_private", "127.0.0.0/8".to_owned()));
+    }
+    given.extend(own.into_iter().map(|(key, value)| Flag { key, name: "demo", value }));
+    let sources = Sources {
+        flags: &given,
+        config_file: None,
+        environment: &Default::default(),
+        working_directory: folder,
+        door: None,
+    };
+    let settings = Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()))?;
+    if settings.values.rate == 0.0 {
+        return Err(Exit::Usage("a demo of politeness needs a pace: --rate above 0".into()));
+    }
+    Ok(settings)
+}
+
+fn tell(report: &Report, json: bool) -> Result<(), Exit> {
+    let text = if json {
+        serde_json::to_string(report).map_err(|error| Exit::Internal(error.into()))? + "\n"
+    } else {
+        report.text()
+    };
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // Whoever read us has had enough: that is no error of ours.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}

@@ -1,0 +1,251 @@
+//! The demo's web: which sites there are, what is the matter with some, and what is asked of them.
+
+use std::time::Duration;
+
+use fetchwell_policy::chance::Chance;
+use fetchwell_simweb::{Failure, SiteScript, site_name};
+use serde::Serialize;
+
+/// What is the matter with a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Trouble {
+    CrawlDelay,
+    Limiter,
+    Unavailable,
+    Cuts,
+    Flapping,
+    Slow,
+    Redirects,
+    Robots,
+    Dead,
+    None,
+}
+
+impl Trouble {
+    /// Those that are the matter with some site.
+    pub(super) const ALL: [Trouble; 9] = [
+        Trouble::CrawlDelay,
+        Trouble::Limiter,
+        Trouble::Unavailable,
+        Trouble::Cuts,
+        Trouble::Flapping,
+        Trouble::Slow,
+        Trouble::Redirects,
+        Trouble::Robots,
+        Trouble::Dead,
+    ];
+
+    /// How its sites are called.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Trouble::CrawlDelay => "crawl-delay",
+            Trouble::Limiter => "limiter",
+            Trouble::Unavailable => "unavailable",
+            Trouble::Cuts => "cuts",
+            Trouble::Flapping => "flapping",
+            Trouble::Slow => "slow",
+            Trouble::Redirects => "redirects",
+            Trouble::Robots => "robots",
+            Trouble::Dead => "dead",
+            Trouble::None => "site",
+        }
+    }
+
+    /// What it does, for people.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Trouble::CrawlDelay => "asks for 2 s in between",
+            Trouble::Limiter => "429 at half our pace",
+            Trouble::Unavailable => "503 for a while",
+            Trouble::Cuts => "cuts us off for a while",
+            Trouble::Flapping => "up, then down, for ever",
+            Trouble::Slow => "thinks for a second",
+            Trouble::Redirects => "sends us elsewhere",
+            Trouble::Robots => "robots.txt closes pages",
+            Trouble::Dead => "never answers",
+            Trouble::None => "behaves",
+        }
+    }
+
+    /// Of how many sites this is the matter with one, at the least with one.
+    fn one_in(self) -> usize {
+        match self {
+            Trouble::Flapping => 60,
+            Trouble::Dead => 150,
+            _ => 35,
+        }
+    }
+}
+
+/// How large the demo is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) sites: usize,
+    pub(super) pages: usize,
+    /// Between two requests to a site.
+    pub(super) interval: Duration,
+    pub(super) seed: u64,
+}
+
+/// A site of the demo.
+#[derive(Debug)]
+pub(super) struct DemoSite {
+    pub(super) name: String,
+    pub(super) trouble: Trouble,
+    script: SiteScript,
+    pages: usize,
+}
+
+/// Sites and URLs.
+#[derive(Debug)]
+pub(super) struct Scenario {
+    pub(super) sites: Vec<DemoSite>,
+    pub(super) urls: Vec<String>,
+}
+
+/// How long the largest site that behaves may take; more pages than that make it longer.
+const LARGEST_TAKES: Duration = Duration::from_secs(25);
+/// When outages begin, besides three intervals, and when they end.
+const OUTAGE_FROM: Duration = Duration::from_secs(1);
+const OUTAGE_TO: Duration = Duration::from_secs(14);
+
+impl Scenario {
+    /// The same size and seed make the same one.
+    pub(super) fn new(size: &Size) -> Scenario {
+        let troubled = Trouble::ALL.into_iter().flat_map(|trouble| {
+            (1..=(size.sites / trouble.one_in()).max(1)).map(move |number| (trouble, number))
+        });
+        let troubled: Vec<(Trouble, usize)> = troubled.collect();
+        let first_sound = troubled.len();
+        let elsewhere = |page: usize| site_name(page % (size.sites - first_sound).max(1) + 1);
+        let mut sites: Vec<DemoSite> = troubled
+            .into_iter()
+            .map(|(trouble, number)| {
+                let name = format!("{}-{number:02}.test", trouble.word());
+                let pages = pages_of(trouble, size.interval);
+                let script = script(&name, trouble, size.interval, elsewhere);
+                DemoSite { script, name, trouble, pages }
+            })
+            .collect();
+        sites.extend((first_sound..size.sites).map(|at| {
+            let name = site_name(at - first_sound + 1);
+            let script = SiteScript::new(&name).page_bytes(2_000);
+            // Nobody is perfect.
+            let script = match at % 10 {
+                0 => script.status("/page/4", 404),
+                5 => script.fails_first("/page/5", 1, 500),
+                _ => script,
+            };
+            DemoSite { name, trouble: Trouble::None, script, pages: 0 }
+        }));
+        let left = size.pages.saturating_sub(sites.iter().map(|site| site.pages).sum());
+        share_out(left, &mut sites[first_sound..], size);
+        let urls = urls(&sites, size.pages);
+        Scenario { sites, urls }
+    }
+
+    /// What the sites do.
+    pub(super) fn scripts(&self) -> impl Iterator<Item = SiteScript> + '_ {
+        self.sites.iter().map(|site| site.script.clone())
+    }
+}
+
+/// Enough that some of them meet the trouble, and few enough to be done in time.
+fn pages_of(trouble: Trouble, interval: Duration) -> usize {
+    let in_secs = |secs: f64| (secs / interval.as_secs_f64().max(0.001)) as usize;
+    match trouble {
+        Trouble::CrawlDelay | Trouble::Limiter => 8,
+        Trouble::Dead => 5,
+        Trouble::Unavailable | Trouble::Cuts => in_secs(6.0).clamp(8, 40),
+        Trouble::Flapping => in_secs(8.0).clamp(8, 100),
+        _ => 12,
+    }
+}
+
+fn script(
+    name: &str,
+    trouble: Trouble,
+    interval: Duration,
+    elsewhere: impl Fn(usize) -> String,
+) -> SiteScript {
+    let (from, second) = (OUTAGE_FROM + 3 * interval, Duration::from_secs(1));
+    let unavailable = Failure::Status503 { retry_after: None };
+    let site = SiteScript::new(name).page_bytes(2_000);
+    match trouble {
+        Trouble::CrawlDelay => site.crawl_delay(2 * second),
+        Trouble::Limiter => site.strict_limiter(2 * interval, Some(second)),
+        Trouble::Unavailable => site.outage(from..OUTAGE_TO, unavailable),
+        Trouble::Cuts => site.outage(from..OUTAGE_TO, Failure::Refuse),
+        Trouble::Flapping => site.flapping(3 * second, 4 * second, unavailable),
+        Trouble::Slow => site.slow(second),
+        Trouble::Redirects => (1..=pages_of(trouble, interval)).fold(site, |site, page| {
+            let target = format!("http://{}/from/{name}/{page}", elsewhere(page));
+            site.redirect(&format!("/page/{page}"), &target)
+        }),
+        Trouble::Robots => site.robots("User-agent: *\nDisallow: /page/1\n"),
+        Trouble::Dead => site.outage(Duration::ZERO..Duration::MAX, Failure::Refuse),
+        Trouble::None => site,
+    }
+}
+
+/// Gives each of the sites some of the pages, some sites far more than others.
+fn share_out(pages: usize, sites: &mut [DemoSite], size: &Size) {
+    if sites.is_empty() {
+        return;
+    }
+    let mut chance = Chance::seeded(size.seed);
+    let weights: Vec<f64> = sites.iter().map(|_| 0.05 + chance.unit().powi(3)).collect();
+    let total: f64 = weights.iter().sum();
+    let most = LARGEST_TAKES.as_secs_f64() / size.interval.as_secs_f64().max(0.001);
+    let mut left = pages;
+    for (site, weight) in sites.iter_mut().zip(weights) {
+        let share = (pages as f64 * weight / total).min(most) as usize;
+        site.pages = share.min(left);
+        left -= site.pages;
+    }
+    // What rounding and the bound left over goes round.
+    let count = sites.len();
+    for at in 0..left {
+        sites[at % count].pages += 1;
+    }
+}
+
+/// All first pages, then all second ones, and so on.
+fn urls(sites: &[DemoSite], most: usize) -> Vec<String> {
+    let longest = sites.iter().map(|site| site.pages).max().unwrap_or_default();
+    let with = |page: usize| sites.iter().filter(move |site| site.pages >= page);
+    let url = |page: usize| with(page).map(move |site| format!("http://{}/page/{page}", site.name));
+    (1..=longest).flat_map(url).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn size(sites: usize, pages: usize) -> Size {
+        Size { sites, pages, interval: Duration::from_millis(500), seed: 1 }
+    }
+
+    #[test]
+    fn there_are_as_many_sites_and_pages_as_were_asked_for() {
+        for (sites, pages) in [(300, 4_000), (40, 300), (20, 1_000), (10, 5), (10, 10_000)] {
+            let scenario = Scenario::new(&size(sites, pages));
+            assert_eq!(scenario.sites.len(), sites);
+            assert_eq!(scenario.urls.len(), pages, "{sites} sites");
+            assert_eq!(scenario.urls.iter().collect::<HashSet<_>>().len(), pages);
+            for trouble in Trouble::ALL {
+                assert!(scenario.sites.iter().any(|site| site.trouble == trouble), "{trouble:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_demo() {
+        let urls = |seed| Scenario::new(&Size { seed, ..size(300, 4_000) }).urls;
+        assert_eq!(urls(1), urls(1));
+        assert_ne!(urls(1), urls(2));
+    }
+}

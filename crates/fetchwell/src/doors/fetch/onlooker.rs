@@ -1,0 +1,62 @@
+//! `fetch` for those who look on: the demo.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::sqlite::SqliteQueue;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::Watcher;
+use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::web::Web;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Progress;
+use super::{Run, output};
+use crate::cli::{Exit, Format};
+use crate::plant::open_queue_db;
+use crate::settings::Settings;
+
+/// Makes of the web one that is looked at.
+pub(crate) type Between = dyn Fn(Arc<dyn Web>) -> Arc<dyn Web> + Send + Sync;
+
+/// Who looks on while URLs are fetched.
+pub(crate) struct Onlooker {
+    /// Hears the news.
+    pub(crate) watcher: Watcher,
+    /// Stands between the flow and the web.
+    pub(crate) web: Box<Between>,
+    /// Counts what came out.
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl Default for Onlooker {
+    fn default() -> Onlooker {
+        let progress = Arc::default();
+        Onlooker { watcher: Arc::new(|_| {}), web: Box::new(|web| web), progress }
+    }
+}
+
+/// Fetches URLs to a new file, as rows, while somebody looks on.
+pub(crate) async fn run_to_file(
+    settings: &Settings,
+    urls: Vec<String>,
+    path: &Path,
+    stop: CancellationToken,
+    onlooker: Onlooker,
+) -> Result<(), Exit> {
+    let run = Run { settings, format: Format::Json, several: true, quiet: 1, stop, onlooker };
+    run.to_file(path, urls, false).await?;
+    Ok(())
+}
+
+/// How many URLs of an output stand where, counted and compared with the counters.
+pub(crate) async fn audit(
+    settings: &Settings,
+    path: &Path,
+) -> Result<Result<Ledger, String>, Exit> {
+    let db = open_queue_db(settings).await?;
+    let name = output::queue_name(path)?;
+    let lease_ttl = settings.values.lease_ttl;
+    let queue = SqliteQueue::open(db, &name, Clock::system(), lease_ttl, true).await?;
+    Ok(queue.audit().await?)
+}

@@ -1,0 +1,167 @@
+//! `fetchwell demo` as its users meet it: the built program, without a network and without a trace.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fetchwell_testkit::crash::{Ended, Program};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+use tokio::sync::Mutex;
+
+/// Each judges time, so each runs alone.
+static ALONE: Mutex<()> = Mutex::const_new(());
+const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The program, with a folder for what passes.
+fn program() -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"));
+    let passing = program.file("passing");
+    std::fs::create_dir(&passing).unwrap();
+    program.variable("TMPDIR", &passing.display().to_string())
+}
+
+fn report(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("no report: {ended:?}"))
+}
+
+/// Every URL that was accepted is somewhere, and has a row when it is done.
+fn balances(report: &Value) {
+    let ledger = |name: &str| report["ledger"][name].as_i64().unwrap();
+    let open = ledger("queued") + ledger("in_flight") + ledger("delayed");
+    let over = ledger("done") + ledger("skipped") + ledger("dead");
+    assert_eq!(ledger("accepted"), 300);
+    assert_eq!(open + over, 300, "{report}");
+    assert_eq!(report["results"]["rows"], over);
+    assert_eq!(report["results"]["missing"], open);
+    assert_eq!((&report["results"]["doubled"], &report["ledger_fault"]), (&0.into(), &Value::Null));
+    assert_eq!(report["origin"]["too_early"], 0, "{report}");
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
+    let _alone = ALONE.lock().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--seed", "1", "--json"]].concat());
+    let ended = process.wait(DEADLINE).await.expect_code(0);
+    let report = report(&ended);
+    balances(&report);
+    assert_eq!((&report["seed"], &report["stopped_early"]), (&1.into(), &false.into()));
+    assert_eq!(report["results"]["missing"], 0);
+    assert!(report["origin"]["gaps_judged"].as_u64().unwrap() > 150, "{report}");
+    // Each ill-behaved site met us as its script has it.
+    let trouble = |name: &str| {
+        let troubles = report["troubles"].as_array().unwrap();
+        troubles.iter().find(|found| found["trouble"] == name).unwrap().clone()
+    };
+    assert_eq!(report["troubles"].as_array().map(Vec::len), Some(9));
+    assert!(trouble("limiter")["answers"]["429"].as_u64() > Some(0), "{report}");
+    assert_eq!(trouble("limiter")["outcomes"]["fetched"], 8);
+    assert_eq!(trouble("crawl_delay")["outcomes"]["fetched"], 8);
+    assert_eq!(trouble("redirects")["outcomes"]["fetched"], 12);
+    assert_eq!(trouble("robots")["outcomes"]["skipped_by_robots"], 4);
+    assert_eq!(trouble("dead")["outcomes"]["site_failure"], 5);
+    for (name, answer) in [("unavailable", "503"), ("cuts", "cut"), ("flapping", "503")] {
+        assert!(trouble(name)["answers"][answer].as_u64() > Some(0), "{name}: {report}");
+        assert!(trouble(name)["outcomes"]["fetched"].as_u64() > Some(0), "{name}: {report}");
+    }
+    assert!(is_empty(&program.file("passing")));
+    assert!(!program.file("fetchwell.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_that_is_stopped_says_how_far_it_came_and_leaves_no_trace() {
+    let _alone = ALONE.lock().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--json"]].concat());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    process.terminate().await;
+    let ended = process.wait(DEADLINE).await.expect_code(0);
+    let report = report(&ended);
+    balances(&report);
+    assert_eq!(report["stopped_early"], true);
+    assert!(is_empty(&program.file("passing")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_demo_brings_itself_is_not_to_be_given() {
+    let program = program();
+    for arguments in [
+        &["demo", "--store", "sqlite:x.db"][..],
+        &["demo", "--resolve", "*.test=127.0.0.1:1"],
+        &["demo", "--allow-private", "10.0.0.0/8"],
+        &["demo", "--config", "x.toml"],
+        &["demo", "--rate", "0"],
+        &["demo", "--rate", "fast"],
+        &["demo", "--sites", "1"],
+        &["demo", "--pages", "0"],
+    ] {
+        let ended = program.run(arguments).await.expect_code(2);
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{arguments:?}: {ended:?}");
+    }
+    assert!(is_empty(&program.file("passing")));
+}
+
+/// On a terminal, which `script` makes, with these bytes typed after three seconds. Returns what was
+/// on it, and the exit code.
+async fn on_a_terminal(
+    program: &Program,
+    arguments: &[&str],
+    typed: &[u8],
+) -> (String, Option<i32>) {
+    let demo = [env!("CARGO_BIN_EXE_fetchwell"), &arguments.join(" ")].join(" ");
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--command", &demo, "/dev/null"])
+        .current_dir(program.folder())
+        .env("TMPDIR", program.file("passing"))
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for key in typed {
+        keys.write_all(&[*key]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let mut screen = Vec::new();
+    tokio::time::timeout(DEADLINE, shown.read_to_end(&mut screen)).await.unwrap().unwrap();
+    let code = terminal.wait().await.unwrap().code();
+    (String::from_utf8_lossy(&screen).into_owned(), code)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_is_given_back_and_the_summary_follows() {
+    let _alone = ALONE.lock().await;
+    let program = program();
+    let (screen, code) = on_a_terminal(&program, &SMALL, b"q").await;
+    assert_eq!(code, Some(0), "{screen}");
+    let (live, after) = screen.split_once("\u{1b}[?1049l").expect("the terminal is given back");
+    assert!(live.contains("\u{1b}[?1049h") && live.contains("40 simulated sites"), "{live}");
+    assert!(live.contains("\u{1b}[?25h"), "the cursor is shown again: {live}");
+    assert!(after.contains("of 300 URLs") && after.contains("0 came too early"), "{after}");
+    assert!(is_empty(&program.file("passing")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
+    let _alone = ALONE.lock().await;
+    let program = program();
+    // Ctrl-C, twice: a terminal in raw mode makes no signals of them. At the usual pace a slow site has
+    // always something under way that a gentle stop waits for.
+    let (screen, code) = on_a_terminal(&program, &SMALL[..5], b"\x03\x03").await;
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(screen.contains("\u{1b}[?1049l") && screen.contains("\u{1b}[?25h"), "{screen}");
+    assert!(is_empty(&program.file("passing")));
+}
