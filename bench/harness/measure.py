@@ -6,6 +6,11 @@ from dataclasses import dataclass
 # GNU time asks the kernel (wait4) when the command has ended.
 TIME = ["/usr/bin/time", "--quiet", "--format=%U %S %e %M"]
 
+# In the foreground, so that Ctrl-C reaches the command too.
+TIMEOUT = ["timeout", "--foreground", "--kill-after=10"]
+# What `timeout` exits with.
+TIMED_OUT = 124
+
 
 @dataclass
 class Cost:
@@ -23,7 +28,7 @@ def run(command, folder, timeout_s):
     figures, said = folder / "time.txt", folder / "said.txt"
     with said.open("w") as words:
         process = subprocess.Popen(
-            [*TIME, f"--output={figures}", "timeout", "--kill-after=10", str(timeout_s), *command],
+            [*TIME, f"--output={figures}", *TIMEOUT, str(timeout_s), *command],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=words,
@@ -37,10 +42,6 @@ def run(command, folder, timeout_s):
     elif code != 0:
         cost.fault = f"exit code {code}: {last_line(said)}"
     return cost
-
-
-# What `timeout` exits with.
-TIMED_OUT = 124
 
 
 def last_line(path):

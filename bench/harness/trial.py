@@ -1,7 +1,9 @@
 """One fetcher, one list, once: on a simulated web of its own."""
 
 import shutil
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import measure
 from .fetchers import Task
@@ -39,9 +41,15 @@ class Trial:
 
 
 def run(fetcher, load):
-    folder = WORK / "trial"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    # A folder of its own: a store that is still open elsewhere must not be in the way.
+    folder = Path(tempfile.mkdtemp(prefix="trial-", dir=WORK))
+    try:
+        return run_in(folder, fetcher, load)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_in(folder, fetcher, load):
     hosts = load.hosts()
     origin = Origin(hosts, folder)
     with origin:
