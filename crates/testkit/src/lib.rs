@@ -1,7 +1,9 @@
-//! Tools for tests: a simulated web as the engine sees it, conformance suites, and a crash harness.
-//! Never ships.
+//! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, a
+//! hostile server and a TCP fault proxy. Never ships.
 
 pub mod conformance;
 pub mod crash;
+pub mod held;
+pub mod hostile;
 pub mod rig;
 pub mod simulated_web;

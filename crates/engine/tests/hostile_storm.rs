@@ -1,0 +1,70 @@
+//! Many visits to the hostile server at once, in any order: each comes to its outcome in time, and
+//! nothing is left behind. It is the only test of its file, since it counts what its process holds.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fetchwell_engine::http::HttpLimits;
+use fetchwell_policy::chance::Chance;
+use fetchwell_testkit::crash::{count_or, seed};
+use fetchwell_testkit::held::Held;
+use fetchwell_testkit::hostile::{Good, HostileServer, RobotsAre, Target, Visitor, short_limits};
+use futures::{StreamExt, stream};
+
+const IN_FLIGHT: usize = 32;
+
+/// A visit is a request, or several in a row where it is redirected, each with a limit of its own.
+const MOST_REQUESTS: u32 = 6;
+const GRACE: Duration = Duration::from_secs(1);
+
+const MOST_GROWTH_BYTES: u64 = 64 << 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_visits_leaves_nothing_behind() {
+    let (requests, seed) = (count_or("FETCHWELL_TEST_HOSTILE_REQUESTS", 300), seed());
+    let server = HostileServer::start(RobotsAre::Hostile).await.unwrap();
+    // Making the server's bodies took memory, too, which is not what is judged.
+    let before = Held::now_and_forget_peak();
+    let visitor = Arc::new(Visitor::new(&server, short_limits()).unwrap());
+    let mut chance = Chance::seeded(seed);
+    let targets = (0..requests).map(|_| pick(server.targets(), &mut chance));
+    let mut visits =
+        stream::iter(targets.map(|target| tokio::spawn(visit(visitor.clone(), target))))
+            .buffer_unordered(IN_FLIGHT);
+    let mut wrong = Vec::new();
+    while let Some(visited) = visits.next().await {
+        wrong.extend(visited.expect("a visit must not panic"));
+    }
+    drop(visits);
+    drop(visitor);
+    let peak_growth = before.peak_growth_bytes();
+    eprintln!("{requests} visits, grown by {} KiB at the most", peak_growth >> 10);
+    assert!(wrong.is_empty(), "{} visits went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(peak_growth <= MOST_GROWTH_BYTES, "it grew by {peak_growth} bytes");
+    before.await_return().await;
+}
+
+fn pick(targets: &[Target], chance: &mut Chance) -> Target {
+    let at = chance.next_u64() % u64::try_from(targets.len()).unwrap();
+    targets[usize::try_from(at).unwrap()].clone()
+}
+
+/// Says what went wrong, if anything did.
+async fn visit(visitor: Arc<Visitor>, target: Target) -> Option<String> {
+    let HttpLimits { connect_timeout, request_timeout, .. } = short_limits();
+    let began = Instant::now();
+    let visit = visitor.visit(&target).await;
+    let (took, is_redirected) = (began.elapsed(), target.behaviour.name.starts_with("redirect"));
+    let most_requests = if is_redirected { MOST_REQUESTS } else { 1 };
+    let deadline = (connect_timeout + request_timeout) * most_requests + GRACE;
+    // A machine that is busy with this storm may be late, and a connection that was kept may be dead.
+    let is_good = visit.is_one_of(&target.behaviour.good) || visit.is_one_of(&[Good::TimedOut]);
+    (!is_good || took > deadline).then(|| {
+        format!(
+            "{}: {:?} after {took:?}; good is {:?}",
+            target.url, visit.happened, target.behaviour.good
+        )
+    })
+}

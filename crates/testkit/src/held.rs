@@ -1,0 +1,67 @@
+//! What this process holds: tasks, open files and memory, so that a test sees what was left behind.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+/// How long what was let go may take to be gone: the other side of a connection sees its end a moment
+/// later.
+const WIND_DOWN: Duration = Duration::from_secs(10);
+
+/// What is held at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Tasks of the current tokio runtime.
+    pub tasks: usize,
+    /// Open descriptors of the whole process.
+    pub descriptors: usize,
+    /// Memory of the whole process.
+    pub resident_bytes: u64,
+}
+
+impl Held {
+    /// What is held now. Call it within a tokio runtime.
+    pub fn now() -> Held {
+        let open =
+            fs::read_dir("/proc/self/fd").unwrap_or_else(|error| panic!("no /proc: {error}"));
+        Held {
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            descriptors: open.count(),
+            resident_bytes: status_bytes("VmRSS:"),
+        }
+    }
+
+    /// The same, and [`peak_growth_bytes`](Held::peak_growth_bytes) begins anew.
+    pub fn now_and_forget_peak() -> Held {
+        let forgotten = fs::write("/proc/self/clear_refs", "5");
+        forgotten.unwrap_or_else(|error| panic!("the peak can't be forgotten: {error}"));
+        Held::now()
+    }
+
+    /// By how much the memory has grown since, at its peak.
+    pub fn peak_growth_bytes(&self) -> u64 {
+        status_bytes("VmHWM:").saturating_sub(self.resident_bytes)
+    }
+
+    /// Waits until there are no more tasks and descriptors than now; fails the test when that does
+    /// not come.
+    pub async fn await_return(&self) {
+        let began = Instant::now();
+        loop {
+            let now = Held::now();
+            if now.tasks <= self.tasks && now.descriptors <= self.descriptors {
+                return;
+            }
+            assert!(began.elapsed() < WIND_DOWN, "left behind: {now:?}; before: {self:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn status_bytes(field: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    let kib = line.trim().strip_suffix(" kB").unwrap_or_default().parse::<u64>();
+    kib.unwrap_or_else(|error| panic!("no {field} in /proc/self/status: {error}")) << 10
+}

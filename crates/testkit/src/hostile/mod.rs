@@ -1,0 +1,18 @@
+//! A hostile server: every bad thing that a server can do to a client, each by its name, with what a
+//! good client makes of it.
+
+mod behaviour;
+mod certificates;
+mod coders;
+mod frames;
+mod server;
+mod step;
+mod table;
+mod visitor;
+
+pub use behaviour::{Behaviour, Good, Over};
+pub use certificates::Identity;
+pub use server::{HostileServer, RobotsAre, Target};
+pub use step::Step;
+pub use table::behaviours;
+pub use visitor::{Visit, Visitor, short_limits};

@@ -1,0 +1,134 @@
+//! A real client that visits the hostile server, one URL at a time, through redirects.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, Resolve, ResolveRule};
+use fetchwell_engine::journey::{Journey, Stage};
+use fetchwell_engine::ports::Moment;
+use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web, Why};
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::{History, RetryRule};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+use super::behaviour::Good;
+use super::server::{HostileServer, Target};
+
+/// As many redirects as are followed by default.
+const MAX_REDIRECTS: u32 = 5;
+
+/// Limits so short that a test can let them run out, and long enough for a busy machine.
+pub fn short_limits() -> HttpLimits {
+    HttpLimits {
+        connect_timeout: Duration::from_secs(3),
+        request_timeout: Duration::from_secs(5),
+        idle_read_timeout: Duration::from_secs(2),
+        max_body_bytes: 2 << 20,
+        body_budget_bytes: 16 << 20,
+        ..HttpLimits::default()
+    }
+}
+
+/// Visits targets.
+pub struct Visitor {
+    client: Client,
+}
+
+/// What a visit came to.
+#[derive(Debug)]
+pub struct Visit {
+    /// What happened, in the end.
+    pub happened: Happened,
+    /// The body of the answer, if there was one.
+    pub body: Bytes,
+}
+
+impl Visit {
+    /// Whether it is one of these.
+    pub fn is_one_of(&self, good: &[Good]) -> bool {
+        good.iter().any(|good| good.is(&self.happened, &self.body))
+    }
+}
+
+impl Visitor {
+    /// A visitor to this server.
+    pub fn new(server: &HostileServer, limits: HttpLimits) -> anyhow::Result<Visitor> {
+        let resolve = server.targets().iter().map(|target| ResolveRule {
+            pattern: target.host.clone(),
+            address: target.address.ip(),
+            port: Some(target.address.port()),
+        });
+        let settings = HttpSettings {
+            user_agent: "Visitor/1.0".to_owned(),
+            limits,
+            guard: AddressGuard::new(vec!["127.0.0.0/8".parse()?]),
+            resolve: resolve.collect(),
+            private_only: Arc::new(|_| false),
+            extra_ca_file: Some(server.ca_file().to_owned()),
+        };
+        Ok(Visitor { client: Client::with_resolver(settings, Box::new(NoNames))? })
+    }
+
+    /// Asks for a target's page, once, and follows where it leads.
+    pub async fn visit(&self, target: &Target) -> Visit {
+        let url = WebUrl::parse(&target.url).unwrap_or_else(|fault| panic!("{fault}"));
+        // One attempt: what happens then is for others to decide.
+        let mut journey = Journey::new(url, RetryRule::ARTICLES, MAX_REDIRECTS, History::default());
+        let mut request = journey.request().by(target.behaviour.method.clone());
+        loop {
+            let outcome = self.ask(&request).await;
+            let happened = outcome.happened.clone();
+            match journey.step(outcome, Moment { now: Time::from_secs(0), chance: 0.5 }) {
+                Stage::Fetch(next) => request = next,
+                Stage::Retry { .. } => return Visit { happened, body: Bytes::new() },
+                Stage::Over(end) => {
+                    let body = end.answer.map(|answer| answer.body).unwrap_or_default();
+                    return Visit { happened: end.happened, body };
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Outcome {
+        let mut phases = Phases::default();
+        let (happened, answer) = loop {
+            match self.client.exchange(request, &mut Always, &mut phases).await {
+                Exchange::NotSent => {} // A kept connection had died; it asks anew.
+                Exchange::Answered(answer) => {
+                    break (Happened::Answered(answer.status), Some(answer));
+                }
+                Exchange::Failed(happened) => break (happened, None),
+            }
+        };
+        Outcome {
+            was_sent: true,
+            answer,
+            phases,
+            ..Outcome::unsent(request.tag, happened, Why::default())
+        }
+    }
+}
+
+/// Every host that there is has a rule.
+struct NoNames;
+
+#[async_trait]
+impl Resolve for NoNames {
+    async fn addresses(&self, _: &str) -> Result<Vec<IpAddr>, String> {
+        Err("no such name".to_owned())
+    }
+}
+
+struct Always;
+
+#[async_trait]
+impl Leave for Always {
+    async fn to_write(&mut self) -> bool {
+        true
+    }
+}
