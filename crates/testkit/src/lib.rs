@@ -3,6 +3,7 @@
 
 pub mod conformance;
 pub mod crash;
+pub mod fault_proxy;
 pub mod held;
 pub mod hostile;
 pub mod rig;
