@@ -192,8 +192,9 @@ impl Client {
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none() };
         // What a redirect says besides is of no interest, and must not keep us from following it.
         if request.method != Method::Head && answer.redirect().is_none() {
-            (answer.body, answer.share) =
-                read_body(body, &answer.headers, limits, patience, &self.budget).await?;
+            let enough = request.enough_bytes.unwrap_or(usize::MAX);
+            let reading = read_body(body, &answer.headers, limits, enough, patience, &self.budget);
+            (answer.body, answer.share) = reading.await?;
         }
         Ok(answer)
     }

@@ -13,7 +13,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::sync::Barrier;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Barrier, mpsc};
 
 use crate::client::{SHORT, answered, exchange, failure, fetch};
 use crate::tls::{Authority, NAME, listen, url};
@@ -124,6 +125,39 @@ async fn too_large_a_body_ends_its_stream_and_not_the_connection() {
     assert_eq!(failure(&client, url(address, "/large")).await, expected);
     fetch(&client, url(address, "/")).await;
     assert_eq!(echo.connections(), 1);
+}
+
+/// What a server sends ahead of our reading is outside the byte budget.
+#[tokio::test]
+async fn a_server_may_not_send_far_ahead() {
+    let (authority, (told, mut windows)) = (Authority::new(), mpsc::unbounded_channel());
+    let address = listen(authority.acceptor(b"h2"), move |mut stream| {
+        let told = told.clone();
+        async move {
+            stream.read_exact(&mut [0; 24]).await.unwrap(); // The preface.
+            let mut head = [0; 9];
+            while stream.read_exact(&mut head).await.is_ok() {
+                let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+                stream.read_exact(&mut payload).await.unwrap();
+                drop(told.send((head[3], payload)));
+            }
+        }
+    })
+    .await;
+    let client = authority.limited_client(|limits| limits.idle_read_timeout = SHORT);
+    failure(&client, url(address, "/")).await;
+    let (mut stream_window, mut connection_window) = (65_535, 65_535);
+    while let Ok((kind, payload)) = windows.try_recv() {
+        let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+        match kind {
+            4 => payload.chunks(6).filter(|setting| setting[..2] == [0, 4]).for_each(|setting| {
+                stream_window = number(&setting[2..]);
+            }),
+            8 => connection_window += number(&payload),
+            _ => {}
+        }
+    }
+    assert_eq!((stream_window, connection_window), (256 << 10, 1 << 20));
 }
 
 /// A connection whose other end is gone without a word looks just like a slow one.
