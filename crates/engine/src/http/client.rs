@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::HttpSettings;
+use super::breach::{died_unanswered, is_breach_of_http};
 use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::read_body;
@@ -223,26 +224,10 @@ fn unsendable() -> SendFault {
     SendFault::Other(Happened::Refused(why))
 }
 
-/// The connection ended before one byte of an answer.
-fn died_unanswered(error: &hyper::Error) -> bool {
-    error.is_canceled() || error.is_closed() || error.is_incomplete_message() || is_io(error)
-}
-
-fn is_io(error: &hyper::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        if inner.is::<io::Error>() {
-            return true;
-        }
-        source = inner.source();
-    }
-    false
-}
-
 fn classify(error: &hyper::Error) -> Happened {
     if error.is_parse_too_large() {
         Happened::BadAnswer(AnswerFault::HeadersTooLarge)
-    } else if error.is_parse() {
+    } else if is_breach_of_http(error) {
         Happened::BadAnswer(AnswerFault::NotHttp)
     } else {
         Happened::Network(NetworkFault::Reset)

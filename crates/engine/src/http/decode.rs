@@ -23,6 +23,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
 
 use super::HttpLimits;
+use super::breach::is_breach_of_http;
 use super::budget::{Budget, Share};
 use super::patience::Patience;
 
@@ -176,7 +177,7 @@ fn wire(
                 let frame = match patience.with_server(body.frame(), data_bytes).await {
                     Err(phase) => break WireFault::TimedOut(phase),
                     Ok(None) => return None,
-                    Ok(Some(Err(error))) if breaks_the_rules(&error) => break WireFault::NotHttp,
+                    Ok(Some(Err(error))) if is_breach_of_http(&error) => break WireFault::NotHttp,
                     Ok(Some(Err(_))) => break WireFault::Broken,
                     Ok(Some(Ok(frame))) => frame,
                 };
@@ -198,16 +199,6 @@ fn wire(
 fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> usize {
     let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
     frame.and_then(Frame::data_ref).map_or(0, Bytes::len)
-}
-
-/// Chunks that are none, as opposed to a connection that broke or a record that is no TLS.
-fn breaks_the_rules(error: &hyper::Error) -> bool {
-    let source = std::error::Error::source(error);
-    let Some(error) = source.and_then(|source| source.downcast_ref::<io::Error>()) else {
-        return false;
-    };
-    let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
-    !is_tls && matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
 }
 
 fn happened(error: &io::Error) -> Happened {
