@@ -151,12 +151,7 @@ where
         .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    let until_dropped = end.drop_guard();
-    let connection = async move {
-        drop(connection.await);
-        drop(until_dropped);
-    };
-    Ok(Sender::Two(sender, Arc::new(run(connection))))
+    Ok(Sender::Two(sender, Arc::new((run(connection), end.drop_guard()))))
 }
 
 fn run(connection: impl Future + Send + 'static) -> Connection {
@@ -164,8 +159,8 @@ fn run(connection: impl Future + Send + 'static) -> Connection {
     Connection::new(tokio::spawn(async move { drop(connection.await) }))
 }
 
-/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with it. One of them holds
-/// the socket; left alone it would wait for a server that takes no goodbye.
+/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with its last sender. One
+/// of them holds the socket; left alone it would wait for a server that takes no goodbye.
 #[derive(Clone)]
 struct Helpers(CancellationToken);
 

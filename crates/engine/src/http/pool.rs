@@ -9,6 +9,7 @@ use fetchwell_policy::url::Origin;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A connection that nobody used for this long is not used again, and closed soon after.
@@ -24,13 +25,13 @@ pub(super) type RequestBody = Full<Bytes>;
 /// as long as the other side lets it wait.
 pub(super) type Connection = AbortOnDropHandle<()>;
 
-/// A connection that can send a request.
+/// A connection that can send a request. HTTP/2 has tasks besides, which end with the guard.
 pub(super) enum Sender {
     One(
         http1::SendRequest<RequestBody>,
         #[expect(dead_code, reason = "held, so that it ends with its sender")] Connection,
     ),
-    Two(http2::SendRequest<RequestBody>, Arc<Connection>),
+    Two(http2::SendRequest<RequestBody>, Arc<(Connection, DropGuard)>),
 }
 
 impl Sender {
