@@ -63,7 +63,8 @@ impl RobotsErrand {
 
     /// The request to make now.
     pub fn request(&self) -> Request {
-        Request::ungoverned(self.at.clone())
+        // One byte more than counts, so that a last line that is cut off can be told.
+        Request::ungoverned(self.at.clone()).with_enough(MAX_ROBOTS_BYTES + 1)
     }
 
     /// Takes the outcome of that request.
@@ -78,11 +79,7 @@ impl RobotsErrand {
             return self.follow(location, now);
         }
         RobotsStep::Learnt(match answer.status {
-            200..=299 => {
-                // One byte more than is read, so that a last line that is cut off can be told.
-                let within = answer.body.len().min(MAX_ROBOTS_BYTES + 1);
-                found(Some(answer.status), answer.body[..within].to_vec(), now)
-            }
+            200..=299 => found(Some(answer.status), answer.body.to_vec(), now),
             429 | 500..=599 => self.unreachable(outcome, now),
             status => found(Some(status), Vec::new(), now),
         })

@@ -24,12 +24,15 @@ pub struct Request {
     pub headers: Vec<(&'static str, String)>,
     /// Whether robots.txt has a say. It has none over itself, over an archive or over a webhook.
     pub obeys_robots: bool,
+    /// So much of the body is enough: what comes after is not read, and is no fault.
+    pub enough_bytes: Option<usize>,
 }
 
 impl Request {
     /// A page, by the rules of its robots.txt.
     pub fn page(url: WebUrl) -> Request {
-        Request { tag: 0, url, method: Method::Get, headers: Vec::new(), obeys_robots: true }
+        let (method, headers) = (Method::Get, Vec::new());
+        Request { tag: 0, url, method, headers, obeys_robots: true, enough_bytes: None }
     }
 
     /// Something that robots.txt does not govern.
@@ -40,6 +43,12 @@ impl Request {
     /// The same with a header.
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Request {
         self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The same for the beginning of a body.
+    pub fn with_enough(mut self, bytes: usize) -> Request {
+        self.enough_bytes = Some(bytes);
         self
     }
 
@@ -67,7 +76,7 @@ pub enum Method {
     Post(Bytes),
 }
 
-/// An answer that was read whole, within every limit.
+/// An answer that was read whole, or as far as was wanted, within every limit.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
+use super::breach::{died_unanswered, is_breach_of_http};
 use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::read_body;
@@ -211,8 +212,9 @@ impl Client {
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
         // What a redirect says besides is of no interest, and must not keep us from following it.
         if request.method != Method::Head && answer.redirect().is_none() {
-            (answer.body, answer.share) =
-                read_body(body, &answer.headers, limits, patience, &self.budget).await?;
+            let enough = request.enough_bytes.unwrap_or(usize::MAX);
+            let reading = read_body(body, &answer.headers, limits, enough, patience, &self.budget);
+            (answer.body, answer.share) = reading.await?;
         }
         Ok(answer)
     }
@@ -241,26 +243,10 @@ fn unsendable() -> SendFault {
     SendFault::Other(Happened::Refused(why))
 }
 
-/// The connection ended before one byte of an answer.
-fn died_unanswered(error: &hyper::Error) -> bool {
-    error.is_canceled() || error.is_closed() || error.is_incomplete_message() || is_io(error)
-}
-
-fn is_io(error: &hyper::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        if inner.is::<io::Error>() {
-            return true;
-        }
-        source = inner.source();
-    }
-    false
-}
-
 fn classify(error: &hyper::Error) -> Happened {
     if error.is_parse_too_large() {
         Happened::BadAnswer(AnswerFault::HeadersTooLarge)
-    } else if error.is_parse() {
+    } else if is_breach_of_http(error) {
         Happened::BadAnswer(AnswerFault::NotHttp)
     } else {
         Happened::Network(NetworkFault::Reset)

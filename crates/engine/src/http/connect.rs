@@ -169,12 +169,7 @@ where
         .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    let until_dropped = end.drop_guard();
-    let connection = async move {
-        drop(connection.await);
-        drop(until_dropped);
-    };
-    Ok(Sender::Two(sender, Arc::new(run(connection, peer))))
+    Ok(Sender::Two(sender, Arc::new((run(connection, peer), end.drop_guard()))))
 }
 
 fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection {
@@ -183,8 +178,8 @@ fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection
     Connection { peer, task }
 }
 
-/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with it. One of them holds
-/// the socket; left alone it would wait for a server that takes no goodbye.
+/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with its last sender. One
+/// of them holds the socket; left alone it would wait for a server that takes no goodbye.
 #[derive(Clone)]
 struct Helpers(CancellationToken);
 

@@ -23,6 +23,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
 
 use super::HttpLimits;
+use super::breach::is_breach_of_http;
 use super::budget::{Budget, Share};
 use super::patience::Patience;
 
@@ -46,11 +47,12 @@ enum WireFault {
     NotHttp,
 }
 
-/// Reads a body whole.
+/// Reads a body whole, or as far as is enough.
 pub(super) async fn read_body(
     body: Incoming,
     headers: &HeaderMap,
     limits: &HttpLimits,
+    enough: usize,
     patience: Patience,
     budget: &Budget,
 ) -> Result<(Bytes, Share), Happened> {
@@ -59,7 +61,7 @@ pub(super) async fn read_body(
     let wire = wire(body, patience, limits, wire_bytes.clone());
     let mut wire = StreamReader::new(Box::pin(wire));
     let (decoded, share) = (Vec::new(), Share::none());
-    let mut text = Text { encoding, limits, patience, budget, wire_bytes, decoded, share };
+    let mut text = Text { encoding, limits, enough, patience, budget, wire_bytes, decoded, share };
     let mut has_member = false;
     loop {
         let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
@@ -69,6 +71,10 @@ pub(super) async fn read_body(
                 has_member = true;
             }
             _ => break,
+        }
+        if text.is_enough() {
+            text.decoded.truncate(enough);
+            return Ok((Bytes::from(text.decoded), text.share));
         }
         tokio::task::coop::consume_budget().await;
     }
@@ -80,6 +86,7 @@ pub(super) async fn read_body(
 struct Text<'a> {
     encoding: Encoding,
     limits: &'a HttpLimits,
+    enough: usize,
     patience: Patience,
     budget: &'a Budget,
     wire_bytes: Arc<AtomicUsize>,
@@ -88,7 +95,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Takes all that a reader has.
+    /// Takes all that a reader has, or enough of it.
     async fn grow_by(
         &mut self,
         mut reader: Pin<Box<dyn AsyncRead + Send + '_>>,
@@ -98,13 +105,18 @@ impl Text<'_> {
                 self.make_room().await?;
             }
             let mut step = (&mut self.decoded).limit(STEP_BYTES);
-            if reader.read_buf(&mut step).await.map_err(|error| happened(&error))? == 0 {
+            let count = reader.read_buf(&mut step).await.map_err(|error| happened(&error))?;
+            if count == 0 || self.is_enough() {
                 return Ok(());
             }
             self.check_size()?;
             // A body that is here already is decoded without a wait; others must get their turn.
             tokio::task::coop::consume_budget().await;
         }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.decoded.len() >= self.enough
     }
 
     fn check_size(&self) -> Result<(), Happened> {
@@ -165,7 +177,7 @@ fn wire(
                 let frame = match patience.with_server(body.frame(), data_bytes).await {
                     Err(phase) => break WireFault::TimedOut(phase),
                     Ok(None) => return None,
-                    Ok(Some(Err(error))) if breaks_the_rules(&error) => break WireFault::NotHttp,
+                    Ok(Some(Err(error))) if is_breach_of_http(&error) => break WireFault::NotHttp,
                     Ok(Some(Err(_))) => break WireFault::Broken,
                     Ok(Some(Ok(frame))) => frame,
                 };
@@ -173,8 +185,8 @@ fn wire(
                 if piece.is_empty() {
                     continue;
                 }
-                let sum = count.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
-                if sum > most {
+                // The piece that goes over may be wanted in part.
+                if count.fetch_add(piece.len(), Ordering::Relaxed) > most {
                     break WireFault::TooLarge;
                 }
                 return Some((Ok(piece), Some((body, patience))));
@@ -187,16 +199,6 @@ fn wire(
 fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> usize {
     let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
     frame.and_then(Frame::data_ref).map_or(0, Bytes::len)
-}
-
-/// Chunks that are none, as opposed to a connection that broke or a record that is no TLS.
-fn breaks_the_rules(error: &hyper::Error) -> bool {
-    let source = std::error::Error::source(error);
-    let Some(error) = source.and_then(|source| source.downcast_ref::<io::Error>()) else {
-        return false;
-    };
-    let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
-    !is_tls && matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
 }
 
 fn happened(error: &io::Error) -> Happened {

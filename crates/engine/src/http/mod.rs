@@ -3,6 +3,7 @@
 //! A request connects to a vetted address, asks for leave at the last moment, writes its head, and reads
 //! the answer within every limit. What goes wrong is an outcome, never a panic and never a hang.
 
+mod breach;
 pub mod budget;
 mod client;
 mod connect;

@@ -10,6 +10,7 @@ use fetchwell_policy::url::Origin;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::timely::Departure;
@@ -33,10 +34,10 @@ pub(super) struct Connection {
     pub(super) task: AbortOnDropHandle<()>,
 }
 
-/// A connection that can send a request.
+/// A connection that can send a request. HTTP/2 has tasks besides, which end with the guard.
 pub(super) enum Sender {
     One(http1::SendRequest<RequestBody>, Connection, Departure),
-    Two(http2::SendRequest<RequestBody>, Arc<Connection>),
+    Two(http2::SendRequest<RequestBody>, Arc<(Connection, DropGuard)>),
 }
 
 impl Sender {
@@ -44,7 +45,7 @@ impl Sender {
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
             Sender::One(_, connection, _) => connection.peer,
-            Sender::Two(_, connection) => connection.peer,
+            Sender::Two(_, held) => held.0.peer,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::web::Request;
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
 
-use crate::client::{client, client_limited, failure, fetch, in_time};
+use crate::client::{answered, client, client_limited, exchange, failure, fetch, in_time};
 use crate::script::{Server, Step, answer, ok};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -74,6 +75,22 @@ async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     assert_eq!(fetch(&client, server.url("/")).await.body.len(), 100_000);
     let server = Server::answering(ok("", &vec![b'x'; 100_001])).await;
     assert_eq!(failure(&client, server.url("/")).await, too_large());
+}
+
+#[tokio::test]
+async fn a_body_is_read_as_far_as_is_enough() {
+    let client = client_limited(|limits| limits.max_body_bytes = 100_000);
+    for (length, enough, expected) in [
+        (50_000, 60_000, 50_000),
+        (50_000, 50_000, 50_000),
+        (50_000, 0, 0),
+        (5_000_000, 70_000, 70_000),
+    ] {
+        let server = Server::answering(ok("", &vec![b'x'; length])).await;
+        let request = Request::page(server.url("/")).with_enough(enough);
+        let answer = answered(exchange(&client, request).await);
+        assert_eq!(answer.body.len(), expected, "{enough} of {length}");
+    }
 }
 
 #[tokio::test]

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use fetchwell_engine::web::{Method, Request};
+use fetchwell_engine::web::{Exchange, Method, Request};
 use fetchwell_policy::outcome::{AnswerFault, Happened, Phase};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::sync::Barrier;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Barrier, mpsc};
 
 use crate::client::{SHORT, answered, exchange, failure, fetch};
 use crate::tls::{Authority, NAME, listen, url};
@@ -125,6 +126,78 @@ async fn too_large_a_body_ends_its_stream_and_not_the_connection() {
     assert_eq!(failure(&client, url(address, "/large")).await, expected);
     fetch(&client, url(address, "/")).await;
     assert_eq!(echo.connections(), 1);
+}
+
+/// What a server sends ahead of our reading is outside the byte budget.
+#[tokio::test]
+async fn a_server_may_not_send_far_ahead() {
+    let (authority, (told, mut windows)) = (Authority::new(), mpsc::unbounded_channel());
+    let address = listen(authority.acceptor(b"h2"), move |mut stream| {
+        let told = told.clone();
+        async move {
+            stream.read_exact(&mut [0; 24]).await.unwrap(); // The preface.
+            let mut head = [0; 9];
+            while stream.read_exact(&mut head).await.is_ok() {
+                let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+                stream.read_exact(&mut payload).await.unwrap();
+                drop(told.send((head[3], payload)));
+            }
+        }
+    })
+    .await;
+    let client = authority.limited_client(|limits| limits.idle_read_timeout = SHORT);
+    failure(&client, url(address, "/")).await;
+    let (mut stream_window, mut connection_window) = (65_535, 65_535);
+    while let Ok((kind, payload)) = windows.try_recv() {
+        let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+        match kind {
+            4 => payload.chunks(6).filter(|setting| setting[..2] == [0, 4]).for_each(|setting| {
+                stream_window = number(&setting[2..]);
+            }),
+            8 => connection_window += number(&payload),
+            _ => {}
+        }
+    }
+    assert_eq!((stream_window, connection_window), (256 << 10, 1 << 20));
+}
+
+const HEADERS: u8 = 1;
+
+/// Reads frames until a request comes, and tells its stream.
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> [u8; 4] {
+    let mut head = [0; 9];
+    while head[3] != HEADERS {
+        stream.read_exact(&mut head).await.unwrap();
+        let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+        stream.read_exact(&mut payload).await.unwrap();
+    }
+    [head[5], head[6], head[7], head[8]]
+}
+
+/// A server that leaves, or refuses a stream, has done nothing about the request.
+#[tokio::test]
+async fn a_request_that_a_kept_connection_turns_away_asks_anew() {
+    let go_away = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0";
+    let refused_stream = b"\0\0\x04\x03\0\0\0\0\x03\0\0\0\x07";
+    for turned_away in [&go_away[..], &refused_stream[..]] {
+        let authority = Authority::new();
+        let address = listen(authority.acceptor(b"h2"), move |mut stream| async move {
+            stream.read_exact(&mut [0; 24]).await.unwrap(); // The preface.
+            stream.write_all(b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0").await.unwrap();
+            let id = read_request(&mut stream).await;
+            let answer = [&b"\0\0\x01\x01\x05"[..], &id, b"\x88"].concat(); // 200, and no body.
+            stream.write_all(&answer).await.unwrap();
+            read_request(&mut stream).await;
+            stream.write_all(turned_away).await.unwrap();
+            read_request(&mut stream).await;
+        })
+        .await;
+        let client = authority.client();
+        assert_eq!(fetch(&client, url(address, "/")).await.status, 200);
+        let again = exchange(&client, Request::page(url(address, "/"))).await;
+        assert!(matches!(again, Exchange::NotSent), "{again:?}");
+        assert_eq!(fetch(&client, url(address, "/")).await.status, 200);
+    }
 }
 
 /// A connection whose other end is gone without a word looks just like a slow one.

@@ -11,6 +11,7 @@ mod guard;
 mod http2;
 mod keep_alive;
 mod leave;
+mod line;
 mod requests;
 mod script;
 mod time_limits;

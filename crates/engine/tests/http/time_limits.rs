@@ -53,6 +53,22 @@ async fn a_trickle_ends_at_the_total_limit() {
 }
 
 #[tokio::test]
+async fn a_trickle_below_the_least_rate_is_as_good_as_silence() {
+    let trickle = || piece_by_piece("HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n", "x");
+    let server = Server::start([trickle()]).await;
+    let happened = failure(&impatient_between_bytes(), server.url("/")).await;
+    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    in_time(server.until(|seen| seen.ended == 1)).await;
+
+    let server = Server::start([trickle()]).await;
+    let patient = client_limited(|limits| {
+        limits.idle_read_timeout = SHORT;
+        limits.least_bytes_per_second = 0;
+    });
+    assert_eq!(fetch(&patient, server.url("/")).await.body.len(), 30);
+}
+
+#[tokio::test]
 async fn informational_answers_without_end_are_not_listened_to_for_ever() {
     let endless = piece_by_piece("", "HTTP/1.1 100 Continue\r\n\r\n");
     let server = Server::start([endless]).await;

@@ -32,6 +32,7 @@ pub fn short_limits() -> HttpLimits {
         idle_read_timeout: Duration::from_secs(2),
         max_body_bytes: 2 << 20,
         body_budget_bytes: 16 << 20,
+        max_idle_connections: 64,
         ..HttpLimits::default()
     }
 }

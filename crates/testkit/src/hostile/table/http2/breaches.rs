@@ -1,7 +1,6 @@
 //! Breaches of the protocol.
 
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
-use fetchwell_policy::outcome::NetworkFault::Reset;
 
 use super::super::super::behaviour::{Behaviour, Good};
 use super::super::super::frames::{
@@ -12,7 +11,7 @@ use super::super::HELLO;
 use super::{answers, data, greets, headers};
 
 /// What a client may say to a server that breaks the protocol.
-const BROKEN: [Good; 2] = [Good::Network(Reset), Good::BadAnswer(NotHttp)];
+const BROKEN: [Good; 1] = [Good::BadAnswer(NotHttp)];
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
     let breach =

@@ -1,7 +1,6 @@
 //! Frames without end, and headers that inflate.
 
-use fetchwell_policy::outcome::AnswerFault::{HeadersTooLarge, TooLarge};
-use fetchwell_policy::outcome::NetworkFault::Reset;
+use fetchwell_policy::outcome::AnswerFault::{HeadersTooLarge, NotHttp, TooLarge};
 
 use super::super::super::behaviour::{Behaviour, Good};
 use super::super::super::frames::{
@@ -31,51 +30,51 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             &[ok_head()],
             data(0, &[b'x'; 1_000]),
         )
-        .good([Good::BadAnswer(TooLarge), Good::Network(Reset)]),
+        .good([Good::BadAnswer(TooLarge), Good::BadAnswer(NotHttp)]),
         floods(
             "h2-endless-continuation",
             "a header block without end",
             &[headers(0, STATUS_200)],
             more,
         )
-        .good([Good::BadAnswer(HeadersTooLarge), Good::Network(Reset)]),
+        .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp)]),
         floods(
             "h2-empty-continuation",
             "empty CONTINUATION frames without end",
             &[headers(0, STATUS_200)],
             frame(Kind::Continuation, 0, FIRST_STREAM, &[]),
         )
-        .good([Good::BadAnswer(HeadersTooLarge), Good::Network(Reset), Good::TimedOut]),
+        .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp), Good::TimedOut]),
         floods("h2-ping-flood", "pings without end", &[], ping())
-            .good([Good::TimedOut, Good::Network(Reset)]),
+            .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods("h2-settings-flood", "settings without end", &[], settings)
-            .good([Good::TimedOut, Good::Network(Reset)]),
+            .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods(
             "h2-window-flood",
             "window updates without end",
             &[],
             frame(Kind::WindowUpdate, 0, 0, &[0, 0, 0, 1]),
         )
-        .good([Good::TimedOut, Good::Network(Reset)]),
+        .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods("h2-empty-data", "empty DATA frames without end", &[ok_head()], data(0, b""))
-            .good([Good::TimedOut, Good::Network(Reset)]),
+            .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods(
             "h2-unknown-flood",
             "unknown frames without end",
             &[],
             vec![0, 0, 1, 0xee, 0, 0, 0, 0, 0, 0],
         )
-        .good([Good::TimedOut, Good::Network(Reset)]),
+        .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods("h2-informational-flood", "103 without end", &[], informational)
-            .good([Good::TimedOut, Good::Network(Reset)]),
+            .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         answers("h2-large-head", "headers of 100 kB", &large_head, Step::Silence)
-            .good([Good::BadAnswer(HeadersTooLarge), Good::Network(Reset)]),
+            .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp)]),
         answers(
             "h2-hpack-bomb",
             "headers that inflate to 40 MB",
             &[headers(END_HEADERS, &hpack_bomb)],
             Step::Silence,
         )
-        .good([Good::BadAnswer(HeadersTooLarge), Good::Network(Reset)]),
+        .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp)]),
     ]
 }
