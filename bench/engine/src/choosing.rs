@@ -1,6 +1,6 @@
-//! Time to choose the next URL, among so many sites that have something to do.
+//! Processor time to choose the next URL, among so many sites that have something to do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use fetchwell_engine::web::Request;
@@ -8,12 +8,13 @@ use fetchwell_engine::workbench::{Item, Workbench};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
+use crate::meter::own_micros;
 use crate::window::url;
 
 /// How many are chosen.
 const CHOICES: u32 = 500_000;
 
-/// Nanoseconds a choice: which site is due, its next page, and when it is due again.
+/// Nanoseconds of processor time a choice: which site is due, its next page, and when it is due again.
 pub fn nanos_per_choice(sites: usize) -> Result<f64> {
     let mut bench = Workbench::default();
     let mut now = Time::from_secs(1_000);
@@ -26,7 +27,7 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         }
         bench.ask_at(&site, now + Duration::from_nanos(number as u64 * 7_919 % 1_000_000_007));
     }
-    let started = Instant::now();
+    let started = own_micros()?;
     for _ in 0..CHOICES {
         now = bench.next_due().0.context("nothing is due")?;
         let site = bench.pop_ask(now).context("no site is due")?;
@@ -35,5 +36,5 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         room.push(item, None, false);
         bench.ask_at(&site, now + Duration::from_secs(1));
     }
-    Ok(started.elapsed().as_nanos() as f64 / f64::from(CHOICES))
+    Ok((own_micros()? - started) as f64 * 1_000.0 / f64::from(CHOICES))
 }

@@ -14,10 +14,19 @@ pub fn resident_bytes() -> Result<u64> {
     Ok(kib.trim().parse::<u64>()? * 1_024)
 }
 
-/// Microseconds of processor time, user and system, of the children that have ended.
+/// Processor time that this process has used, user and system. Unlike the time on a clock it does not
+/// grow with what else the machine does.
+pub fn own_micros() -> Result<i64> {
+    Ok(micros(getrusage(UsageWho::RUSAGE_SELF)?))
+}
+
+/// The same of the children that have ended.
 fn children_micros() -> Result<i64> {
-    let usage: Usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    Ok(usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
+    Ok(micros(getrusage(UsageWho::RUSAGE_CHILDREN)?))
+}
+
+fn micros(usage: Usage) -> i64 {
+    usage.user_time().num_microseconds() + usage.system_time().num_microseconds()
 }
 
 /// Runs this program again with other arguments, and returns what it printed.

@@ -1,7 +1,7 @@
 //! The durable queue: what putting in, taking and settling cost, by how much is in it.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -11,7 +11,7 @@ use fetchwell_engine::ports::{Demand, Lease, Settle, Settlement, Source, Taken};
 use fetchwell_policy::url::Site;
 
 use crate::flow::{LEASE_TTL, keyed};
-use crate::meter::{median, resident_bytes};
+use crate::meter::{median, own_micros, resident_bytes};
 use crate::window::url;
 
 /// URLs put in at once, as `fetchwell fetch` does.
@@ -19,7 +19,7 @@ const CHUNK: usize = 10_000;
 /// URLs taken at once, and settled at once.
 const A_TAKE: usize = 256;
 /// Takes that are timed.
-const TAKES: usize = 100;
+const TAKES: usize = 30;
 
 /// What a queue is filled with.
 #[derive(Args, Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct Fill {
     pub closed_urls: usize,
 }
 
-/// What it cost.
+/// What it cost, in processor time.
 pub struct Cost {
     /// Microseconds a URL to put in.
     pub enqueue_micros: f64,
@@ -61,14 +61,14 @@ pub async fn measure(fill: Fill, folder: &Path) -> Result<Cost> {
     instance.take(&Demand { most: 0, most_per_site: 0, closed }).await?;
     let (mut takes, mut settles) = (Vec::new(), Vec::new());
     for _ in 0..TAKES {
-        let started = Instant::now();
+        let started = own_micros()?;
         let leases = take(&instance).await?;
-        takes.push(micros_each(started, leases.len()));
+        takes.push(micros_each(started, leases.len())?);
         ensure!(leases.iter().all(|lease| !lease.job.url.contains("closed")), "a closed site gave");
-        let started = Instant::now();
+        let started = own_micros()?;
         let batch: Vec<_> = leases.iter().map(|lease| (lease, &Settlement::Done)).collect();
         instance.settle(&batch).await?;
-        settles.push(micros_each(started, leases.len()));
+        settles.push(micros_each(started, leases.len())?);
     }
     Ok(Cost {
         enqueue_micros: chunks.iter().sum::<f64>() / chunks.len() as f64,
@@ -91,9 +91,9 @@ async fn put_in(fill: Fill, queue: &SqliteQueue) -> Result<Vec<f64>> {
     for from in (0..fill.urls).step_by(CHUNK) {
         let to = (from + CHUNK).min(fill.urls);
         let jobs = (from..to).map(|number| keyed(&url(number, fill.sites))).collect();
-        let started = Instant::now();
+        let started = own_micros()?;
         queue.enqueue(jobs).await?;
-        micros.push(micros_each(started, to - from));
+        micros.push(micros_each(started, to - from)?);
     }
     Ok(micros)
 }
@@ -106,6 +106,6 @@ async fn take(instance: &impl Source) -> Result<Vec<Lease>> {
     }
 }
 
-fn micros_each(started: Instant, many: usize) -> f64 {
-    started.elapsed().as_secs_f64() * 1e6 / many.max(1) as f64
+fn micros_each(started: i64, many: usize) -> Result<f64> {
+    Ok((own_micros()? - started) as f64 / many.max(1) as f64)
 }

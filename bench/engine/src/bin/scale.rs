@@ -63,7 +63,7 @@ fn all(cli: &Cli) -> Result<()> {
     ] {
         println!("| {name} | {} |", in_a_child(&sized(&measurement, million))?);
     }
-    println!("\n| sites with something to do | time to choose |\n|---|---|");
+    println!("\n| sites with something to do | processor time to choose |\n|---|---|");
     for sites in [100, 1_000, 10_000, 100_000, 1_000_000] {
         if sites <= million {
             let nanos = in_a_child(&["choosing".to_owned(), sites.to_string()])?;
@@ -74,7 +74,7 @@ fn all(cli: &Cli) -> Result<()> {
         return Ok(());
     }
     println!(
-        "\n| queued in SQLite | sites | closed | put in | put in at the end | take | settle | memory | file |"
+        "\n| queued in SQLite | sites | closed | put in (processor time a URL) | put in at the end | take | settle | memory | file |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for (urls, sites, closed) in [

@@ -173,7 +173,7 @@ struct Queue {
 }
 
 /// When a site with something waiting may next give: not while it is closed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Room {
     due: Time,
     closed_until: Time,
@@ -291,6 +291,9 @@ impl Queue {
     }
 
     fn put_room(&mut self, site: String, room: Room) {
+        if self.room_of.get(&site) == Some(&room) {
+            return;
+        }
         self.remove_room(&site);
         self.rooms.insert((room.due, site.clone()));
         self.room_of.insert(site, room);

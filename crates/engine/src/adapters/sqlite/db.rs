@@ -57,13 +57,14 @@ impl Db {
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
         patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(fault)?;
-        let synchronous = match durability {
-            Durability::Disk => "full",
-            Durability::Process => "normal",
+        let (synchronous, checkpoint_pages) = match durability {
+            Durability::Disk => ("full", CHECKPOINT_PAGES),
+            // Slots must not wait for a checkpoint: the queue's connection makes them, where there is one.
+            Durability::Process => ("normal", 4 * CHECKPOINT_PAGES),
         };
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(fault)?;
+        connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages).map_err(fault)?;
         connection.set_prepared_statement_cache_capacity(64);
         patiently(|| prepare(&mut connection)).map_err(fault)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
