@@ -84,12 +84,12 @@ async fn open_politeness(settings: &Settings, store: Db) -> Result<Arc<dyn Polit
             sqlite_politeness(sqlite::open(path, Durability::Process)?, rule, seed).await?
         }
         Some(StoreUrl::Postgres(url)) => {
-            let shelf = postgres::open_shelf(url.reveal()).await?;
-            Arc::new(SharedPoliteness::new(shelf, rule, seed))
+            let keeper = postgres::open_keeper(url.reveal()).await?;
+            Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
         Some(StoreUrl::Redis(url)) => {
-            let shelf = redis::open_shelf(url.reveal()).await?;
-            Arc::new(SharedPoliteness::new(shelf, rule, seed))
+            let keeper = redis::open_keeper(url.reveal()).await?;
+            Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
     })
 }

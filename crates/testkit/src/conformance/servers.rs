@@ -6,9 +6,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::postgres::PostgresShelf;
-use fetchwell_engine::adapters::redis::RedisShelf;
-use fetchwell_engine::adapters::shared::{Change, Reading, SharedPoliteness, Shelf};
+use fetchwell_engine::adapters::postgres::PostgresKeeper;
+use fetchwell_engine::adapters::redis::RedisKeeper;
+use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Politeness, RobotsRecord, StoreFault};
 use fetchwell_policy::breaker::BreakerRule;
@@ -52,8 +52,8 @@ impl PolitenessStore for PostgresStore {
         let (url, schema) = (self.url.clone(), self.schema.clone());
         let open = async move {
             let address = schema.get_or_init(|| new_schema(url)).await;
-            let shelf = PostgresShelf::open(address).await.expect("the server answers");
-            Box::new(shelf) as Box<dyn Shelf>
+            let keeper = PostgresKeeper::open(address).await.expect("the server answers");
+            Box::new(keeper) as Box<dyn Keeper>
         };
         by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
     }
@@ -96,8 +96,8 @@ impl PolitenessStore for RedisStore {
         let (url, database) = (self.url.clone(), self.database.clone());
         let open = async move {
             let address = database.get_or_init(|| unused_redis_database(url)).await;
-            let shelf = RedisShelf::open(address).await.expect("the server has databases enough");
-            Box::new(shelf) as Box<dyn Shelf>
+            let keeper = RedisKeeper::open(address).await.expect("the server has databases enough");
+            Box::new(keeper) as Box<dyn Keeper>
         };
         by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
     }
@@ -129,7 +129,7 @@ pub fn unique() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-type Opening = BoxFuture<'static, Box<dyn Shelf>>;
+type Opening = BoxFuture<'static, Box<dyn Keeper>>;
 
 fn by_hand(
     opening: Opening,
@@ -137,34 +137,34 @@ fn by_hand(
     rule: BreakerRule,
     forgets_by_itself: bool,
 ) -> Arc<dyn Politeness> {
-    let (opening, shelf) = (Mutex::new(Some(opening)), OnceCell::new());
-    let shelf = HandTimed { opening, shelf, clock, forgets_by_itself };
-    Arc::new(SharedPoliteness::new(shelf, rule, SEED))
+    let (opening, keeper) = (Mutex::new(Some(opening)), OnceCell::new());
+    let keeper = HandTimed { opening, keeper, clock, forgets_by_itself };
+    Arc::new(SharedPoliteness::new(keeper, rule, SEED))
 }
 
-/// A shelf that is opened when it is first used, and whose clock is moved by hand. Its past is whole,
+/// A keeper that is opened when it is first used, and whose clock is moved by hand. Its past is whole,
 /// and nothing in it goes by itself: the server's own clock knows nothing of the one that is moved.
 struct HandTimed {
     opening: Mutex<Option<Opening>>,
-    shelf: OnceCell<Box<dyn Shelf>>,
+    keeper: OnceCell<Box<dyn Keeper>>,
     clock: Clock,
     forgets_by_itself: bool,
 }
 
 impl HandTimed {
-    async fn shelf(&self) -> &dyn Shelf {
+    async fn keeper(&self) -> &dyn Keeper {
         let open = || {
             let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
             opening.expect("it is opened once")
         };
-        &**self.shelf.get_or_init(open).await
+        &**self.keeper.get_or_init(open).await
     }
 }
 
 #[async_trait]
-impl Shelf for HandTimed {
+impl Keeper for HandTimed {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
-        let reading = self.shelf().await.read(sites).await?;
+        let reading = self.keeper().await.read(sites).await?;
         Ok(Reading { now: self.clock.now(), lost_until: Time::EPOCH, ..reading })
     }
 
@@ -173,22 +173,22 @@ impl Shelf for HandTimed {
         for change in changes.iter_mut().filter(|_| self.forgets_by_itself) {
             change.forgettable_at = None;
         }
-        self.shelf().await.replace(&changes).await
+        self.keeper().await.replace(&changes).await
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreFault> {
-        self.shelf().await.distrust_the_past().await
+        self.keeper().await.distrust_the_past().await
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.shelf().await.robots(origin).await
+        self.keeper().await.robots(origin).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
-        self.shelf().await.keep_robots(origin, record).await
+        self.keeper().await.keep_robots(origin, record).await
     }
 
     async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
-        self.shelf().await.sweep(now).await
+        self.keeper().await.sweep(now).await
     }
 }

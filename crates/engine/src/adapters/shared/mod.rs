@@ -4,12 +4,12 @@
 //! rules, from what was read; it is written only if nobody else was faster, and decided anew if somebody
 //! was. No lock is held between the two, so that a process that is stopped in between stops nobody else.
 
+mod keeper;
 mod politeness;
-mod shelf;
 mod texts;
 mod vigilant;
 
+pub use keeper::{Change, Keeper, Reading};
 pub use politeness::SharedPoliteness;
-pub use shelf::{Change, Reading, Shelf};
 pub use texts::Texts;
 pub use vigilant::Vigilant;

@@ -1,4 +1,4 @@
-//! The politeness port on any shelf.
+//! The politeness port on any keeper.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use super::{Change, Shelf, Texts};
+use super::{Change, Keeper, Texts};
 use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 
 /// Sites in one step on the server, so that no step keeps it from others for long.
@@ -22,15 +22,15 @@ const MAX_ROUNDS: usize = 1_000;
 
 /// Politeness that all processes on one server share.
 pub struct SharedPoliteness<S> {
-    shelf: S,
+    keeper: S,
     rule: BreakerRule,
     chance: Mutex<Chance>,
 }
 
-impl<S: Shelf> SharedPoliteness<S> {
-    /// On a shelf. The seed is for the jitter of breakers.
-    pub fn new(shelf: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
-        SharedPoliteness { shelf, rule, chance: Mutex::new(Chance::seeded(seed)) }
+impl<S: Keeper> SharedPoliteness<S> {
+    /// On a keeper. The seed is for the jitter of breakers.
+    pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+        SharedPoliteness { keeper, rule, chance: Mutex::new(Chance::seeded(seed)) }
     }
 
     /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
@@ -44,7 +44,7 @@ impl<S: Shelf> SharedPoliteness<S> {
         let mut open: Vec<usize> = (0..sites.len()).collect();
         let mut now = Time::EPOCH;
         if open.is_empty() {
-            now = self.shelf.read(&[]).await?.now;
+            now = self.keeper.read(&[]).await?.now;
         }
         for _ in 0..MAX_ROUNDS {
             if open.is_empty() {
@@ -53,7 +53,7 @@ impl<S: Shelf> SharedPoliteness<S> {
             let mut beaten = Vec::new();
             for step in open.chunks(STEP_SITES) {
                 let step_sites: Vec<Site> = step.iter().map(|&i| sites[i].clone()).collect();
-                let reading = self.shelf.read(&step_sites).await?;
+                let reading = self.keeper.read(&step_sites).await?;
                 now = reading.now;
                 let moment = Moment { now, lost_until: reading.lost_until };
                 let (mut changes, mut changed) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl<S: Shelf> SharedPoliteness<S> {
                         changed.push(i);
                     }
                 }
-                let made = self.shelf.replace(&changes).await?;
+                let made = self.keeper.replace(&changes).await?;
                 beaten.extend(changed.into_iter().zip(made).filter(|(_, made)| !made));
             }
             open = beaten.into_iter().map(|(i, _)| i).collect();
@@ -108,7 +108,7 @@ struct SiteTurn {
 }
 
 #[async_trait]
-impl<S: Shelf> Politeness for SharedPoliteness<S> {
+impl<S: Keeper> Politeness for SharedPoliteness<S> {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
         let (sites, turns) = by_site(reports, asks);
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
@@ -151,22 +151,22 @@ impl<S: Shelf> Politeness for SharedPoliteness<S> {
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.shelf.robots(origin).await
+        self.keeper.robots(origin).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
-        self.shelf.keep_robots(origin, record).await
+        self.keeper.keep_robots(origin, record).await
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
-        let reading = self.shelf.read(std::slice::from_ref(site)).await?;
+        let reading = self.keeper.read(std::slice::from_ref(site)).await?;
         let kept = reading.sites.first().filter(|texts| !texts.is_empty());
         Ok((kept.map(Texts::state), reading.now))
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {
-        let now = self.shelf.read(&[]).await?.now;
-        self.shelf.sweep(now).await
+        let now = self.keeper.read(&[]).await?.now;
+        self.keeper.sweep(now).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! A shelf whose clock is watched.
+//! A keeper whose clock is watched.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use fetchwell_policy::url::{Origin, Site};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{Change, Reading, Shelf};
+use super::{Change, Keeper, Reading};
 use crate::ports::{RobotsRecord, StoreFault};
 
 /// Clocks that agree to within this are taken to agree…
@@ -20,7 +20,7 @@ const DRIFT: u32 = 1_000;
 /// Watches the server's clock by the one of this machine that never jumps. After a jump all slots that
 /// were given out lie at the wrong time, so the past is not relied on.
 pub struct Vigilant<S> {
-    shelf: S,
+    keeper: S,
     last: Mutex<Option<Glance>>,
 }
 
@@ -33,9 +33,9 @@ struct Glance {
 }
 
 impl<S> Vigilant<S> {
-    /// Watches the clock of this shelf.
-    pub fn new(shelf: S) -> Vigilant<S> {
-        Vigilant { shelf, last: Mutex::default() }
+    /// Watches the clock of this keeper.
+    pub fn new(keeper: S) -> Vigilant<S> {
+        Vigilant { keeper, last: Mutex::default() }
     }
 
     /// How far the clock jumped since the last look at it.
@@ -61,11 +61,11 @@ fn beyond(first: Glance, then: Glance) -> Duration {
 }
 
 #[async_trait]
-impl<S: Shelf> Shelf for Vigilant<S> {
+impl<S: Keeper> Keeper for Vigilant<S> {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
         loop {
             let asked = Instant::now();
-            let reading = self.shelf.read(sites).await?;
+            let reading = self.keeper.read(sites).await?;
             let showed = reading.now;
             let jumped = self.look(Glance { asked, answered: Instant::now(), showed });
             if jumped.is_zero() {
@@ -75,28 +75,28 @@ impl<S: Shelf> Shelf for Vigilant<S> {
                 "the politeness store's clock jumped by {:.1} s: every site waits for a whole interval",
                 jumped.as_secs_f64()
             );
-            self.shelf.distrust_the_past().await?;
+            self.keeper.distrust_the_past().await?;
         }
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
-        self.shelf.replace(changes).await
+        self.keeper.replace(changes).await
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreFault> {
-        self.shelf.distrust_the_past().await
+        self.keeper.distrust_the_past().await
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.shelf.robots(origin).await
+        self.keeper.robots(origin).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
-        self.shelf.keep_robots(origin, record).await
+        self.keeper.keep_robots(origin, record).await
     }
 
     async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
-        self.shelf.sweep(now).await
+        self.keeper.sweep(now).await
     }
 }
 

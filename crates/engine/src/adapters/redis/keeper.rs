@@ -8,7 +8,7 @@ use fetchwell_policy::url::{Origin, Scheme, Site};
 use redis::{AsyncCommands, FromRedisValue, Script};
 
 use super::link::Link;
-use crate::adapters::shared::{Change, Reading, Shelf, Texts};
+use crate::adapters::shared::{Change, Keeper, Reading, Texts};
 use crate::ports::{RobotsRecord, StoreFault};
 
 /// Which run of the server has the past, and from when on.
@@ -21,16 +21,19 @@ const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
 /// A copy of robots.txt stands in for one that can't be reached for 30 days.
 const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 
-/// The shelf on a Redis server.
-pub struct RedisShelf {
+/// The keeper on a Redis server.
+pub struct RedisKeeper {
     link: Link,
     step: Script,
 }
 
-impl RedisShelf {
+impl RedisKeeper {
     /// Makes sure that the server can be reached and is of use.
-    pub async fn open(url: &str) -> Result<RedisShelf, StoreFault> {
-        Ok(RedisShelf { link: Link::open(url).await?, step: Script::new(include_str!("step.lua")) })
+    pub async fn open(url: &str) -> Result<RedisKeeper, StoreFault> {
+        Ok(RedisKeeper {
+            link: Link::open(url).await?,
+            step: Script::new(include_str!("step.lua")),
+        })
     }
 
     /// Runs the script on these sites, with the values that it is to set.
@@ -64,7 +67,7 @@ impl RedisShelf {
 }
 
 #[async_trait]
-impl Shelf for RedisShelf {
+impl Keeper for RedisKeeper {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
         let answer = self.step(sites.iter(), Vec::new()).await?;
         let mut values = answer.into_iter();

@@ -35,7 +35,7 @@ pub struct Change {
 
 /// A server that keeps what is known of sites.
 #[async_trait]
-pub trait Shelf: Send + Sync {
+pub trait Keeper: Send + Sync {
     /// What is kept of these sites.
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault>;
 

@@ -13,7 +13,7 @@ use sqlx::{Postgres, Row};
 
 use super::connections::{Connections, within};
 use super::schema::migrate;
-use crate::adapters::shared::{Change, Reading, Shelf, Texts};
+use crate::adapters::shared::{Change, Keeper, Reading, Texts};
 use crate::ports::{RobotsRecord, StoreFault};
 
 /// A copy of robots.txt stands in for one that can't be reached for 30 days.
@@ -65,14 +65,14 @@ const BEGIN_RUN: &str = "
     SET started = excluded.started, lost_until = excluded.lost_until
     WHERE $1 OR fetchwell_run.started <> excluded.started";
 
-/// The shelf on a PostgreSQL server.
-pub struct PostgresShelf {
+/// The keeper on a PostgreSQL server.
+pub struct PostgresKeeper {
     connections: Connections,
 }
 
-impl PostgresShelf {
+impl PostgresKeeper {
     /// Makes sure that the server can be reached, and that it has the tables.
-    pub async fn open(url: &str) -> Result<PostgresShelf, StoreFault> {
+    pub async fn open(url: &str) -> Result<PostgresKeeper, StoreFault> {
         let options = PgConnectOptions::from_str(url).map_err(|error| {
             StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
         })?;
@@ -84,7 +84,7 @@ impl PostgresShelf {
         let mut taken = connections.take().await?;
         within(migrate(&mut taken)).await.map_err(|error| connections.fault(&error))?;
         taken.keep();
-        Ok(PostgresShelf { connections })
+        Ok(PostgresKeeper { connections })
     }
 
     async fn begin_run(&self, anyway: bool) -> Result<(), StoreFault> {
@@ -119,7 +119,7 @@ impl PostgresShelf {
 }
 
 #[async_trait]
-impl Shelf for PostgresShelf {
+impl Keeper for PostgresKeeper {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         loop {
