@@ -27,7 +27,7 @@ use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::retry::RetryRule;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::url::{Site, WebUrl};
 use tokio_util::sync::CancellationToken;
 
 use crate::origin::PAGE_BYTES;
@@ -188,19 +188,28 @@ pub fn job(url: String) -> Job {
     Job { url, site, group: None, payload: Vec::new(), deadline: None }
 }
 
-/// A job that goes in once, as those of `fetchwell fetch`. A hash that spreads as well as theirs is
-/// enough here.
+/// A job that goes in once, as those of `fetchwell fetch`: two bytes of its key are its site's. A hash
+/// that spreads as well as theirs is enough here.
 pub fn keyed(url: &str) -> NewJob {
-    let [low, high] = [0x9e37_79b9_7f4a_7c15_u64, 0xc2b2_ae3d_27d4_eb4f].map(|seed| {
-        let mixed = url.bytes().fold(seed, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
-        });
-        mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)
-    });
+    let job = job(url.to_owned());
+    let site = job.site.as_ref().map_or("", Site::as_str);
+    let [of_site, low, high] = [
+        hash(site, 0x9e37_79b9_7f4a_7c15),
+        hash(url, 0x9e37_79b9_7f4a_7c15),
+        hash(url, 0xc2b2_ae3d_27d4_eb4f),
+    ];
     let mut key = [0; 16];
-    key[..8].copy_from_slice(&low.to_be_bytes());
-    key[8..].copy_from_slice(&high.to_be_bytes());
-    NewJob { job: job(url.to_owned()), key: Some(key), due: None }
+    key[..2].copy_from_slice(&of_site[..2]);
+    key[2..8].copy_from_slice(&low[2..]);
+    key[8..].copy_from_slice(&high);
+    NewJob { job, key: Some(key), due: None }
+}
+
+fn hash(text: &str, seed: u64) -> [u8; 8] {
+    let mixed = text.bytes().fold(seed, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
+    });
+    mixed.wrapping_mul(0xff51_afd7_ed55_8ccd).to_be_bytes()
 }
 
 fn render(row: &Row) -> Vec<u8> {

@@ -60,15 +60,15 @@ impl Screen {
         terminal.flush()
     }
 
-    /// Whether somebody has pressed a key to stop since the last look.
-    pub(super) fn was_told_to_stop() -> bool {
-        let mut told = false;
+    /// How often somebody has pressed a key to stop since the last look.
+    pub(super) fn times_told_to_stop() -> usize {
+        let mut told = 0;
         while event::poll(Duration::ZERO).unwrap_or(false) {
             let Ok(Event::Key(key)) = event::read() else { continue };
             let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL)
                 && matches!(key.code, KeyCode::Char('c'));
             let is_quit = matches!(key.code, KeyCode::Char('q' | 'Q') | KeyCode::Esc);
-            told |= key.kind == KeyEventKind::Press && (is_interrupt || is_quit);
+            told += usize::from(key.kind == KeyEventKind::Press && (is_interrupt || is_quit));
         }
         told
     }

@@ -59,7 +59,7 @@ impl Show {
             say(snapshot);
             return Ok(());
         };
-        if Screen::was_told_to_stop() {
+        for _ in 0..Screen::times_told_to_stop() {
             if self.stop.is_cancelled() {
                 at_once(&self.folder, true);
                 std::process::exit(AT_ONCE);

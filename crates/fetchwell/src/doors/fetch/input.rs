@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::ports::Job;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::url::{Site, WebUrl};
 use sha2::{Digest, Sha256};
 
 use crate::cli::Exit;
@@ -28,16 +28,11 @@ pub(super) fn read(arguments: &[String]) -> Result<Vec<String>, Exit> {
 
 /// Jobs for the queue. A URL that makes no sense gets one too: it ends with a row that says so.
 pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
-    let job = |url: &String| NewJob {
-        job: Job {
-            url: url.clone(),
-            site: WebUrl::parse(url).ok().map(|parsed| parsed.site()),
-            group: None,
-            payload: Vec::new(),
-            deadline: None,
-        },
-        key: Some(key(url)),
-        due: None,
+    let job = |url: &String| {
+        let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
+        let key = Some(key(site.as_ref(), url));
+        let (group, payload, deadline) = (None, Vec::new(), None);
+        NewJob { job: Job { url: url.clone(), site, group, payload, deadline }, key, due: None }
     };
     urls.into_iter().map(job).collect()
 }
@@ -60,10 +55,13 @@ fn expand(argument: &str) -> Result<Vec<String>, Exit> {
     Ok(urls.map(str::to_owned).collect())
 }
 
-/// Tells equal URLs: half a SHA-256, so that two different ones never meet.
-fn key(url: &str) -> [u8; 16] {
-    let digest = Sha256::digest(url.as_bytes());
+/// Tells equal URLs: 14 bytes of a SHA-256, so that two different ones never meet. Before them stand
+/// two that the URLs of a site have in common: side by side in an index, a long list touches few pages.
+fn key(site: Option<&Site>, url: &str) -> [u8; 16] {
+    let common = Sha256::digest(site.map_or("", Site::as_str).as_bytes());
+    let own = Sha256::digest(url.as_bytes());
     let mut key = [0; 16];
-    key.copy_from_slice(&digest[..16]);
+    key[..2].copy_from_slice(&common[..2]);
+    key[2..].copy_from_slice(&own[..14]);
     key
 }
