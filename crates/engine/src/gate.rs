@@ -10,15 +10,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
-use fetchwell_policy::site::{Permit, Spend};
+use fetchwell_policy::site::{Mark, Permit, Report, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord};
-use crate::web::{Leave, Why};
+use crate::ports::{Politeness, RobotsRecord, SiteReport};
+use crate::web::{Given, Leave, Why};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
@@ -200,6 +200,7 @@ impl Gate {
             permit,
             at,
             free_until,
+            given: None,
             rate,
             follows_robots: false,
         }
@@ -267,6 +268,7 @@ pub struct GateLeave {
     at: Time,
     /// Until then, by our clock, it need not be spent.
     free_until: Option<Time>,
+    given: Option<Given>,
     rate: Rate,
     follows_robots: bool,
 }
@@ -282,7 +284,10 @@ impl GateLeave {
     async fn settle_time(&mut self) -> Option<Time> {
         let now = self.clock.now();
         match self.free_until {
-            Some(until) if now <= until => Some(self.permit.slot.at),
+            Some(until) if now <= until => {
+                self.given = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+                Some(self.permit.slot.at)
+            }
             _ => self.spend().await,
         }
     }
@@ -298,7 +303,11 @@ impl GateLeave {
                 Ok((Spend::Go, _)) if !was_held_up && asked.elapsed() > WORD_GOOD_FOR => {
                     was_held_up = true;
                 }
-                Ok((Spend::Go, now)) => return Some(now),
+                Ok((Spend::Go, now)) => {
+                    self.given =
+                        Some(Given { at: Instant::now(), decided_before: asked.elapsed() });
+                    return Some(now);
+                }
                 Ok((Spend::Void, _)) => return None,
                 Ok((Spend::Wait(permit), now)) => {
                     let wait = permit.slot.at.since(now);
@@ -338,6 +347,24 @@ impl Leave for GateLeave {
         let (site, follows_robots) = (&self.site, self.follows_robots);
         debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
         true
+    }
+
+    fn given(&self) -> Option<Given> {
+        self.given
+    }
+
+    /// The others must know of it before the next slot comes, and there is time enough.
+    fn left_late(&mut self) {
+        self.heads.mark(&self.site, self.rate.interval);
+        let generation = self.permit.generation;
+        let report = Report { mark: Mark::LeftLate, retry_after: None, generation };
+        let report = SiteReport { site: self.site.clone(), report };
+        let politeness = self.politeness.clone();
+        tokio::spawn(async move {
+            if let Err(fault) = politeness.turn(&[report], &[]).await {
+                debug!(%fault, "a head left late, and the store could not be told");
+            }
+        });
     }
 }
 

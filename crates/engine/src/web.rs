@@ -8,6 +8,7 @@ use bytes::Bytes;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use tokio::time::Instant;
 
 use crate::http::budget::Share;
 
@@ -189,6 +190,23 @@ pub enum Exchange {
 pub trait Leave: Send {
     /// Waits for the slot when it is near. `false`: not now; write nothing.
     async fn to_write(&mut self) -> bool;
+
+    /// When it was given; `None`: it does not matter when the head leaves.
+    fn given(&self) -> Option<Given> {
+        None
+    }
+
+    /// The head has only now begun to leave, later than it was given leave for.
+    fn left_late(&mut self) {}
+}
+
+/// When leave was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// When we had it.
+    pub at: Instant,
+    /// How long before that it may have been decided.
+    pub decided_before: Duration,
 }
 
 /// The web, as the pipeline sees it: the real one, or a simulated one in tests.

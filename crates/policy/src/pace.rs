@@ -106,6 +106,12 @@ impl Pace {
         Ok(())
     }
 
+    /// The last head left only now, later than it was spent for: the next keeps its distance from that.
+    pub fn head_was_late(&mut self, now: Time) {
+        self.last_head = self.last_head.max(now);
+        self.used_until = self.used_until.max(now + self.interval);
+    }
+
     /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
     pub fn assume_head(&mut self, at: Time, rate: Rate) {
         self.used_until = self.used_until_at(rate).max(at + rate.interval);
@@ -211,6 +217,16 @@ mod tests {
         assert_eq!(reserve(&mut pace, 500, SECOND).at, at_ms(1_400));
         pace.assume_head(at_ms(100), SECOND);
         assert_eq!(reserve(&mut pace, 500, SECOND).at, at_ms(2_400));
+    }
+
+    #[test]
+    fn the_next_head_keeps_its_distance_from_one_that_left_late() {
+        let mut pace = Pace::default();
+        let (one, other) = (reserve(&mut pace, 0, SECOND), reserve(&mut pace, 1, SECOND));
+        assert_eq!(pace.spend(&one, at_ms(100), SECOND), Ok(()));
+        pace.head_was_late(at_ms(130));
+        assert_eq!(pace.spend(&other, at_ms(1_110), SECOND).unwrap_err().at, at_ms(1_130));
+        assert_eq!(reserve(&mut pace, 1_120, SECOND).at, at_ms(2_005));
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub enum Mark {
     ProbeAnswered,
     /// A probe failed.
     ProbeFailed,
+    /// No result yet: the head left later than it was spent for.
+    LeftLate,
 }
 
 /// A result to be recorded.
@@ -170,6 +172,10 @@ impl SiteState {
         rule: &BreakerRule,
         chance: f64,
     ) -> Transition {
+        if report.mark == Mark::LeftLate {
+            self.pace.head_was_late(now);
+            return Transition::None;
+        }
         let rested = self.rest(report, now);
         // Its own rest does not make a report old; a penalty that came while it was out does.
         let transition = if report.generation < self.generation - u64::from(rested) {
@@ -255,7 +261,7 @@ impl SiteState {
             Mark::Failed => self.breaker.failed(now, rule, chance),
             Mark::ProbeAnswered => self.breaker.probed(true, now, rule, chance),
             Mark::ProbeFailed => self.breaker.probed(false, now, rule, chance),
-            Mark::Limited | Mark::Neutral => Transition::None,
+            Mark::Limited | Mark::Neutral | Mark::LeftLate => Transition::None,
         }
     }
 

@@ -87,7 +87,7 @@ impl Client {
         let total = limits.request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && !matches!(request.method, Method::Post(_));
-        let answer = match self.send(&mut sender, request, patience).await {
+        let answer = match self.send(&mut sender, request, leave, patience).await {
             Ok(response) => {
                 phases.first_byte = written.elapsed();
                 self.read(response, request, patience).await
@@ -139,6 +139,7 @@ impl Client {
         &self,
         sender: &mut Sender,
         request: &Request,
+        leave: &mut dyn Leave,
         patience: Patience,
     ) -> Result<http::Response<Incoming>, SendFault> {
         let version = match sender {
@@ -150,8 +151,14 @@ impl Client {
         let answer = async {
             match sender {
                 Sender::One(sender, _, departure) => {
-                    departure.is_now();
-                    sender.send_request(head).await
+                    departure.by(leave.given());
+                    let answer = sender.send_request(head);
+                    tokio::pin!(answer);
+                    tokio::select! {
+                        answered = &mut answer => return answered,
+                        () = departure.was_late() => leave.left_late(),
+                    }
+                    answer.await
                 }
                 Sender::Two(sender, _) => sender.send_request(head).await,
             }

@@ -12,14 +12,24 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
+use tokio::sync::Notify;
 
-/// Hops take longer than this only when something holds the process up.
+use crate::web::Given;
+
+/// Hops take longer than this only when something holds the process up…
 const IN_TIME: Duration = Duration::from_millis(100);
+/// …and what takes longer than this is worth telling: the next head is to keep its distance.
+const ON_TIME: Duration = Duration::from_millis(2);
 
 /// By when the next head must have begun to leave.
 #[derive(Clone, Default)]
-pub(super) struct Departure(Arc<Mutex<Option<Instant>>>);
+pub(super) struct Departure(Arc<Platform>);
+
+#[derive(Default)]
+struct Platform {
+    given: Mutex<Option<Given>>,
+    late: Notify,
+}
 
 /// Why a head was not written.
 #[derive(Debug, Error)]
@@ -27,21 +37,31 @@ pub(super) struct Departure(Arc<Mutex<Option<Instant>>>);
 pub(super) struct Overslept;
 
 impl Departure {
-    /// A head may leave now, and not much later.
-    pub(super) fn is_now(&self) {
-        self.set(Some(Instant::now() + IN_TIME));
+    /// The next head leaves by this leave; `None`: it does not matter when.
+    pub(super) fn by(&self, leave: Option<Given>) {
+        self.replace(leave);
     }
 
-    fn set(&self, by: Option<Instant>) -> Option<Instant> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by)
+    /// Returns when a head has left late.
+    pub(super) async fn was_late(&self) {
+        self.0.late.notified().await;
+    }
+
+    fn replace(&self, given: Option<Given>) -> Option<Given> {
+        std::mem::replace(&mut *self.0.given.lock().unwrap_or_else(PoisonError::into_inner), given)
     }
 
     /// What is written first is the head; what follows it goes as it comes.
     fn check(&self) -> Result<(), Overslept> {
-        match self.set(None) {
-            Some(by) if Instant::now() > by => Err(Overslept),
-            _ => Ok(()),
+        let Some(given) = self.replace(None) else { return Ok(()) };
+        let waited = given.at.elapsed();
+        if waited > IN_TIME {
+            return Err(Overslept);
         }
+        if waited + given.decided_before > ON_TIME {
+            self.0.late.notify_one();
+        }
+        Ok(())
     }
 }
 
@@ -114,20 +134,38 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timely<S> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::Instant;
 
     use super::*;
+
+    fn now() -> Option<Given> {
+        Some(Given { at: Instant::now(), decided_before: Duration::ZERO })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_head_is_told_of_and_a_timely_one_is_not() {
+        let departure = Departure::default();
+        let mut stream = Timely::new(tokio::io::sink(), departure.clone());
+        for (wait, is_late) in [(Duration::ZERO, false), (ON_TIME * 2, true)] {
+            departure.by(now());
+            tokio::time::sleep(wait).await;
+            stream.write_all(b"head").await.unwrap();
+            assert_eq!(departure.was_late().now_or_never().is_some(), is_late, "{wait:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_head_that_was_held_up_stays_here_and_a_body_may_take_its_time() {
         let (near, mut far) = tokio::io::duplex(64);
         let departure = Departure::default();
         let mut stream = Timely::new(near, departure.clone());
-        departure.is_now();
+        departure.by(now());
         stream.write_all(b"head ").await.unwrap();
         tokio::time::sleep(Duration::from_secs(9)).await;
         stream.write_all(b"body").await.unwrap();
-        departure.is_now();
+        departure.by(now());
         tokio::time::sleep(IN_TIME + Duration::from_millis(1)).await;
         assert!(stream.write_all(b"late").await.is_err());
         drop(stream);

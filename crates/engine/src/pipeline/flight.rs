@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::gate::GateLeave;
 use crate::http::budget::Share;
 use crate::ports::{Moment, Step};
-use crate::web::{Answer, Exchange, Leave, Outcome, Phases, Web, Why};
+use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
 /// What came of a request.
@@ -63,6 +63,14 @@ impl Leave for Announced {
             drop(heads.send((self.site.clone(), self.number)));
         }
         given
+    }
+
+    fn given(&self) -> Option<Given> {
+        self.leave.given()
+    }
+
+    fn left_late(&mut self) {
+        self.leave.left_late();
     }
 }
 

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use super::is_soak;
 use crate::conformance::servers::server_url;
 
 /// Starting a crashed server is tried this often.
@@ -17,9 +18,12 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts `redis` or `postgres`; `None`, said aloud, where tests are to run without servers.
+    /// Starts `redis` or `postgres`; `None`, said aloud, where tests are to run without servers. A soak
+    /// always has them.
     pub async fn start(name: &'static str) -> Option<OwnServer> {
-        server_url(&variable(name))?;
+        if !is_soak() {
+            server_url(&variable(name))?;
+        }
         let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
         let mut server = OwnServer { name, folder, url: String::new() };
         server.script("start").await;

@@ -106,7 +106,7 @@ impl RandomHistory {
     }
 
     fn some_report(&mut self) -> SiteReport {
-        use Mark::{Failed, Limited, Neutral, ProbeAnswered, ProbeFailed, Served};
+        use Mark::{Failed, LeftLate, Limited, Neutral, ProbeAnswered, ProbeFailed, Served};
         let name = self.some_site();
         let mark = *self.dice.pick(&[
             Failed,
@@ -118,6 +118,7 @@ impl RandomHistory {
             Neutral,
             ProbeAnswered,
             ProbeFailed,
+            LeftLate,
         ]);
         let retry_after =
             *self.dice.pick(&[None, None, None, None, Some(1), Some(30), Some(90_000)]);
