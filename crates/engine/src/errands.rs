@@ -199,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn rules_that_are_found_elsewhere_are_those_of_the_origin_that_was_asked_first() {
+        let mut errand = errand(None);
+        let asked_first = errand.origin.clone();
+        for elsewhere in ["http://example.com/", "https://cdn.example.net/robots.txt"] {
+            let step = errand.step(&answered(302, "", Some(elsewhere)), NOW);
+            let RobotsStep::Fetch(next) = step else { panic!("{step:?}") };
+            assert_eq!(next.url.as_str(), elsewhere);
+        }
+        let record = learnt(errand.step(&answered(200, "Disallow: /", None), NOW));
+        assert_eq!(record.body.as_deref(), Some(&b"Disallow: /"[..]));
+        assert_eq!(errand.origin, asked_first);
+    }
+
+    #[test]
     fn what_was_known_stays_while_it_is_unreachable_and_tries_grow_apart() {
         let known = found(Some(200), b"Disallow: /x".to_vec(), Time::from_secs(5));
         let mut record = Some(known.clone());

@@ -137,6 +137,21 @@ async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_503_with_retry_after_rests_the_whole_site() {
+    let (busy, rest) = (seconds(3.5)..seconds(4.5), seconds(120.0));
+    let busy =
+        SiteScript::new("busy.test").outage(busy, Failure::Status503 { retry_after: Some(rest) });
+    let rig = Rig::new([busy]);
+    rig.enqueue(pages("busy.test", 10));
+    rig.run().await.unwrap();
+    let hits = rig.world.hits_of("busy.test");
+    let refused = hits.iter().position(|hit| hit.status == Some(503)).unwrap();
+    let rested = hits[refused + 1].at - hits[refused].at;
+    assert!(rested >= rest, "the next page came after {rested:?}");
+    assert_eq!((count_status(&hits, 503), count_status(&hits, 200)), (1, 10));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dead_site_is_given_up_after_a_while() {
     let for_ever = seconds(0.0)..seconds(1e6);
     let mut rig = Rig::new([SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)]);

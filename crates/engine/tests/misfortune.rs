@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::{
-    Demand, Finish, Finished, Job, Moment, Plan, Settle, Settled, Settlement, Source, Step,
-    StoreFault, Taken,
+    Demand, Finish, Finished, Job, LeaseId, Moment, Plan, Renewal, Settle, Settled, Settlement,
+    Sink, SinkThenSettle, Source, Step, StoreFault, Taken,
 };
-use fetchwell_engine::web::{Outcome, Request};
+use fetchwell_engine::web::{Outcome, Phases, Request};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::{Failure, SiteScript};
@@ -118,6 +119,106 @@ async fn a_sink_that_fails_is_tried_again_and_nothing_is_fetched_twice() {
     assert_eq!((ended, records.len()), (Ended::Exhausted, 30));
     let pages = rig.world.count(|hit| hit.path.as_ref() != "/robots.txt");
     assert_eq!(pages, 30);
+}
+
+/// A source whose store is gone after the first sign of life.
+struct CutOff<Q> {
+    source: Arc<Q>,
+    renewals: AtomicUsize,
+}
+
+#[async_trait]
+impl<Q: Source> Source for CutOff<Q> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        self.source.take(demand).await
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        self.source.started(leases).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        match self.renewals.fetch_add(1, Ordering::SeqCst) {
+            0 => self.source.renew().await,
+            _ => Err(StoreFault::Unavailable("the store is gone".to_owned())),
+        }
+    }
+}
+
+/// The site is slow, so that answers are still under way when the lease is over.
+#[tokio::test(start_paused = true)]
+async fn who_cannot_renew_its_lease_asks_for_nothing_more_before_it_ends() {
+    let rig = Rig::new([SiteScript::new("a.test").slow(Duration::from_secs(3))]);
+    rig.enqueue((0..60).map(|n| format!("http://a.test/{n}")));
+    let (instance, lease_ttl) = (Arc::new(rig.queue.instance()), Duration::from_secs(20));
+    let door = Door {
+        source: Arc::new(CutOff { source: instance.clone(), renewals: AtomicUsize::new(0) }),
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(0),
+            records: Arc::default(),
+            source: instance,
+        }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let run = rig.run_door(door, CancellationToken::new());
+    assert!(tokio::time::timeout(lease_ttl * 2, run).await.is_err(), "it waits for its store");
+    let last = rig.world.hits().last().unwrap().at;
+    assert!(last < lease_ttl, "it still asked for pages at {last:?}");
+}
+
+/// Without results that are safe there is no end; but there is no hurry either.
+#[tokio::test(start_paused = true)]
+async fn who_is_stopped_while_its_sink_is_gone_waits_for_it_in_peace() {
+    let rig = Rig::new([SiteScript::new("a.test")]);
+    rig.enqueue(["http://a.test/"]);
+    let instance = Arc::new(rig.queue.instance());
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stopping.cancel();
+    });
+    let hour = Duration::from_secs(3_600);
+    assert!(tokio::time::timeout(hour, rig.run_door(door, stop)).await.is_err());
+    assert_eq!(rig.queue.ledger().in_flight, 1);
+}
+
+/// A sink that is never there.
+struct Nowhere;
+
+#[async_trait]
+impl Sink<String> for Nowhere {
+    async fn write(&self, _: &[&String]) -> Result<(), StoreFault> {
+        Err(StoreFault::Unavailable("the broker is gone".to_owned()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_sink_did_not_take_is_not_settled() {
+    let rig = Rig::new([]);
+    rig.enqueue(["http://a.test/"]);
+    let source = rig.queue.instance();
+    source.renew().await.unwrap();
+    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let Taken::Jobs(mut leases) = source.take(&demand).await.unwrap() else { panic!() };
+    let finished = Finished {
+        lease: leases.remove(0),
+        records: vec!["a page".to_owned()],
+        settlement: Settlement::Done,
+        phases: Phases::default(),
+        share: Share::none(),
+    };
+    let finish = SinkThenSettle { sink: Nowhere, source };
+    assert!(finish.finish(&[finished]).await.is_err());
+    let ledger = rig.queue.ledger();
+    assert_eq!((ledger.in_flight, ledger.done), (1, 0));
 }
 
 /// Takes one lease, says that it started, and dies.

@@ -413,8 +413,14 @@ mod tests {
         go(&mut state, at(0));
         assert!(!state.is_forgettable(at(3_000)));
         assert!(state.is_forgettable(at(3_700)));
-        state.record(&report(Mark::Limited, Some(80_000), 0), at(0), &rule(), 0.0);
-        assert!(!state.is_forgettable(at(3_700)));
+        // Each of these alone is reason enough.
+        for (mark, rest_s) in
+            [(Mark::Neutral, Some(80_000)), (Mark::Limited, None), (Mark::Failed, None)]
+        {
+            let mut state = state;
+            state.record(&report(mark, rest_s, 0), at(0), &rule(), 0.0);
+            assert!(!state.is_forgettable(at(3_700)), "{mark:?}");
+        }
     }
 
     proptest! {

@@ -266,6 +266,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
         let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
+        // What can't be done now must not be due now either, or we would turn without a rest.
+        let may_finish = !self.finishing && !self.ready.is_empty() && self.holds_its_lease();
         let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
         let due = [
             Some(in_clock(self.renew_at.min(self.sweep_at))),
@@ -273,8 +275,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.take_at),
             (something_to_say && !self.turning).then_some(self.turn_at),
-            (!self.finishing && !self.ready.is_empty()).then_some(self.finish_at),
-            grace_over.map(in_clock),
+            may_finish.then_some(self.finish_at),
+            grace_over.filter(|_| self.leases_held > 0).map(in_clock),
         ];
         due.into_iter().flatten().min()
     }

@@ -304,3 +304,21 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_far_apart_the_clocks_are_nothing_is_put_too_early_and_no_grace_too_late() {
+        let ms = |ms: i64| Time::from_micros(1_700_000_000_000_000 + ms * 1_000);
+        for apart_ms in [0, 40, -40, 3_600_000, -3_600_000] {
+            let store = |at_ms: i64| ms(at_ms + apart_ms);
+            // Asked at 100, answered at some time before 130.
+            let clocks = Clocks { store_now: store(115), asked_at: ms(100), now: ms(130) };
+            assert_eq!(clocks.here(store(1_115)), ms(1_130), "a second ahead, {apart_ms} ms apart");
+            assert_eq!(clocks.here(store(115)), ms(100), "now, {apart_ms} ms apart");
+            assert_eq!(clocks.here(store(105)), ms(90), "just past, {apart_ms} ms apart");
+        }
+    }
+}

@@ -86,7 +86,7 @@ async fn a_body_is_read_as_far_as_is_enough() {
         (50_000, 0, 0),
         (5_000_000, 70_000, 70_000),
     ] {
-        let server = Server::answering(ok("", &vec![b'x'; length])).await;
+        let server = Server::start([answer(ok("", &vec![b'x'; length]))]).await;
         let request = Request::page(server.url("/")).with_enough(enough);
         let answer = answered(exchange(&client, request).await);
         assert_eq!(answer.body.len(), expected, "{enough} of {length}");

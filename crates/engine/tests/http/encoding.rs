@@ -214,3 +214,15 @@ async fn an_encoded_body_in_chunks_leaves_its_connection_usable() {
         assert_eq!(server.seen().connections, 1, "{encoding}");
     }
 }
+
+#[tokio::test]
+async fn a_zstd_body_may_ask_for_a_window_of_8_mib_and_no_larger() {
+    // The magic number, no options, the window (2 to the power of 10 and its upper five bits), and one
+    // last block that is stored as it is.
+    let frame =
+        |window| [&[0x28, 0xB5, 0x2F, 0xFD, 0, window, 5 << 3 | 1, 0, 0], &b"hello"[..]].concat();
+    let server = Server::answering(encoded_answer("zstd", &frame(13 << 3))).await;
+    assert_eq!(fetch(&client(), server.url("/")).await.body, "hello");
+    let server = Server::answering(encoded_answer("zstd", &frame(14 << 3))).await;
+    assert_eq!(failure(&client(), server.url("/")).await, bad_encoding());
+}

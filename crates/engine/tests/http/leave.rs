@@ -1,10 +1,13 @@
 //! Leave to write: asked for once the connection stands, and nothing is written without it.
 
-use async_trait::async_trait;
-use fetchwell_engine::web::{Exchange, Leave, Request};
-use tokio::net::TcpListener;
+use std::time::Duration;
 
-use crate::client::{Fixed, answered, client, exchange_with, fetch, in_time};
+use async_trait::async_trait;
+use fetchwell_engine::web::{Exchange, Given, Leave, Request};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use crate::client::{Fixed, SHORT, answered, client, exchange_with, fetch, in_time};
 use crate::script::{Server, Step, ok};
 
 #[tokio::test]
@@ -74,4 +77,39 @@ async fn a_dead_kept_connection_costs_one_leave_only() {
     let exchange = exchange_with(&client, &Request::page(server.url("/")), &mut leave).await;
     assert!(matches!(exchange, Exchange::NotSent), "{exchange:?}");
     assert_eq!((leave.asked, server.seen().connections), (1, 1));
+}
+
+/// Gives leave, and has something else keep the thread to itself right after it: as if the process were
+/// stopped there.
+struct ThenStopped(Option<Given>);
+
+#[async_trait]
+impl Leave for ThenStopped {
+    async fn to_write(&mut self) -> bool {
+        // The connection is at rest by then, so that it comes after the other.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        #[expect(clippy::disallowed_methods, reason = "it is to keep the thread to itself")]
+        let something_else = async { std::thread::sleep(SHORT) };
+        tokio::spawn(something_else);
+        self.0 = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+        true
+    }
+
+    fn given(&self) -> Option<Given> {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_held_up_after_its_leave_is_not_written() {
+    let server = Server::answering(ok("", b"hello")).await;
+    let client = client();
+    for kept in [false, true] {
+        let request = Request::page(server.url("/held-up"));
+        let exchange = exchange_with(&client, &request, &mut ThenStopped(None)).await;
+        assert!(matches!(exchange, Exchange::NotSent), "kept {kept}: {exchange:?}");
+        fetch(&client, server.url("/in-time")).await;
+    }
+    let requests = server.seen().requests;
+    assert!(requests.iter().all(|head| head.starts_with("GET /in-time ")), "{requests:?}");
 }

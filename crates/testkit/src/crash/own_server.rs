@@ -49,6 +49,11 @@ impl OwnServer {
         assert!(killed.is_ok_and(|status| status.success()), "{} could not be killed", self.name);
     }
 
+    /// Ends it as whoever runs it would, and keeps what it left.
+    pub async fn stop(&self) {
+        self.script("stop --keep").await;
+    }
+
     /// Starts it again, on what it left. Helpers of a killed server may still hold that for a moment.
     pub async fn restart(&self) {
         for _ in 0..RESTARTS {
@@ -70,7 +75,8 @@ impl OwnServer {
     fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(script());
         command
-            .args([verb, self.name])
+            .args(verb.split(' '))
+            .arg(self.name)
             .env("FETCHWELL_TEST_SERVERS", self.folder.path())
             .env_remove(variable(self.name))
             .stdin(Stdio::null())

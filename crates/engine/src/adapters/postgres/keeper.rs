@@ -68,6 +68,8 @@ const BEGIN_RUN: &str = "
 /// The keeper on a PostgreSQL server.
 pub struct PostgresKeeper {
     connections: Connections,
+    /// For what must outlive a crash of the server: their commits wait for the disk.
+    lasting: Connections,
 }
 
 impl PostgresKeeper {
@@ -76,15 +78,15 @@ impl PostgresKeeper {
         let options = PgConnectOptions::from_str(url).map_err(|error| {
             StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
         })?;
-        // Losing the last commits with the server is provided for (see the schema); waiting for the disk
+        let options = options.application_name("fetchwell");
+        let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
+        // Losing the last slots with the server is provided for (see the schema); waiting for the disk
         // at every request is not needed.
-        let options =
-            options.options([("synchronous_commit", "off")]).application_name("fetchwell");
-        let connections = Connections::new(options);
-        let mut taken = connections.take().await?;
+        let connections = Connections::new(options.options([("synchronous_commit", "off")]));
+        let mut taken = lasting.take().await?;
         within(migrate(&mut taken)).await.map_err(|error| connections.fault(&error))?;
         taken.keep();
-        Ok(PostgresKeeper { connections })
+        Ok(PostgresKeeper { connections, lasting })
     }
 
     async fn begin_run(&self, anyway: bool) -> Result<(), StoreFault> {
@@ -103,9 +105,10 @@ impl PostgresKeeper {
     /// Runs a statement, and gives its rows.
     async fn fetch(
         &self,
+        connections: &Connections,
         query: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, StoreFault> {
-        let mut taken = self.connections.take().await?;
+        let mut taken = connections.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
         let rows = rows.map_err(|error| self.connections.fault(&error))?;
         taken.keep();
@@ -123,7 +126,7 @@ impl Keeper for PostgresKeeper {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         loop {
-            let rows = self.fetch(sqlx::query(READ).bind(&names)).await?;
+            let rows = self.fetch(&self.connections, sqlx::query(READ).bind(&names)).await?;
             let Some(row) = rows.first() else { continue };
             let (now, lost_until, sites) = self.sense(texts_of(row))?;
             if let Some(lost_until) = lost_until {
@@ -149,7 +152,9 @@ impl Keeper for PostgresKeeper {
             .bind(texts(|change| change.after.rate_limit.as_ref()))
             .bind(texts(|change| change.after.circuit.as_ref()))
             .bind(forgettable_at);
-        let rows = self.fetch(query).await?;
+        let must_last = changes.iter().any(|change| change.must_last);
+        let connections = if must_last { &self.lasting } else { &self.connections };
+        let rows = self.fetch(connections, query).await?;
         let made: sqlx::Result<HashSet<&str>> = rows.iter().map(|row| row.try_get(0)).collect();
         let made = self.sense(made)?;
         Ok(changes.iter().map(|change| made.contains(change.site.as_str())).collect())
@@ -161,7 +166,7 @@ impl Keeper for PostgresKeeper {
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
         let query = sqlx::query("SELECT record FROM fetchwell_robots WHERE origin = $1");
-        let rows = self.fetch(query.bind(origin.to_string())).await?;
+        let rows = self.fetch(&self.connections, query.bind(origin.to_string())).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let text: &str = self.sense(row.try_get(0))?;
         // What makes no sense is not known: it is read anew.

@@ -32,7 +32,8 @@ const STEPS: &[&str] = &["
 /// Any number will do that nobody else uses.
 const LOCK: i64 = 0x6665_7463_6877_656c;
 
-/// Brings the database to the newest version. Of several processes that try, one does it.
+/// Brings the database to the newest version. Of several processes that try, one does it. Give it a
+/// connection whose commits wait for the disk: nobody looks again whether the tables are there.
 pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<()> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;

@@ -31,6 +31,8 @@ pub struct Change {
     pub forgettable_at: Option<Time>,
     /// The time by which that was decided.
     pub now: Time,
+    /// It is more than a slot: a penalty, or the breaker. It must outlive the server.
+    pub must_last: bool,
 }
 
 /// A server that keeps what is known of sites.

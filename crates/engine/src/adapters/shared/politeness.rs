@@ -58,11 +58,21 @@ impl<S: Keeper> SharedPoliteness<S> {
                 let moment = Moment { now, lost_until: reading.lost_until };
                 let (mut changes, mut changed) = (Vec::new(), Vec::new());
                 for ((&i, site), before) in step.iter().zip(step_sites).zip(reading.sites) {
-                    let mut state = before.state();
+                    let was = before.state();
+                    let mut state = was;
                     answers[i] = Some(rule(i, &mut state, moment));
+                    let must_last =
+                        state.breaker != was.breaker || state.penalty_until != was.penalty_until;
                     let (after, forgettable_at) = (Texts::of(&state), state.forgettable_at());
                     if after != before {
-                        changes.push(Change { site, before, after, forgettable_at, now });
+                        changes.push(Change {
+                            site,
+                            before,
+                            after,
+                            forgettable_at,
+                            now,
+                            must_last,
+                        });
                         changed.push(i);
                     }
                 }

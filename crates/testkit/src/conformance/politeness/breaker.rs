@@ -100,6 +100,25 @@ pub async fn exactly_one_of_many_askers_probes(store: &dyn PolitenessStore) {
     assert_eq!(probes.len(), 1);
 }
 
+/// A failure changes nothing but the breaker; none of two that come together may get lost.
+pub async fn failures_that_are_told_at_once_all_count(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    let names: Vec<String> = (0..20).map(|n| format!("site{n}.test")).collect();
+    for name in &names {
+        here.go(name).await;
+    }
+    let failed: Vec<SiteReport> =
+        names.iter().map(|name| report(name, Mark::Failed, None, 0)).collect();
+    for _ in 0..2 {
+        tokio::join!(here.turn(&failed, &[]), there.turn(&failed, &[]));
+    }
+    for name in &names {
+        let state = here.look(name).await.expect("it is known");
+        assert_eq!(state.breaker.consecutive_failures, 4, "{name}");
+    }
+}
+
 /// A prober that dies must not close a site for ever.
 pub async fn a_lost_probe_is_given_again(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);

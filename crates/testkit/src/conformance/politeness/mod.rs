@@ -56,6 +56,7 @@ macro_rules! politeness_conformance {
                 five_failures_open_it,
                 open_times_are_shortened_by_chance,
                 exactly_one_of_many_askers_probes,
+                failures_that_are_told_at_once_all_count,
                 a_lost_probe_is_given_again,
                 an_answered_probe_closes_it,
                 a_failed_probe_doubles_the_time,
