@@ -37,7 +37,7 @@ struct Size {
 
 fn size() -> Size {
     if is_soak() {
-        Size { sites: 1_000, pages_per_site: 40, interval: Duration::from_secs(2), rate: "0.5" }
+        Size { sites: 1_000, pages_per_site: 16, interval: Duration::from_secs(5), rate: "0.2" }
     } else {
         Size { sites: 60, pages_per_site: 28, interval: Duration::from_millis(500), rate: "2" }
     }
@@ -129,9 +129,14 @@ impl Scene {
     }
 
     /// No head too early by what the processes say, none at the origin beyond the control's lateness,
-    /// and never two probes of a site at once.
+    /// and never two probes of a site at once. On a machine that does other things besides, one in a
+    /// thousand of the control's own requests is too late by its p99.9, and so would be one in a
+    /// thousand of ours: there its latest request counts, and in the soak its p99.9.
     async fn judge(&self, size: &Size, control: Control) {
-        let tolerance = control.tolerance(&self.origin).await;
+        let tolerance = match is_soak() {
+            true => control.tolerance(&self.origin).await,
+            false => control.worst(&self.origin).await,
+        };
         let verdict = self.origin.verdict(size.interval, tolerance);
         let too_close = self.log.too_close();
         let closest_probes = self.closest_probes();

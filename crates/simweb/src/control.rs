@@ -47,6 +47,18 @@ impl Control {
     /// How short a gap may be for no fault of the sender's: the lateness that one in a thousand of
     /// the control's own requests exceeded so far. None before its first request.
     pub fn tolerance(&self, server: &Server) -> Option<Duration> {
+        let lateness = self.lateness(server);
+        let p999 = lateness.get(lateness.len() * 999 / 1_000).or(lateness.last())?;
+        Some(*p999.max(&LEAST_TOLERANCE))
+    }
+
+    /// The lateness of the control's latest request so far.
+    pub fn worst(&self, server: &Server) -> Option<Duration> {
+        self.lateness(server).last().map(|worst| *worst.max(&LEAST_TOLERANCE))
+    }
+
+    /// How late each of the control's requests was, the least first.
+    fn lateness(&self, server: &Server) -> Vec<Duration> {
         let hits = server.world().hits_of(CONTROL_SITE);
         let scheduled = self.scheduled.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lateness: Vec<Duration> = scheduled
@@ -55,8 +67,7 @@ impl Control {
             .map(|(at, hit)| (server.started() + hit.at).saturating_duration_since(*at))
             .collect();
         lateness.sort_unstable();
-        let p999 = lateness.get(lateness.len() * 999 / 1_000).or(lateness.last())?;
-        Some(*p999.max(&LEAST_TOLERANCE))
+        lateness
     }
 
     /// Ends it, and says why it had to stop before that, if it had to.
