@@ -1,5 +1,6 @@
 //! What a process used, and how it tells its parent.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -31,20 +32,25 @@ fn micros(usage: Usage) -> i64 {
 
 /// Runs this program again with other arguments, and returns what it printed.
 pub fn in_a_child(arguments: &[String]) -> Result<String> {
-    let output = Command::new(std::env::current_exe()?)
+    run(&std::env::current_exe()?, arguments)
+}
+
+/// Runs a program, and returns the microseconds of processor time that it took.
+pub fn processor_micros(program: &Path, arguments: &[String]) -> Result<i64> {
+    let before = children_micros()?;
+    run(program, arguments)?;
+    Ok(children_micros()? - before)
+}
+
+fn run(program: &Path, arguments: &[String]) -> Result<String> {
+    let output = Command::new(program)
         .args(arguments)
         .stderr(Stdio::inherit())
         .output()
-        .context("the program could not be started again")?;
-    ensure!(output.status.success(), "`{}` failed: {}", arguments.join(" "), output.status);
+        .with_context(|| format!("{} could not be started", program.display()))?;
+    let command = || format!("{} {}", program.display(), arguments.join(" "));
+    ensure!(output.status.success(), "`{}` failed: {}", command(), output.status);
     Ok(String::from_utf8(output.stdout)?)
-}
-
-/// Runs this program again, and returns the microseconds of processor time that it took.
-pub fn processor_micros(arguments: &[String]) -> Result<i64> {
-    let before = children_micros()?;
-    in_a_child(arguments)?;
-    Ok(children_micros()? - before)
 }
 
 /// The one in the middle.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::robots::Robots;
+use fetchwell_policy::robots::{Robots, RobotsVerdict};
 use fetchwell_policy::site::{Mark, Permit, Report, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use crate::clock::Clock;
 use crate::ports::{Politeness, RobotsRecord, SiteReport};
-use crate::web::{Given, Leave, Why};
+use crate::web::{Given, Leave};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
@@ -216,14 +216,10 @@ impl Gate {
     }
 }
 
-/// Explains a robots.txt verdict for a row's `why`.
-pub fn why(robots: Option<&Robots>, url: &WebUrl, rate: Rate, source: &'static str) -> Why {
-    let robots = robots.and_then(|robots| {
-        let verdict = robots.verdict(url.path_and_query());
-        let (line, rule) = (verdict.line?, verdict.rule?);
-        Some(format!("line {line}: {rule}"))
-    });
-    Why { robots, interval: rate.interval, interval_source: source, site_last_served: None }
+/// The rule that a verdict came of, for a row's `why`.
+pub fn rule_of(verdict: RobotsVerdict) -> Option<String> {
+    let (line, rule) = (verdict.line?, verdict.rule?);
+    Some(format!("line {line}: {rule}"))
 }
 
 /// The last head of each site, by the monotonic clock: the store's clock may jump, this one can't.

@@ -153,7 +153,7 @@ impl Journey {
         Some(match self.at.join(location) {
             Ok(next) => {
                 self.redirects += 1;
-                if next.origin() != self.at.origin() {
+                if next.origin_key() != self.at.origin_key() {
                     self.headers.clear();
                 }
                 self.at = next;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::time::Time;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 use crate::gate::Gate;
@@ -124,6 +125,19 @@ pub enum Ended {
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
 /// whoever comes next.
 pub async fn run<R: Send + Sync + 'static>(
+    door: Door<R>,
+    plant: Plant,
+    stop: CancellationToken,
+) -> Result<Ended, StoreFault> {
+    // As a task it is woken by the thread that has news for it; whoever waits here sits on another one.
+    let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
+    match conducting.await {
+        Ok(ended) => ended,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}
+
+async fn conduct<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,

@@ -4,6 +4,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fetchwell::cli::{self, Cli};
+use mimalloc::MiMalloc;
+
+/// Pages are allocated on one thread and freed on another, where the system's allocator makes threads
+/// wait for each other.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

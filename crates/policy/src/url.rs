@@ -21,8 +21,9 @@ pub const MAX_HOST_BYTES: usize = 253;
 ///
 /// The host is lower-case ASCII (IDNA) without trailing dots, a default port and the fragment are
 /// dropped, and the path is at least `/`. It has no user info and no port that browsers block.
+/// Clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WebUrl(Url);
+pub struct WebUrl(Arc<Url>);
 
 impl WebUrl {
     /// Reads an absolute URL. ASCII white space around it is ignored.
@@ -81,10 +82,16 @@ impl WebUrl {
 
     /// The origin whose robots.txt this URL is under.
     pub fn origin(&self) -> Origin {
-        let mut root = self.0.clone();
+        let mut root = Url::clone(&self.0);
         root.set_path("/");
         root.set_query(None);
-        Origin { root: Self(root) }
+        Origin { root: Self(Arc::new(root)) }
+    }
+
+    /// That origin as it is found in a map of [`Origin`]s, without making one.
+    pub fn origin_key(&self) -> &str {
+        let root_ends = self.0[..Position::BeforePath].len() + "/".len();
+        &self.as_str()[..root_ends]
     }
 }
 
@@ -210,9 +217,16 @@ impl Origin {
 
     /// Where the robots.txt of this origin is.
     pub fn robots_url(&self) -> WebUrl {
-        let mut robots = self.root.0.clone();
+        let mut robots = Url::clone(&self.root.0);
         robots.set_path("/robots.txt");
-        WebUrl(robots)
+        WebUrl(Arc::new(robots))
+    }
+}
+
+/// The text of [`WebUrl::origin_key`].
+impl Borrow<str> for Origin {
+    fn borrow(&self) -> &str {
+        self.root.as_str()
     }
 }
 
@@ -283,7 +297,7 @@ fn resolve(base: Option<&Url>, text: &str) -> Result<WebUrl, UrlFault> {
     url.set_fragment(None);
     // Percent-encoding and Punycode lengthen a URL, so what comes out is measured as well.
     check_length(url.as_str())?;
-    Ok(WebUrl(url))
+    Ok(WebUrl(Arc::new(url)))
 }
 
 fn check_length(text: &str) -> Result<(), UrlFault> {
@@ -329,7 +343,7 @@ const BLOCKED_PORTS: [u16; 83] = [
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use proptest::prelude::*;
     use serde::de::IntoDeserializer;
@@ -558,6 +572,8 @@ mod tests {
             assert_eq!(found.robots_url(), url(robots));
             assert_eq!(found.root_url(), url(origin));
             assert_eq!(found.site(), url(written).site());
+            let known = HashSet::from([found.clone()]);
+            assert_eq!(known.get(url(written).origin_key()), Some(&found));
             assert_eq!(Origin::parse(origin), Ok(found));
         }
         assert_ne!(Origin::parse("http://a"), Origin::parse("https://a"));

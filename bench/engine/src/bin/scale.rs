@@ -9,7 +9,12 @@ use fetchwell_bench::idle::{engine_bytes_per_site, store_bytes_per_site};
 use fetchwell_bench::meter::in_a_child;
 use fetchwell_bench::queue::{self, Fill};
 use fetchwell_bench::window::bytes_per_url;
+use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
+
+/// As in the real program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Parser)]
 struct Cli {

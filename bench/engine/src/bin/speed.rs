@@ -1,7 +1,8 @@
 //! Processor time a page of the whole flow, in units of a bare reqwest loop's.
 //!
 //! The origin is a process of its own, so its time is not counted. The contestants take turns, each in a
-//! process of its own, with the same pages and as many requests at once.
+//! process of its own, with the same pages and as many requests at once. Part of what the engine saves is
+//! its allocator's doing, so the loop runs twice: as anyone would write it, and on the same allocator.
 
 #![expect(clippy::print_stdout, reason = "a table on standard output is what it is for")]
 
@@ -13,8 +14,13 @@ use clap::{Parser, Subcommand};
 use fetchwell_bench::flow::{self, Load};
 use fetchwell_bench::meter::{median, processor_micros};
 use fetchwell_bench::{bare, origin};
+use mimalloc::MiMalloc;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+
+/// As in the real program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Parser)]
 struct Cli {
@@ -87,16 +93,19 @@ fn start_origin() -> Result<(Origin, u16)> {
 
 fn compare(cli: &Cli) -> Result<()> {
     let (_origin, port) = start_origin()?;
+    let this = std::env::current_exe()?;
     let contestants = [
-        ("bare reqwest loop", "bare"),
-        ("engine, queue in memory", "memory"),
-        ("engine, durable queue and output", "durable"),
+        ("bare reqwest loop", this.with_file_name("bare"), None),
+        ("bare reqwest loop, on the engine's allocator", this.clone(), Some("bare")),
+        ("engine, queue in memory", this.clone(), Some("memory")),
+        ("engine, durable queue and output", this.clone(), Some("durable")),
     ];
-    let mut micros: Vec<[f64; 3]> = Vec::new();
+    let mut micros: Vec<[f64; 4]> = Vec::new();
     for _ in 0..cli.rounds {
-        let mut round = [0.0; 3];
-        for (took, (_, role)) in round.iter_mut().zip(contestants) {
-            *took = processor_micros(&arguments(cli, role, port))? as f64 / cli.pages as f64;
+        let mut round = [0.0; 4];
+        for (took, (_, program, role)) in round.iter_mut().zip(&contestants) {
+            let arguments = arguments(cli, *role, port);
+            *took = processor_micros(program, &arguments)? as f64 / cli.pages as f64;
         }
         micros.push(round);
     }
@@ -108,17 +117,18 @@ fn compare(cli: &Cli) -> Result<()> {
         cli.connections,
         cli.rounds
     );
-    println!("| | processor time a page | to the bare loop |");
-    println!("|---|---|---|");
-    for (place, (name, _)) in contestants.iter().enumerate() {
+    println!("| | processor time a page | to the bare loop | to the one on the same allocator |");
+    println!("|---|---|---|---|");
+    for (place, (name, ..)) in contestants.iter().enumerate() {
         let took = median(micros.iter().map(|round| round[place]).collect());
-        let ratio = median(micros.iter().map(|round| round[place] / round[0]).collect());
-        println!("| {name} | {took:.0} µs | {ratio:.2} |");
+        let [ratio, same_allocator] = [0, 1]
+            .map(|loops| median(micros.iter().map(|round| round[place] / round[loops]).collect()));
+        println!("| {name} | {took:.0} µs | {ratio:.2} | {same_allocator:.2} |");
     }
     Ok(())
 }
 
-fn arguments(cli: &Cli, role: &str, port: u16) -> Vec<String> {
+fn arguments(cli: &Cli, role: Option<&str>, port: u16) -> Vec<String> {
     let load = [usize::from(port), cli.pages, cli.sites, cli.connections].map(|n| n.to_string());
-    [&[role.to_owned()], load.as_slice()].concat()
+    role.map(str::to_owned).into_iter().chain(load).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
-use fetchwell_policy::url::{Origin, Scheme, WebUrl};
+use fetchwell_policy::url::{Scheme, WebUrl};
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, Version};
 use http_body_util::Full;
@@ -74,11 +74,13 @@ impl Client {
         leave: &mut dyn Leave,
         phases: &mut Phases,
     ) -> Result<Exchange, Happened> {
-        let (origin, started) = (request.url.origin(), Instant::now());
-        let (mut sender, was_kept) = self.connection(request, &origin).await?;
+        let (url, started) = (&request.url, Instant::now());
+        let (mut sender, was_kept) = self.connection(request).await?;
         phases.connect = started.elapsed();
+        let head = self.head(request, sender.version()).ok_or_else(unsendable)?;
+        let request_headers = head.headers().clone();
         if !leave.to_write().await {
-            self.pool.keep(&origin, sender, self.settings.limits.max_idle_connections);
+            self.pool.keep(url, sender, self.settings.limits.max_idle_connections);
             return Ok(Exchange::NotSent);
         }
         let written = Instant::now();
@@ -87,14 +89,14 @@ impl Client {
         let total = limits.request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && !matches!(request.method, Method::Post(_));
-        let answer = match self.send(&mut sender, request, leave, patience).await {
+        let answer = match send(&mut sender, head, leave, patience).await {
             Ok(response) => {
                 phases.first_byte = written.elapsed();
                 self.read(response, request, patience).await
             }
             Err(SendFault::Hyper(error)) if is_overslept(&error) => return Ok(Exchange::NotSent),
             Err(SendFault::Hyper(error)) if may_ask_anew && died_unanswered(&error) => {
-                self.pool.forget(&origin);
+                self.pool.forget(url);
                 return Ok(Exchange::NotSent);
             }
             Err(SendFault::Hyper(error)) => Err(classify(&error)),
@@ -103,24 +105,21 @@ impl Client {
         if let Err(Happened::TimedOut(_)) = answer {
             // Perhaps nobody is there any more. An HTTP/2 connection is still in the pool then, and
             // would let down one request after another.
-            self.pool.forget(&origin);
+            self.pool.forget(url);
         }
         let mut answer = answer?;
         answer.wire.peer = Some(sender.peer().ip());
+        answer.wire.request_headers = request_headers;
         phases.body = written.elapsed().saturating_sub(phases.first_byte);
-        self.pool.keep(&origin, sender, limits.max_idle_connections);
+        self.pool.keep(url, sender, limits.max_idle_connections);
         Ok(Exchange::Answered(answer))
     }
 
     /// A connection, and whether it was kept from an earlier request. A probe gets a new one: whether
     /// there is one to be had is what it asks, and on a kept one that died it would count as not sent.
-    async fn connection(
-        &self,
-        request: &Request,
-        origin: &Origin,
-    ) -> Result<(Sender, bool), Happened> {
+    async fn connection(&self, request: &Request) -> Result<(Sender, bool), Happened> {
         let (url, is_probe) = (&request.url, request.method == Method::Head);
-        if !is_probe && let Some(sender) = self.pool.take(origin).await {
+        if !is_probe && let Some(sender) = self.pool.take(url).await {
             return Ok((sender, true));
         }
         let limits = &self.settings.limits;
@@ -132,46 +131,6 @@ impl Client {
         let timed_out = Err(Happened::TimedOut(Phase::Connect));
         let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
         Ok((sender, false))
-    }
-
-    /// Writes the request, and waits for the head of the answer.
-    async fn send(
-        &self,
-        sender: &mut Sender,
-        request: &Request,
-        leave: &mut dyn Leave,
-        patience: Patience,
-    ) -> Result<http::Response<Incoming>, SendFault> {
-        let version = match sender {
-            Sender::One(..) => Version::HTTP_11,
-            Sender::Two(..) => Version::HTTP_2,
-        };
-        let mut head = self.head(request, version).ok_or_else(unsendable)?;
-        let flood = flood_of_interim_answers(&mut head);
-        let answer = async {
-            match sender {
-                Sender::One(sender, _, departure) => {
-                    departure.by(leave.given());
-                    let answer = sender.send_request(head);
-                    tokio::pin!(answer);
-                    tokio::select! {
-                        answered = &mut answer => return answered,
-                        () = departure.was_late() => leave.left_late(),
-                    }
-                    answer.await
-                }
-                Sender::Two(sender, _) => sender.send_request(head).await,
-            }
-        };
-        tokio::select! {
-            answered = patience.with_server(answer) => match answered {
-                Ok(result) => result.map_err(SendFault::Hyper),
-                Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
-            },
-            () = flood.notified() => {
-                Err(SendFault::Other(Happened::BadAnswer(AnswerFault::NotHttp)))
-            }
-        }
     }
 
     fn head(&self, request: &Request, version: Version) -> Option<http::Request<RequestBody>> {
@@ -190,7 +149,7 @@ impl Client {
         *head.uri_mut() = target.parse::<Uri>().ok()?;
         let headers = head.headers_mut();
         if version != Version::HTTP_2 {
-            headers.insert(HOST, HeaderValue::from_str(&authority(url)).ok()?);
+            headers.insert(HOST, HeaderValue::try_from(authority(url)).ok()?);
         }
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
@@ -212,9 +171,7 @@ impl Client {
         if header_bytes(&head.headers) > limits.max_header_bytes {
             return Err(Happened::BadAnswer(AnswerFault::HeadersTooLarge));
         }
-        let sent = self.head(request, head.version).map(|sent| sent.into_parts().0.headers);
-        let request_headers = sent.unwrap_or_default();
-        let wire = Box::new(Wire { version: head.version, peer: None, request_headers });
+        let wire = Box::new(Wire { version: head.version, ..Wire::default() });
         let (status, headers) = (head.status.as_u16(), head.headers);
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
         // What a redirect says besides is of no interest, and must not keep us from following it.
@@ -239,15 +196,48 @@ impl Web for Client {
     }
 }
 
+/// Writes the request, and waits for the head of the answer.
+async fn send(
+    sender: &mut Sender,
+    mut head: http::Request<RequestBody>,
+    leave: &mut dyn Leave,
+    patience: Patience,
+) -> Result<http::Response<Incoming>, SendFault> {
+    let flood = flood_of_interim_answers(&mut head);
+    let answer = async {
+        match sender {
+            Sender::One(sender, _, departure) => {
+                departure.by(leave.given());
+                let answer = sender.send_request(head);
+                tokio::pin!(answer);
+                tokio::select! {
+                    answered = &mut answer => return answered,
+                    () = departure.was_late() => leave.left_late(),
+                }
+                answer.await
+            }
+            Sender::Two(sender, _) => sender.send_request(head).await,
+        }
+    };
+    tokio::select! {
+        answered = patience.with_server(answer) => match answered {
+            Ok(result) => result.map_err(SendFault::Hyper),
+            Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
+        },
+        () = flood.notified() => {
+            Err(SendFault::Other(Happened::BadAnswer(AnswerFault::NotHttp)))
+        }
+    }
+}
+
 /// Why no answer came.
 enum SendFault {
     Hyper(hyper::Error),
     Other(Happened),
 }
 
-fn unsendable() -> SendFault {
-    let why = "the URL or a header can't be written as HTTP".to_owned();
-    SendFault::Other(Happened::Refused(why))
+fn unsendable() -> Happened {
+    Happened::Refused("the URL or a header can't be written as HTTP".to_owned())
 }
 
 fn classify(error: &hyper::Error) -> Happened {

@@ -30,8 +30,9 @@ const MAX_DIALLED: usize = 4;
 /// hyper's least buffer; a smaller header limit is enforced after the fact.
 const LEAST_BUFFER_BYTES: usize = 8_192;
 
-/// What a header takes at the least, so that a limit on bytes is one on their number too.
-const LEAST_HEADER_BYTES: usize = 16;
+/// What a header takes on average, at the least: a limit on bytes is one on their number, too. hyper
+/// sets up room for as many before it reads any, so that more of them would cost something on each page.
+const LEAST_HEADER_BYTES: usize = 64;
 
 /// What an HTTP/2 server may send ahead of our reading: of one answer, and on one connection. It lies
 /// outside the byte budget, so it is small.

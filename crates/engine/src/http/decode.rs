@@ -12,20 +12,18 @@ use async_compression::tokio::bufread::{
 };
 use async_compression::zstd::DParameter;
 use bytes::{BufMut, Bytes};
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{AnswerFault, Happened};
 use futures::Stream;
 use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
-use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming};
-use thiserror::Error;
+use hyper::body::Incoming;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
 
 use super::HttpLimits;
-use super::breach::is_breach_of_http;
 use super::budget::{Budget, Share};
 use super::patience::Patience;
+use super::wire::{Wire, WireFault};
 
 /// A body may inflate to this size whatever the ratio.
 const RATIO_FREE_BYTES: usize = 1 << 20;
@@ -33,19 +31,6 @@ const RATIO_FREE_BYTES: usize = 1 << 20;
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// How far a body may grow between two looks at the caps, and the room it begins with.
 const STEP_BYTES: usize = 16 << 10;
-
-/// Why a body could not be read; travels through the decoders inside an `io::Error`.
-#[derive(Clone, Copy, Debug, Error)]
-enum WireFault {
-    #[error("over the limit")]
-    TooLarge,
-    #[error("too slow")]
-    TimedOut(Phase),
-    #[error("the connection broke")]
-    Broken,
-    #[error("not HTTP")]
-    NotHttp,
-}
 
 /// Reads a body whole, or as far as is enough.
 pub(super) async fn read_body(
@@ -57,60 +42,89 @@ pub(super) async fn read_body(
     budget: &Budget,
 ) -> Result<(Bytes, Share), Happened> {
     let encoding = Encoding::of(headers)?;
-    let wire_bytes = Arc::new(AtomicUsize::new(0));
-    let wire = wire(body, patience, limits, wire_bytes.clone());
-    let mut wire = StreamReader::new(Box::pin(wire));
+    let wire = Wire::new(body, patience, limits);
     let (decoded, share) = (Vec::new(), Share::none());
-    let mut text = Text { encoding, limits, enough, patience, budget, wire_bytes, decoded, share };
-    let mut has_member = false;
-    loop {
-        let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
-        match begins {
-            Some(first_byte) if !has_member || encoding.begins_another(first_byte) => {
-                text.grow_by(encoding.decoder(&mut wire, first_byte)).await?;
-                has_member = true;
-            }
-            _ => break,
-        }
-        if text.is_enough() {
-            text.decoded.truncate(enough);
-            return Ok((Bytes::from(text.decoded), text.share));
-        }
-        tokio::task::coop::consume_budget().await;
+    let mut text = Text { limits, enough, patience, budget, decoded, share };
+    match encoding {
+        None => text.take_plain(wire).await?,
+        Some(encoding) => text.take_encoded(wire, encoding).await?,
     }
-    skip_rest(&mut wire).await.map_err(|error| happened(&error))?;
+    text.decoded.truncate(enough);
     Ok((Bytes::from(text.decoded), text.share))
 }
 
 /// A body on its way into memory, with its encoding undone.
 struct Text<'a> {
-    encoding: Encoding,
     limits: &'a HttpLimits,
     enough: usize,
     patience: Patience,
     budget: &'a Budget,
-    wire_bytes: Arc<AtomicUsize>,
     decoded: Vec<u8>,
     share: Share,
 }
 
 impl Text<'_> {
-    /// Takes all that a reader has, or enough of it.
-    async fn grow_by(
+    /// Takes a body as it comes, or enough of it.
+    async fn take_plain(&mut self, mut wire: Wire) -> Result<(), Happened> {
+        while let Some(piece) = wire.next().await? {
+            let mut rest = &piece[..];
+            while !rest.is_empty() {
+                if self.decoded.len() == self.decoded.capacity() {
+                    self.make_room().await?;
+                }
+                let room = self.decoded.capacity() - self.decoded.len();
+                let (fits, more) = rest.split_at(room.min(rest.len()));
+                self.decoded.extend_from_slice(fits);
+                rest = more;
+                if self.is_enough() {
+                    return Ok(());
+                }
+                self.check_size(wire.bytes())?;
+            }
+            // A body that is here already is taken without a wait; others must get their turn.
+            tokio::task::coop::consume_budget().await;
+        }
+        Ok(())
+    }
+
+    /// Takes a body through its decoder, member by member, or enough of it.
+    async fn take_encoded(&mut self, wire: Wire, encoding: Encoding) -> Result<(), Happened> {
+        let on_wire = Arc::new(AtomicUsize::new(0));
+        let mut wire = StreamReader::new(Box::pin(pieces(wire, on_wire.clone())));
+        let mut has_member = false;
+        loop {
+            let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
+            match begins {
+                Some(first) if !has_member || encoding.begins_another(first) => {
+                    self.take_member(encoding.decoder(&mut wire, first), &on_wire).await?;
+                    has_member = true;
+                }
+                _ => break,
+            }
+            if self.is_enough() {
+                return Ok(());
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        skip_rest(&mut wire).await.map_err(|error| happened(&error))
+    }
+
+    /// Takes all that a decoder has, or enough of it.
+    async fn take_member(
         &mut self,
-        mut reader: Pin<Box<dyn AsyncRead + Send + '_>>,
+        mut decoder: Pin<Box<dyn AsyncRead + Send + '_>>,
+        on_wire: &AtomicUsize,
     ) -> Result<(), Happened> {
         loop {
             if self.decoded.len() == self.decoded.capacity() {
                 self.make_room().await?;
             }
             let mut step = (&mut self.decoded).limit(STEP_BYTES);
-            let count = reader.read_buf(&mut step).await.map_err(|error| happened(&error))?;
+            let count = decoder.read_buf(&mut step).await.map_err(|error| happened(&error))?;
             if count == 0 || self.is_enough() {
                 return Ok(());
             }
-            self.check_size()?;
-            // A body that is here already is decoded without a wait; others must get their turn.
+            self.check_size(on_wire.load(Ordering::Relaxed))?;
             tokio::task::coop::consume_budget().await;
         }
     }
@@ -119,13 +133,12 @@ impl Text<'_> {
         self.decoded.len() >= self.enough
     }
 
-    fn check_size(&self) -> Result<(), Happened> {
+    fn check_size(&self, on_wire: usize) -> Result<(), Happened> {
         if self.decoded.len() > self.limits.max_body_bytes {
             return Err(Happened::BadAnswer(AnswerFault::TooLarge));
         }
-        let on_wire = self.wire_bytes.load(Ordering::Relaxed);
         let ratio_cap = on_wire.saturating_mul(self.limits.max_ratio).max(RATIO_FREE_BYTES);
-        if self.encoding != Encoding::Identity && self.decoded.len() > ratio_cap {
+        if self.decoded.len() > ratio_cap {
             return Err(Happened::BadAnswer(AnswerFault::Bomb));
         }
         Ok(())
@@ -160,61 +173,28 @@ async fn skip_rest(wire: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     }
 }
 
-/// The pieces of a body as they come, with a bound on each wait, on their rate and on their sum.
-fn wire(
-    body: Incoming,
-    patience: Patience,
-    limits: &HttpLimits,
-    count: Arc<AtomicUsize>,
+/// The pieces of a body for a decoder, which counts them here.
+fn pieces(
+    wire: Wire,
+    on_wire: Arc<AtomicUsize>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
-    let (most, rate) = (limits.max_body_bytes, limits.least_bytes_per_second);
-    let state = Some((body, patience.with_rate(rate)));
-    futures::stream::unfold(state, move |state| {
-        let count = count.clone();
+    futures::stream::try_unfold(wire, move |mut wire| {
+        let on_wire = on_wire.clone();
         async move {
-            let (mut body, mut patience) = state?;
-            let fault = loop {
-                let frame = match patience.with_server(body.frame(), data_bytes).await {
-                    Err(phase) => break WireFault::TimedOut(phase),
-                    Ok(None) => return None,
-                    Ok(Some(Err(error))) if is_breach_of_http(&error) => break WireFault::NotHttp,
-                    Ok(Some(Err(_))) => break WireFault::Broken,
-                    Ok(Some(Ok(frame))) => frame,
-                };
-                let Ok(piece) = frame.into_data() else { continue }; // Trailers say nothing to us.
-                if piece.is_empty() {
-                    continue;
-                }
-                // The piece that goes over may be wanted in part.
-                if count.fetch_add(piece.len(), Ordering::Relaxed) > most {
-                    break WireFault::TooLarge;
-                }
-                return Some((Ok(piece), Some((body, patience))));
-            };
-            Some((Err(io::Error::other(fault)), None))
+            let piece = wire.next().await.map_err(io::Error::other)?;
+            on_wire.store(wire.bytes(), Ordering::Relaxed);
+            Ok(piece.map(|piece| (piece, wire)))
         }
     })
 }
 
-fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> usize {
-    let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
-    frame.and_then(Frame::data_ref).map_or(0, Bytes::len)
-}
-
 fn happened(error: &io::Error) -> Happened {
     let fault = error.get_ref().and_then(|inner| inner.downcast_ref::<WireFault>());
-    match fault {
-        Some(WireFault::TooLarge) => Happened::BadAnswer(AnswerFault::TooLarge),
-        Some(WireFault::TimedOut(phase)) => Happened::TimedOut(*phase),
-        Some(WireFault::Broken) => Happened::Network(NetworkFault::Reset),
-        Some(WireFault::NotHttp) => Happened::BadAnswer(AnswerFault::NotHttp),
-        None => Happened::BadAnswer(AnswerFault::BadEncoding),
-    }
+    fault.map_or(Happened::BadAnswer(AnswerFault::BadEncoding), |fault| (*fault).into())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
-    Identity,
     Gzip,
     Deflate,
     Brotli,
@@ -222,8 +202,8 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// One layer, of a kind that we asked for.
-    fn of(headers: &HeaderMap) -> Result<Encoding, Happened> {
+    /// One layer at most, of a kind that we asked for.
+    fn of(headers: &HeaderMap) -> Result<Option<Encoding>, Happened> {
         if !headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked) {
             return Err(Happened::BadAnswer(AnswerFault::BadEncoding));
         }
@@ -231,15 +211,15 @@ impl Encoding {
         let (Some(value), None) = (values.next(), values.next()) else {
             return match headers.contains_key(CONTENT_ENCODING) {
                 true => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
-                false => Ok(Encoding::Identity),
+                false => Ok(None),
             };
         };
         match value.to_str().unwrap_or("?").trim().to_ascii_lowercase().as_str() {
-            "" | "identity" => Ok(Encoding::Identity),
-            "gzip" | "x-gzip" => Ok(Encoding::Gzip),
-            "deflate" => Ok(Encoding::Deflate),
-            "br" => Ok(Encoding::Brotli),
-            "zstd" => Ok(Encoding::Zstd),
+            "" | "identity" => Ok(None),
+            "gzip" | "x-gzip" => Ok(Some(Encoding::Gzip)),
+            "deflate" => Ok(Some(Encoding::Deflate)),
+            "br" => Ok(Some(Encoding::Brotli)),
+            "zstd" => Ok(Some(Encoding::Zstd)),
             _ => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
         }
     }
@@ -250,7 +230,6 @@ impl Encoding {
         first_byte: u8,
     ) -> Pin<Box<dyn AsyncRead + Send + 'a>> {
         match self {
-            Encoding::Identity => Box::pin(wire),
             Encoding::Gzip => Box::pin(GzipDecoder::new(wire)),
             Encoding::Deflate if begins_zlib(first_byte) => Box::pin(ZlibDecoder::new(wire)),
             Encoding::Deflate => Box::pin(DeflateDecoder::new(wire)),
@@ -269,7 +248,7 @@ impl Encoding {
             Encoding::Gzip => byte == 0x1F,
             // A frame, or one that is to be skipped.
             Encoding::Zstd => matches!(byte, 0x28 | 0x50..=0x5F),
-            Encoding::Identity | Encoding::Deflate | Encoding::Brotli => false,
+            Encoding::Deflate | Encoding::Brotli => false,
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetchwell_policy::url::Origin;
+use fetchwell_policy::url::{Origin, WebUrl};
+use http::Version;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use tokio::time::Instant;
@@ -49,6 +50,14 @@ impl Sender {
         }
     }
 
+    /// The version of HTTP that it speaks.
+    pub(super) fn version(&self) -> Version {
+        match self {
+            Sender::One(..) => Version::HTTP_11,
+            Sender::Two(..) => Version::HTTP_2,
+        }
+    }
+
     fn is_usable(&self) -> bool {
         match self {
             Sender::One(sender, ..) => !sender.is_closed(),
@@ -85,10 +94,10 @@ struct Idles {
 }
 
 impl Pool {
-    /// Takes out a connection that is ready for a request. An HTTP/2 one serves many, so it stays in
+    /// Takes out a connection that is ready for a request to a URL. An HTTP/2 one serves many, so it stays in
     /// as well.
-    pub(super) async fn take(&self, origin: &Origin) -> Option<Sender> {
-        while let Some(mut sender) = self.take_open(origin) {
+    pub(super) async fn take(&self, url: &WebUrl) -> Option<Sender> {
+        while let Some(mut sender) = self.take_open(url) {
             if sender.is_ready().await {
                 return Some(sender);
             }
@@ -96,9 +105,9 @@ impl Pool {
         None
     }
 
-    fn take_open(&self, origin: &Origin) -> Option<Sender> {
+    fn take_open(&self, url: &WebUrl) -> Option<Sender> {
         let mut idles = self.lock();
-        let list = idles.by_origin.get_mut(origin)?;
+        let list = idles.by_origin.get_mut(url.origin_key())?;
         let mut gone = 0;
         let mut found = None;
         while let Some(idle) = list.pop() {
@@ -114,19 +123,22 @@ impl Pool {
             }
         }
         if list.is_empty() {
-            idles.by_origin.remove(origin);
+            idles.by_origin.remove(url.origin_key());
         }
         idles.count -= gone;
         found
     }
 
     /// Keeps a connection; when there are too many, old ones go first and else any one.
-    pub(super) fn keep(&self, origin: &Origin, sender: Sender, most: usize) {
+    pub(super) fn keep(&self, url: &WebUrl, sender: Sender, most: usize) {
         let mut idles = self.lock();
         if idles.count >= most || idles.swept.is_none_or(|at| at.elapsed() >= KEEP_IDLE_FOR) {
             idles.sweep();
         }
-        let list = idles.by_origin.entry(origin.clone()).or_default();
+        let list = match idles.by_origin.get_mut(url.origin_key()) {
+            Some(list) => list,
+            None => idles.by_origin.entry(url.origin()).or_default(),
+        };
         let has_two = list.iter().any(|idle| matches!(idle.sender, Sender::Two(..)));
         if has_two && matches!(sender, Sender::Two(..)) {
             return;
@@ -138,10 +150,10 @@ impl Pool {
         }
     }
 
-    /// Forgets all connections to an origin: one of them turned out to be dead.
-    pub(super) fn forget(&self, origin: &Origin) {
+    /// Forgets all connections to the origin of a URL: one of them turned out to be dead.
+    pub(super) fn forget(&self, url: &WebUrl) {
         let mut idles = self.lock();
-        if let Some(list) = idles.by_origin.remove(origin) {
+        if let Some(list) = idles.by_origin.remove(url.origin_key()) {
             idles.count -= list.len();
         }
     }
@@ -192,7 +204,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_that_nobody_uses_are_closed() {
         let [quiet, busy] =
-            ["http://quiet", "http://busy"].map(|text| Origin::parse(text).unwrap());
+            ["http://quiet", "http://busy"].map(|text| WebUrl::parse(text).unwrap());
         let (pool, most) = (Pool::default(), 10);
         let (sender, mut other_end) = connection().await;
         pool.keep(&quiet, sender, most);

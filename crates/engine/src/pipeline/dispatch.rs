@@ -7,12 +7,12 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
+use fetchwell_policy::url::{Site, WebUrl};
 
 use super::conductor::{Conductor, Event, Flight, Work};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
-use crate::gate::{GateLeave, RobotsView, why};
+use crate::gate::{GateLeave, RobotsView, rule_of};
 use crate::ports::{LeaseId, SiteReport};
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
@@ -90,19 +90,34 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.tasks.spawn(async move { Event::StartNoted(source.started(&started).await) });
     }
 
-    /// Sends the next request of a room; without pacing, as many as there is room for.
+    /// Sends the next request of a room under a permit, if it is still to go.
     pub(super) fn dispatch(&mut self, site: &Site, permit: Permit, at: Time) {
+        match self.next_move(site) {
+            Move::Ask { rule } => self.dispatch_from(site, rule, permit, at),
+            _ => {
+                let now = self.now();
+                self.bench.ask_at(site, now);
+            }
+        }
+    }
+
+    /// Sends the next request of a room, which `rule` lets go; without pacing, as many as there is room
+    /// for.
+    pub(super) fn dispatch_from(
+        &mut self,
+        site: &Site,
+        mut rule: Option<String>,
+        permit: Permit,
+        at: Time,
+    ) {
         let concurrency = self.plant.gate.concurrency(site).unwrap_or(usize::MAX);
         loop {
-            if !matches!(self.next_move(site), Move::Ask) {
-                break;
-            }
             let Some(room) = self.bench.existing(site) else { return };
             let Some(item) = room.pop() else { break };
             room.in_flight += 1;
             let is_errand = item.is_errand;
             let follows = !item.is_errand && take(&mut room.follows_robots);
-            let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+            let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
             let unpaced = rate.interval.is_zero();
             let in_flight = room.in_flight;
             self.flights_begun += 1;
@@ -110,30 +125,44 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if unpaced && !is_errand {
                 room.open_permit.get_or_insert((permit, at + OPEN_PERMIT_FOR));
             }
+            let why = Why {
+                robots: rule,
+                interval: rate.interval,
+                interval_source,
+                site_last_served: permit.last_served,
+            };
             let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-            self.fly(site, item, permit, leave.following_robots(follows), !unpaced);
+            self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
             let more = unpaced && !is_errand && in_flight < concurrency && self.may_dispatch();
             if !more {
                 break;
             }
+            let Move::Ask { rule: next } = self.next_move(site) else { break };
+            rule = next;
         }
         let now = self.now();
         self.bench.ask_at(site, now);
     }
 
     /// Without pacing a permit is good for any number of requests, for a while: the store need not be
-    /// asked for each. Returns whether there is such a permit, and then it is used.
-    pub(super) fn dispatch_under_open_permit(&mut self, site: &Site) -> bool {
+    /// asked for each.
+    pub(super) fn open_permit(&mut self, site: &Site) -> Option<Permit> {
         let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return false };
+        let room = self.bench.existing(site)?;
         room.open_permit = room.open_permit.filter(|(_, until)| now < *until);
-        let Some((permit, _)) = room.open_permit else { return false };
-        self.dispatch(site, permit, now);
-        true
+        room.open_permit.map(|(permit, _)| permit)
     }
 
     /// Sends a request on its way; when `paced`, its head is waited for.
-    fn fly(&mut self, site: &Site, item: Item, permit: Permit, leave: GateLeave, paced: bool) {
+    fn fly(
+        &mut self,
+        site: &Site,
+        item: Item,
+        permit: Permit,
+        why: Why,
+        leave: GateLeave,
+        paced: bool,
+    ) {
         let (job, now) = (item.job, self.now());
         let mut phases = Phases::default();
         let room = self.bench.existing(site);
@@ -150,8 +179,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             _ => None,
         };
-        let mut why = self.why(site, &item);
-        why.site_last_served = permit.last_served;
         let number = self.flights_begun;
         let heads = paced.then(|| self.heads_written.clone());
         let leave = Announced { leave, number, site: site.clone(), heads };
@@ -270,9 +297,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn why(&mut self, site: &Site, item: &Item) -> Why {
         let Some(room) = self.bench.existing(site) else { return Why::default() };
-        let robots = known_robots(room, &item.request.url.origin());
-        let (rate, source) = self.plant.gate.rate(site, crawl_delay(room));
-        why(robots.filter(|_| item.request.obeys_robots), &item.request.url, rate, source)
+        let url = &item.request.url;
+        let robots = known_robots(room, url).filter(|_| item.request.obeys_robots);
+        let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
+        let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
+        Why { robots: rule, interval: rate.interval, interval_source, site_last_served: None }
     }
 
     pub(super) fn group_of(&self, job: JobKey) -> Option<String> {
@@ -294,8 +323,8 @@ pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
         .max()
 }
 
-pub(super) fn known_robots<'a>(room: &'a Room, origin: &Origin) -> Option<&'a Robots> {
-    match room.robots.get(origin)? {
+pub(super) fn known_robots<'a>(room: &'a Room, url: &WebUrl) -> Option<&'a Robots> {
+    match room.robots.get(url.origin_key())? {
         RobotsView::Known(robots, _) => Some(robots),
         _ => None,
     }

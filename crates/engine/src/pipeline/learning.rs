@@ -18,8 +18,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
         let Some(room) = self.bench.existing(site) else { return };
         let Some(item) = room.next() else { return };
-        let origin = item.request.url.origin();
-        let url = self.plant.gate.probe_url(&origin, known_robots(room, &origin));
+        let url = &item.request.url;
+        let url = self.plant.gate.probe_url(&url.origin(), known_robots(room, url));
         let job = self.new_errand(Errand::Probe(site.clone()));
         let item = self.errand_item(job, probe(url));
         let now = self.now();

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
-use crate::gate::RobotsView;
+use crate::gate::{RobotsView, rule_of};
 use crate::ports::{SiteAsk, SiteReport, StoreFault, Turn};
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey, Room};
@@ -26,8 +26,8 @@ const LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// What a room is to do next.
 pub(super) enum Move {
-    /// Ask for a slot.
-    Ask,
+    /// Ask for a slot. Where a rule of robots.txt lets the next page go, this is the rule.
+    Ask { rule: Option<String> },
     /// Find out about this origin's robots.txt.
     Learn(Origin),
     /// The next page is not to be fetched.
@@ -69,8 +69,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn consider(&mut self, site: &Site) {
         loop {
             match self.next_move(site) {
-                Move::Ask if self.dispatch_under_open_permit(site) => return,
-                Move::Ask => {
+                Move::Ask { rule } => {
+                    if let Some(permit) = self.open_permit(site) {
+                        return self.dispatch_from(site, rule, permit, self.now());
+                    }
                     let Some(room) = self.bench.existing(site) else { return };
                     let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
                     let page_is_next = room.next().is_some_and(|item| !item.is_errand);
@@ -103,13 +105,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let Some(item) = room.next() else { return Move::Leave };
         if !item.request.obeys_robots {
-            return Move::Ask;
+            return Move::Ask { rule: None };
         }
-        let origin = item.request.url.origin();
-        if self.learning.contains(&origin) {
+        let url = &item.request.url;
+        if self.learning.contains(url.origin_key()) {
             return Move::Wait;
         }
-        match room.robots.get(&origin) {
+        match room.robots.get(url.origin_key()) {
             Some(RobotsView::Blocked { until, since }) if now < *until => {
                 Move::Blocked { until: *until, since: *since }
             }
@@ -117,11 +119,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
                     return Move::Refuse(Happened::Refused(refusal));
                 }
-                let verdict = robots.verdict(item.request.url.path_and_query());
-                if verdict.allowed { Move::Ask } else { Move::Refuse(Happened::RobotsDisallow) }
+                let verdict = robots.verdict(url.path_and_query());
+                if verdict.allowed {
+                    Move::Ask { rule: rule_of(verdict) }
+                } else {
+                    Move::Refuse(Happened::RobotsDisallow)
+                }
             }
             Some(RobotsView::Refused(why)) => Move::Refuse(Happened::Refused(why.clone())),
-            _ => Move::Learn(origin),
+            _ => Move::Learn(url.origin()),
         }
     }
 

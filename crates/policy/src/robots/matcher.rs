@@ -1,5 +1,7 @@
 //! Whether the pattern of a rule covers a path.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 /// The paths that a rule is about: `/private/`, `/*.pdf$`.
@@ -61,11 +63,15 @@ impl Pattern {
 }
 
 /// The normal form of a URL's path and query: two that mean the same octets are equal.
-pub(super) fn normal_path(path_and_query: &str) -> String {
+pub(super) fn normal_path(path_and_query: &str) -> Cow<'_, str> {
+    let octets = path_and_query.as_bytes();
+    if octets.starts_with(b"/") && octets.iter().all(|octet| *octet != b'%' && is_plain(*octet)) {
+        return Cow::Borrowed(path_and_query);
+    }
     let mut normal = String::new();
-    push_root(&mut normal, path_and_query.as_bytes());
-    push_normal(&mut normal, path_and_query.as_bytes());
-    normal
+    push_root(&mut normal, octets);
+    push_normal(&mut normal, octets);
+    Cow::Owned(normal)
 }
 
 fn push_root(normal: &mut String, path: &[u8]) {
@@ -91,7 +97,7 @@ fn push_normal(normal: &mut String, written: &[u8]) {
             }
             None => {
                 rest = others;
-                (*first, is_unreserved(*first) || keeps_its_meaning(*first))
+                (*first, is_plain(*first))
             }
         };
         if plain {
@@ -117,16 +123,37 @@ fn push_encoded(normal: &mut String, octet: u8) {
     normal.extend(digits);
 }
 
+fn is_plain(octet: u8) -> bool {
+    is_unreserved(octet) || keeps_its_meaning(octet)
+}
+
 /// Encoded or not, these are the same (RFC 3986, 2.3).
 fn is_unreserved(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
 /// The reserved characters (RFC 3986, 2.2), for which encoded and not encoded differ, and a `%`
 /// that encodes nothing. Three are left out: `*` and `$`, as rules can write the characters
 /// themselves in encoded form only; and `'`, as URL parsers encode it in a query.
 fn keeps_its_meaning(octet: u8) -> bool {
-    b":/?#[]@!&()+,;=%".contains(&octet)
+    matches!(
+        octet,
+        b':' | b'/'
+            | b'?'
+            | b'#'
+            | b'['
+            | b']'
+            | b'@'
+            | b'!'
+            | b'&'
+            | b'('
+            | b')'
+            | b'+'
+            | b','
+            | b';'
+            | b'='
+            | b'%'
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,85 @@
+//! The pieces of a body as they come, with a bound on each wait, on their rate and on their sum.
+
+use bytes::Bytes;
+use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming};
+use thiserror::Error;
+
+use super::HttpLimits;
+use super::breach::is_breach_of_http;
+use super::patience::{Patience, RatedPatience};
+
+/// A body on the wire.
+pub(super) struct Wire {
+    body: Incoming,
+    patience: RatedPatience,
+    most_bytes: usize,
+    bytes: usize,
+}
+
+/// Why a body could not be read; travels through the decoders inside an `io::Error`.
+#[derive(Clone, Copy, Debug, Error)]
+pub(super) enum WireFault {
+    #[error("over the limit")]
+    TooLarge,
+    #[error("too slow")]
+    TimedOut(Phase),
+    #[error("the connection broke")]
+    Broken,
+    #[error("not HTTP")]
+    NotHttp,
+}
+
+impl Wire {
+    pub(super) fn new(body: Incoming, patience: Patience, limits: &HttpLimits) -> Wire {
+        let patience = patience.with_rate(limits.least_bytes_per_second);
+        Wire { body, patience, most_bytes: limits.max_body_bytes, bytes: 0 }
+    }
+
+    /// The next piece, which is not empty; `None`: that was all.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, WireFault> {
+        loop {
+            let frame = match self.patience.with_server(self.body.frame(), data_bytes).await {
+                Err(phase) => return Err(WireFault::TimedOut(phase)),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(error))) if is_breach_of_http(&error) => {
+                    return Err(WireFault::NotHttp);
+                }
+                Ok(Some(Err(_))) => return Err(WireFault::Broken),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let Ok(piece) = frame.into_data() else { continue }; // Trailers say nothing to us.
+            if piece.is_empty() {
+                continue;
+            }
+            // The piece that goes over may be wanted in part.
+            if self.bytes > self.most_bytes {
+                return Err(WireFault::TooLarge);
+            }
+            self.bytes += piece.len();
+            return Ok(Some(piece));
+        }
+    }
+
+    /// What has come so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl From<WireFault> for Happened {
+    fn from(fault: WireFault) -> Happened {
+        match fault {
+            WireFault::TooLarge => Happened::BadAnswer(AnswerFault::TooLarge),
+            WireFault::TimedOut(phase) => Happened::TimedOut(phase),
+            WireFault::Broken => Happened::Network(NetworkFault::Reset),
+            WireFault::NotHttp => Happened::BadAnswer(AnswerFault::NotHttp),
+        }
+    }
+}
+
+fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> usize {
+    let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
+    frame.and_then(Frame::data_ref).map_or(0, Bytes::len)
+}
