@@ -49,9 +49,12 @@ pub async fn bytes_per_url(urls: usize, sites: usize) -> Result<f64> {
     Ok((resident_bytes()? - before) as f64 / urls as f64)
 }
 
-/// The URL of a page: about as long as they are.
+/// The URL of a page: about as long as they are, and with no more room than it needs, as a store hands
+/// it out.
 pub fn url(number: usize, sites: usize) -> String {
-    format!("https://site-{}.example/articles/2024/some-page-title-{number}.html", number % sites)
+    let site = number % sites;
+    let text = format!("https://site-{site}.example/articles/2024/some-page-title-{number}.html");
+    text.as_str().to_owned()
 }
 
 /// Leases made up as they are asked for.

@@ -4,7 +4,7 @@
 //! politeness store; here is what this process makes of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -110,7 +110,7 @@ impl Gate {
     /// A gate on a politeness store.
     pub fn new(politeness: Arc<dyn Politeness>, rules: GateRules, clock: Clock) -> Gate {
         let started_at = clock.now();
-        Gate { politeness, rules, clock, heads: Arc::default(), started_at }
+        Gate { politeness, rules, clock, heads: Arc::new(Heads::new()), started_at }
     }
 
     /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
@@ -201,6 +201,7 @@ impl Gate {
             at,
             free_until,
             given: None,
+            word: None,
             rate,
             follows_robots: false,
         }
@@ -223,34 +224,55 @@ pub fn rule_of(verdict: RobotsVerdict) -> Option<String> {
 }
 
 /// The last head of each site, by the monotonic clock: the store's clock may jump, this one can't.
-#[derive(Debug, Default)]
-struct Heads(Mutex<HashMap<Site, Head>>);
+#[derive(Debug)]
+struct Heads {
+    since: Instant,
+    last: Mutex<HashMap<Site, Head>>,
+}
 
+/// In microseconds: there is one for each of a million sites.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    written: Instant,
-    interval: Duration,
+    written_us: u64,
+    interval_us: u64,
 }
 
 impl Heads {
+    fn new() -> Heads {
+        Heads { since: Instant::now(), last: Mutex::default() }
+    }
+
     /// How long until the last head is an interval away.
     fn gap_left(&self, site: &Site, interval: Duration) -> Duration {
-        let heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.get(site).map_or(Duration::ZERO, |last| {
-            (last.written + interval).saturating_duration_since(Instant::now())
+        self.lock().get(site).map_or(Duration::ZERO, |last| {
+            let free_us = last.written_us.saturating_add(micros(interval));
+            Duration::from_micros(free_us.saturating_sub(self.now_us()))
         })
     }
 
     fn mark(&self, site: &Site, interval: Duration) {
-        let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.insert(site.clone(), Head { written: Instant::now(), interval });
+        let head = Head { written_us: self.now_us(), interval_us: micros(interval) };
+        self.lock().insert(site.clone(), head);
     }
 
     fn sweep(&self) {
-        let now = Instant::now();
-        let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.retain(|_, head| head.written + head.interval > now);
+        let now_us = self.now_us();
+        let mut last = self.lock();
+        last.retain(|_, head| head.written_us.saturating_add(head.interval_us) > now_us);
+        last.shrink_to_fit();
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Site, Head>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_us(&self) -> u64 {
+        micros(self.since.elapsed())
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A permit, and what it takes to spend it.
@@ -265,6 +287,8 @@ pub struct GateLeave {
     /// Until then, by our clock, it need not be spent.
     free_until: Option<Time>,
     given: Option<Given>,
+    /// The store's clock showed this time at or after this moment of ours.
+    word: Option<(Time, Instant)>,
     rate: Rate,
     follows_robots: bool,
 }
@@ -276,12 +300,22 @@ impl GateLeave {
         self
     }
 
+    /// What the store must hear of a head that leaves only now: the others keep their distance from it.
+    pub fn late_report(&self) -> Option<SiteReport> {
+        self.heads.mark(&self.site, self.rate.interval);
+        let (time, since) = self.word?;
+        let mark = Mark::LeftLate { by: time + since.elapsed() };
+        let report = Report { mark, retry_after: None, generation: self.permit.generation };
+        Some(SiteReport { site: self.site.clone(), report })
+    }
+
     /// When the head may be written, by the store's clock: that is now. `None`: it may not.
     async fn settle_time(&mut self) -> Option<Time> {
         let now = self.clock.now();
         match self.free_until {
             Some(until) if now <= until => {
                 self.given = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+                self.word = Some((self.permit.slot.at + now.since(self.at), Instant::now()));
                 Some(self.permit.slot.at)
             }
             _ => self.spend().await,
@@ -302,6 +336,7 @@ impl GateLeave {
                 Ok((Spend::Go, now)) => {
                     self.given =
                         Some(Given { at: Instant::now(), decided_before: asked.elapsed() });
+                    self.word = Some((now, asked));
                     return Some(now);
                 }
                 Ok((Spend::Void, _)) => return None,
@@ -347,20 +382,6 @@ impl Leave for GateLeave {
 
     fn given(&self) -> Option<Given> {
         self.given
-    }
-
-    /// The others must know of it before the next slot comes, and there is time enough.
-    fn left_late(&mut self) {
-        self.heads.mark(&self.site, self.rate.interval);
-        let generation = self.permit.generation;
-        let report = Report { mark: Mark::LeftLate, retry_after: None, generation };
-        let report = SiteReport { site: self.site.clone(), report };
-        let politeness = self.politeness.clone();
-        tokio::spawn(async move {
-            if let Err(fault) = politeness.turn(&[report], &[]).await {
-                debug!(%fault, "a head left late, and the store could not be told");
-            }
-        });
     }
 }
 

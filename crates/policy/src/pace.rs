@@ -106,10 +106,10 @@ impl Pace {
         Ok(())
     }
 
-    /// The last head left only now, later than it was spent for: the next keeps its distance from that.
-    pub fn head_was_late(&mut self, now: Time) {
-        self.last_head = self.last_head.max(now);
-        self.used_until = self.used_until.max(now + self.interval);
+    /// The last head left at `left`, later than it was spent for: the next keeps its distance from that.
+    pub fn head_was_late(&mut self, left: Time) {
+        self.last_head = self.last_head.max(left);
+        self.used_until = self.used_until.max(left + self.interval);
     }
 
     /// Takes it that a head was written at `at`: for what may have happened and is not remembered.

@@ -84,7 +84,10 @@ pub enum Mark {
     /// A probe failed.
     ProbeFailed,
     /// No result yet: the head left later than it was spent for.
-    LeftLate,
+    LeftLate {
+        /// At the latest then, by the store's clock.
+        by: Time,
+    },
 }
 
 /// A result to be recorded.
@@ -172,8 +175,8 @@ impl SiteState {
         rule: &BreakerRule,
         chance: f64,
     ) -> Transition {
-        if report.mark == Mark::LeftLate {
-            self.pace.head_was_late(now);
+        if let Mark::LeftLate { by } = report.mark {
+            self.pace.head_was_late(by.min(now));
             return Transition::None;
         }
         let rested = self.rest(report, now);
@@ -261,7 +264,7 @@ impl SiteState {
             Mark::Failed => self.breaker.failed(now, rule, chance),
             Mark::ProbeAnswered => self.breaker.probed(true, now, rule, chance),
             Mark::ProbeFailed => self.breaker.probed(false, now, rule, chance),
-            Mark::Limited | Mark::Neutral | Mark::LeftLate => Transition::None,
+            Mark::Limited | Mark::Neutral | Mark::LeftLate { .. } => Transition::None,
         }
     }
 
@@ -311,6 +314,21 @@ mod tests {
         let Verdict::Go(page) = state.ask(at(0), RATE, true, &rule()) else { panic!() };
         assert_eq!(page.slot.at, at(0));
         assert!(go(&mut state, at(0)).slot.at >= at(1));
+    }
+
+    #[test]
+    fn a_late_head_counts_from_when_it_left_however_late_that_is_told() {
+        let late = |by: Time, told: Time| {
+            let mut state = SiteState::default();
+            let permit = go(&mut state, at(0));
+            assert_eq!(state.spend(&permit, at(1), RATE), Spend::Go);
+            state.record(&report(Mark::LeftLate { by }, None, 0), told, &rule(), 0.0);
+            go(&mut state, told).slot.at
+        };
+        let ms = |ms: u64| at(1) + Duration::from_millis(ms);
+        assert_eq!(late(ms(30), ms(400)), ms(1_030));
+        // What is not told before it can have happened has happened by then.
+        assert_eq!(late(ms(30), ms(20)), ms(1_020));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::arrival::Stamped;
 use crate::exchange::{Answer, Manner, Request};
 use crate::world::World;
 
@@ -29,9 +30,12 @@ pub(crate) async fn serve(
 ) {
     // Delay is for scripts to make. A socket that is already dead shows itself at the first read.
     stream.set_nodelay(true).ok();
+    let stream = Stamped::new(stream);
+    let arrival = stream.arrival();
+    let since_start = || arrival.at().saturating_duration_since(started);
     let mut connection = http1::Builder::new().header_read_timeout(None).serve_connection(
         TokioIo::new(stream),
-        service_fn(|request| carry_out(ask(&world, started.elapsed(), &request))),
+        service_fn(|request| carry_out(ask(&world, since_start(), &request))),
     );
     let ended = tokio::select! {
         ended = &mut connection => ended,
@@ -42,7 +46,7 @@ pub(crate) async fn serve(
     };
     if ended.is_err_and(|error| asks_for_reset(&error)) {
         // Closing with a linger of zero sends RST; where that can't be had, FIN has to do.
-        connection.into_parts().io.into_inner().set_zero_linger().ok();
+        connection.into_parts().io.into_inner().into_inner().set_zero_linger().ok();
     }
 }
 

@@ -5,6 +5,7 @@
 //! millisecond. [`Server`] puts the same world behind a real TCP socket. Afterwards [`judge()`]
 //! says whether anybody came sooner than a site's interval allows.
 
+mod arrival;
 mod chance;
 mod connection;
 mod control;

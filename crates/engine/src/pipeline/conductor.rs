@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
-use super::flight::FetchEnd;
+use super::flight::{FetchEnd, HeadNews};
 use super::{Door, Ended, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
@@ -70,7 +70,7 @@ pub(super) enum Event<R> {
 
 /// What wakes the conductor.
 pub(super) enum Woken<R> {
-    HeadWritten(Site, FlightNumber),
+    Head(HeadNews),
     Task(Result<(Id, Event<R>), JoinError>),
 }
 
@@ -94,9 +94,9 @@ pub(super) struct Conductor<R> {
     pub(super) tasks: JoinSet<Event<R>>,
     pub(super) flights: HashMap<Id, Flight>,
     pub(super) flights_begun: FlightNumber,
-    /// Flights say here that their heads are written: one message each, so it is as bounded as they are.
-    pub(super) heads_written: UnboundedSender<(Site, FlightNumber)>,
-    heads: UnboundedReceiver<(Site, FlightNumber)>,
+    /// Flights tell of their heads here: two messages each at most, so it is as bounded as they are.
+    pub(super) heads_told: UnboundedSender<HeadNews>,
+    heads: UnboundedReceiver<HeadNews>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
     pub(super) learning: HashSet<Origin>,
     // What waits to be told to, or asked of, the stores.
@@ -135,7 +135,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) async fn start(door: Door<R>, plant: Plant) -> Result<Conductor<R>, StoreFault> {
         let now = plant.clock.now();
         let started = Instant::now();
-        let (heads_written, heads) = unbounded_channel();
+        let (heads_told, heads) = unbounded_channel();
         let mut conductor = Conductor {
             chance: Chance::seeded(plant.seed),
             door,
@@ -147,7 +147,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             tasks: JoinSet::new(),
             flights: HashMap::new(),
             flights_begun: 0,
-            heads_written,
+            heads_told,
             heads,
             learning: HashSet::new(),
             asks: Vec::new(),
@@ -284,7 +284,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Waits for a head to be written or a task to come back.
     pub(super) async fn next_event(&mut self) -> Woken<R> {
         tokio::select! {
-            Some((site, number)) = self.heads.recv() => Woken::HeadWritten(site, number),
+            Some(news) = self.heads.recv() => Woken::Head(news),
             Some(event) = self.tasks.join_next_with_id() => Woken::Task(event),
             else => std::future::pending().await,
         }
@@ -301,8 +301,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn event_at_hand(&mut self) -> Option<Woken<R>> {
-        if let Ok((site, number)) = self.heads.try_recv() {
-            return Some(Woken::HeadWritten(site, number));
+        if let Ok(news) = self.heads.try_recv() {
+            return Some(Woken::Head(news));
         }
         self.tasks.try_join_next_with_id().map(Woken::Task)
     }
@@ -310,8 +310,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Takes what a task brought.
     fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
         let (id, event) = match woken {
-            Woken::HeadWritten(site, number) => {
+            Woken::Head(HeadNews::Written(site, number)) => {
                 self.head_written(&site, number);
+                return Ok(());
+            }
+            Woken::Head(HeadNews::Late(report)) => {
+                self.reports.push(report);
                 return Ok(());
             }
             Woken::Task(Ok(event)) => event,

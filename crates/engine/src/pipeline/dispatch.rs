@@ -180,7 +180,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             _ => None,
         };
         let number = self.flights_begun;
-        let heads = paced.then(|| self.heads_written.clone());
+        let heads = paced.then(|| self.heads_told.clone());
         let leave = Announced { leave, number, site: site.clone(), heads };
         let flight = Fetch {
             number,

@@ -16,7 +16,7 @@ use super::conductor::SharedPlan;
 use crate::clock::Clock;
 use crate::gate::GateLeave;
 use crate::http::budget::Share;
-use crate::ports::{Moment, Step};
+use crate::ports::{Moment, SiteReport, Step};
 use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
@@ -45,22 +45,29 @@ pub(super) enum End<R> {
     },
 }
 
-/// Leave that tells the conductor when the head is written: only then is the next slot asked for.
+/// What the conductor hears of a head on its way.
+pub(super) enum HeadNews {
+    /// It is written: only now is the next slot asked for.
+    Written(Site, FlightNumber),
+    /// It left later than it was given leave for.
+    Late(SiteReport),
+}
+
+/// Leave that tells the conductor what becomes of the head.
 pub(super) struct Announced {
     pub(super) leave: GateLeave,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
     /// `None`: nobody waits for it.
-    pub(super) heads: Option<UnboundedSender<(Site, FlightNumber)>>,
+    pub(super) heads: Option<UnboundedSender<HeadNews>>,
 }
 
 #[async_trait]
 impl Leave for Announced {
     async fn to_write(&mut self) -> bool {
         let given = self.leave.to_write().await;
-        if given && let Some(heads) = &self.heads {
-            // A conductor that has ended does not want to know.
-            drop(heads.send((self.site.clone(), self.number)));
+        if given {
+            self.tell(HeadNews::Written(self.site.clone(), self.number));
         }
         given
     }
@@ -70,7 +77,17 @@ impl Leave for Announced {
     }
 
     fn left_late(&mut self) {
-        self.leave.left_late();
+        if let Some(report) = self.leave.late_report() {
+            self.tell(HeadNews::Late(report));
+        }
+    }
+}
+
+impl Announced {
+    fn tell(&self, news: HeadNews) {
+        if let Some(heads) = &self.heads {
+            drop(heads.send(news)); // A conductor that has ended does not want to know.
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Parcel {
     /// When it came here.
     pub since: Time,
     id: LeaseId,
-    url: Box<str>,
+    address: Address,
     accepted_at: Time,
     /// Most leases have nothing of this.
     rest: Option<Box<Rest>>,
@@ -31,22 +31,52 @@ impl Parcel {
     /// Packs a lease up.
     pub fn of(lease: Lease, since: Time) -> Parcel {
         let Lease { id, job, history, interruptions, accepted_at } = lease;
-        let Job { url, site: _, group, deadline, payload } = job;
+        let Job { url, site, group, deadline, payload } = job;
         let rest = Rest { group, deadline, payload, history, interruptions };
         let rest = (rest != Rest::default()).then(|| Box::new(rest));
-        Parcel { since, id, url: url.into(), accepted_at, rest }
+        Parcel { since, id, address: Address::of(&url, site.as_ref()), accepted_at, rest }
     }
 
     /// The lease as it was.
     pub fn open(self, site: &Site) -> Lease {
         let rest = self.rest.map(|rest| *rest).unwrap_or_default();
         let Rest { group, deadline, payload, history, interruptions } = rest;
-        let job = Job { url: self.url.into(), site: Some(site.clone()), group, deadline, payload };
+        let (url, site) = (self.address.url(site), Some(site.clone()));
+        let job = Job { url, site, group, deadline, payload };
         Lease { id: self.id, job, history, interruptions, accepted_at: self.accepted_at }
     }
 
     pub(super) fn group(&self) -> Option<&str> {
         self.rest.as_deref()?.group.as_deref()
+    }
+}
+
+/// A URL without its site, which need not be kept a hundred times: a letter for what is left out, and
+/// the rest.
+#[derive(Debug)]
+struct Address(Box<str>);
+
+/// What each letter stands for, before the site.
+const SCHEMES: [(&str, &str); 2] = [("s", "https://"), ("h", "http://")];
+/// The URL is there as a whole.
+const WHOLE: &str = "=";
+
+impl Address {
+    fn of(url: &str, site: Option<&Site>) -> Address {
+        let without = |(letter, scheme)| {
+            let rest = url.strip_prefix(scheme)?.strip_prefix(site?.as_str())?;
+            Some([letter, rest].concat())
+        };
+        let short = SCHEMES.into_iter().find_map(without);
+        Address(short.unwrap_or_else(|| [WHOLE, url].concat()).into())
+    }
+
+    fn url(&self, site: &Site) -> String {
+        let (letter, rest) = self.0.split_at(WHOLE.len());
+        match SCHEMES.iter().find(|(of, _)| *of == letter) {
+            Some((_, scheme)) => [*scheme, site.as_str(), rest].concat(),
+            None => rest.to_owned(),
+        }
     }
 }
 
@@ -65,6 +95,23 @@ pub(super) mod tests {
             interruptions: 0,
             accepted_at: Time::from_secs(7),
         }
+    }
+
+    #[test]
+    fn a_url_comes_out_as_it_was_written() {
+        let site = Site::parse("a.test").unwrap();
+        for url in [
+            "https://a.test/x?y",
+            "http://a.test/",
+            "HTTP://A.test/Shouted",
+            "http://a.test:80/x",
+            "http://www.a.test/",
+            "not a URL",
+            "",
+        ] {
+            assert_eq!(Address::of(url, Some(&site)).url(&site), url);
+        }
+        assert_eq!(&*Address::of("https://a.test/x", Some(&site)).0, "s/x");
     }
 
     #[test]

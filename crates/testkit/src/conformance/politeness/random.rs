@@ -118,7 +118,7 @@ impl RandomHistory {
             Neutral,
             ProbeAnswered,
             ProbeFailed,
-            LeftLate,
+            LeftLate { by: self.handles[0].now() },
         ]);
         let retry_after =
             *self.dice.pick(&[None, None, None, None, Some(1), Some(30), Some(90_000)]);
