@@ -18,7 +18,7 @@ use crate::http::budget::Share;
 use crate::web::{Outcome, Phases, Request};
 
 /// Why a store did not do what it was asked.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum StoreFault {
     /// The store could not be reached or is busy: try again.
     #[error("the store is not available: {0}")]

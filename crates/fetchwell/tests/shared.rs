@@ -254,11 +254,21 @@ async fn on_redis_through_all_troubles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quiet_run_on_each_store_uses_the_rate() {
+async fn on_sqlite_a_quiet_run_uses_the_rate() {
     let _alone = ALONE.lock().await;
     a_quiet_run(None).await;
-    for name in ["postgres", "redis"] {
-        let Some(server) = OwnServer::start(name).await else { return };
-        a_quiet_run(Some(&server)).await;
-    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_postgres_a_quiet_run_uses_the_rate() {
+    let _alone = ALONE.lock().await;
+    let Some(server) = OwnServer::start("postgres").await else { return };
+    a_quiet_run(Some(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_redis_a_quiet_run_uses_the_rate() {
+    let _alone = ALONE.lock().await;
+    let Some(server) = OwnServer::start("redis").await else { return };
+    a_quiet_run(Some(&server)).await;
 }

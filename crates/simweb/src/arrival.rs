@@ -66,6 +66,7 @@ impl Stamped {
 
 /// How long ago that was, for a time since the epoch.
 fn age(stamp: Duration) -> Option<Duration> {
+    #[expect(clippy::disallowed_methods, reason = "the kernel stamps by the wall clock")]
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + stamp).ok()
 }
 

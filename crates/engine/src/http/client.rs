@@ -211,8 +211,9 @@ async fn send(
                 let answer = sender.send_request(head);
                 tokio::pin!(answer);
                 tokio::select! {
-                    answered = &mut answer => return answered,
+                    biased; // A head is late before it is answered, and both may be heard of at once.
                     () = departure.was_late() => leave.left_late(),
+                    answered = &mut answer => return answered,
                 }
                 answer.await
             }

@@ -51,17 +51,20 @@ impl Departure {
         std::mem::replace(&mut *self.0.given.lock().unwrap_or_else(PoisonError::into_inner), given)
     }
 
-    /// What is written first is the head; what follows it goes as it comes.
-    fn check(&self) -> Result<(), Overslept> {
-        let Some(given) = self.replace(None) else { return Ok(()) };
-        let waited = given.at.elapsed();
-        if waited > IN_TIME {
-            return Err(Overslept);
+    /// Writes in time. What is written first is the head; what follows it goes as it comes.
+    fn depart<T>(&self, write: impl FnOnce() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        let Some(given) = self.replace(None) else { return write() };
+        if given.at.elapsed() > IN_TIME {
+            return Poll::Ready(Err(io::Error::other(Overslept)));
         }
-        if waited + given.decided_before > ON_TIME {
+        let written = write();
+        if written.is_pending() {
+            self.replace(Some(given));
+        } else if given.at.elapsed() + given.decided_before > ON_TIME {
+            // By the time after the write: it may have been held up in the middle of it.
             self.0.late.notify_one();
         }
-        Ok(())
+        written
     }
 }
 
@@ -106,8 +109,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timely<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.departure.check().map_err(io::Error::other)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let Timely { stream, departure } = &mut *self;
+        departure.depart(|| Pin::new(stream).poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -115,8 +118,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timely<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.departure.check().map_err(io::Error::other)?;
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+        let Timely { stream, departure } = &mut *self;
+        departure.depart(|| Pin::new(stream).poll_write_vectored(context, pieces))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -154,6 +157,38 @@ mod tests {
             stream.write_all(b"head").await.unwrap();
             assert_eq!(departure.was_late().now_or_never().is_some(), is_late, "{wait:?}");
         }
+    }
+
+    /// A stream that takes its time to write.
+    struct Slow;
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let advancing = tokio::time::advance(ON_TIME * 2);
+            assert!(advancing.now_or_never().is_none(), "it yields once");
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_is_held_up_in_the_middle_of_leaving_is_late() {
+        let departure = Departure::default();
+        let mut stream = Timely::new(Slow, departure.clone());
+        departure.by(now());
+        stream.write_all(b"head").await.unwrap();
+        assert!(departure.was_late().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@
 mod keeper;
 mod politeness;
 mod texts;
+mod together;
 mod vigilant;
 
 pub use keeper::{Change, Keeper, Reading};

@@ -11,6 +11,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
+use super::together::Together;
 use super::{Change, Keeper, Texts};
 use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 
@@ -25,12 +26,22 @@ pub struct SharedPoliteness<S> {
     keeper: S,
     rule: BreakerRule,
     chance: Mutex<Chance>,
+    /// When many slots come at once, each would wait for a connection of its own.
+    spends: Together<ToSpend, Result<(Spend, Time), StoreFault>>,
+}
+
+/// A permit that is to be judged.
+struct ToSpend {
+    site: Site,
+    permit: Permit,
+    rate: Rate,
 }
 
 impl<S: Keeper> SharedPoliteness<S> {
     /// On a keeper. The seed is for the jitter of breakers.
     pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
-        SharedPoliteness { keeper, rule, chance: Mutex::new(Chance::seeded(seed)) }
+        let (chance, spends) = (Mutex::new(Chance::seeded(seed)), Together::default());
+        SharedPoliteness { keeper, rule, chance, spends }
     }
 
     /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
@@ -87,6 +98,23 @@ impl<S: Keeper> SharedPoliteness<S> {
         )))
     }
 
+    /// Judges permits in one step, each by the time that the server's clock shows then.
+    async fn spend_all(&self, batch: &[ToSpend]) -> Vec<Result<(Spend, Time), StoreFault>> {
+        let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
+        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
+            let spend = |&place: &usize| {
+                let ToSpend { permit, rate, .. } = &batch[place];
+                moment.own_up_to(state, *rate);
+                (place, (state.spend(permit, moment.now, *rate), moment.now))
+            };
+            of_site[i].iter().map(spend).collect::<Vec<_>>()
+        };
+        match self.amend(&sites, rule).await {
+            Ok((answers, _)) => in_order(answers.into_iter().flatten().collect()).map(Ok).collect(),
+            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
     fn unit(&self) -> f64 {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).unit()
     }
@@ -110,34 +138,28 @@ impl Moment {
     }
 }
 
-/// What one site says and asks in a turn, by places in the lists.
-#[derive(Default)]
-struct SiteTurn {
-    reports: Vec<usize>,
-    asks: Vec<usize>,
-}
-
 #[async_trait]
 impl<S: Keeper> Politeness for SharedPoliteness<S> {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
-        let (sites, turns) = by_site(reports, asks);
+        let said = reports.iter().map(|report| &report.site);
+        let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
-            let turn: &SiteTurn = &turns[i];
-            let transitions: Vec<Transition> = turn
-                .reports
-                .iter()
-                .map(|&r| state.record(&reports[r].report, moment.now, &self.rule, self.unit()))
-                .collect();
-            let verdicts: Vec<Verdict> =
-                turn.asks.iter().map(|&a| ask(state, &asks[a], moment, &self.rule)).collect();
+            let (mut transitions, mut verdicts) = (Vec::new(), Vec::new());
+            for &place in &of_site[i] {
+                if let Some(SiteReport { report, .. }) = reports.get(place) {
+                    let became = state.record(report, moment.now, &self.rule, self.unit());
+                    transitions.push((place, became));
+                } else {
+                    let place = place - reports.len();
+                    verdicts.push((place, ask(state, &asks[place], moment, &self.rule)));
+                }
+            }
             (transitions, verdicts)
         };
         let (answers, now) = self.amend(&sites, rule).await?;
-        let (mut transitions, mut verdicts) = (Vec::new(), Vec::with_capacity(asks.len()));
-        for (of_site, (became, said)) in turns.iter().zip(answers) {
-            transitions.extend(of_site.reports.iter().copied().zip(became));
-            verdicts.extend(of_site.asks.iter().copied().zip(said));
-        }
+        let (transitions, verdicts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let transitions = transitions.into_iter().flatten().collect();
+        let verdicts = verdicts.into_iter().flatten().collect();
         let notable = in_order(transitions)
             .zip(reports)
             .filter(|(transition, _)| *transition != Transition::None)
@@ -151,13 +173,11 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
         permit: &Permit,
         rate: Rate,
     ) -> Result<(Spend, Time), StoreFault> {
-        let rule = |_: usize, state: &mut SiteState, moment: Moment| {
-            moment.own_up_to(state, rate);
-            state.spend(permit, moment.now, rate)
-        };
-        let (mut answers, now) = self.amend(std::slice::from_ref(site), rule).await?;
-        let spend = answers.pop().unwrap_or(Spend::Void);
-        Ok((spend, now))
+        let to_spend = ToSpend { site: site.clone(), permit: *permit, rate };
+        let spent = self.spends.ask(to_spend, async |batch| self.spend_all(batch).await).await;
+        spent.unwrap_or_else(|| {
+            Err(StoreFault::Unavailable("it was asked with others, and they were stopped".into()))
+        })
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
@@ -192,24 +212,17 @@ fn in_order<T>(mut placed: Vec<(usize, T)>) -> impl Iterator<Item = T> {
     placed.into_iter().map(|(_, value)| value)
 }
 
-/// Each site once, with all that is said and asked of it.
-fn by_site(reports: &[SiteReport], asks: &[SiteAsk]) -> (Vec<Site>, Vec<SiteTurn>) {
-    let (mut sites, mut turns): (Vec<Site>, Vec<SiteTurn>) = (Vec::new(), Vec::new());
-    let mut places: HashMap<&Site, usize> = HashMap::new();
-    let mut place_of = |site, sites: &mut Vec<Site>, turns: &mut Vec<SiteTurn>| {
-        *places.entry(site).or_insert_with(|| {
-            sites.push(Site::clone(site));
-            turns.push(SiteTurn::default());
+/// Each site once, with the places that it has in a list, in their order.
+fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usize>>) {
+    let (mut sites, mut places): (Vec<Site>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    let mut known: HashMap<&Site, usize> = HashMap::new();
+    for (place, site) in list.enumerate() {
+        let index = *known.entry(site).or_insert_with(|| {
+            sites.push(site.clone());
+            places.push(Vec::new());
             sites.len() - 1
-        })
-    };
-    for (r, report) in reports.iter().enumerate() {
-        let place = place_of(&report.site, &mut sites, &mut turns);
-        turns[place].reports.push(r);
+        });
+        places[index].push(place);
     }
-    for (a, ask) in asks.iter().enumerate() {
-        let place = place_of(&ask.site, &mut sites, &mut turns);
-        turns[place].asks.push(a);
-    }
-    (sites, turns)
+    (sites, places)
 }
