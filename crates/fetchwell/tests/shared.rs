@@ -129,14 +129,9 @@ impl Scene {
     }
 
     /// No head too early by what the processes say, none at the origin beyond the control's lateness,
-    /// and never two probes of a site at once. On a machine that does other things besides, one in a
-    /// thousand of the control's own requests is too late by its p99.9, and so would be one in a
-    /// thousand of ours: there its latest request counts, and in the soak its p99.9.
+    /// and never two probes of a site at once.
     async fn judge(&self, size: &Size, control: Control) {
-        let tolerance = match is_soak() {
-            true => control.tolerance(&self.origin).await,
-            false => control.worst(&self.origin).await,
-        };
+        let tolerance = control.tolerance(&self.origin).await;
         let verdict = self.origin.verdict(size.interval, tolerance);
         let too_close = self.log.too_close();
         let closest_probes = self.closest_probes();

@@ -52,11 +52,6 @@ impl Control {
         Some(*p999.max(&LEAST_TOLERANCE))
     }
 
-    /// The lateness of the control's latest request so far.
-    pub fn worst(&self, server: &Server) -> Option<Duration> {
-        self.lateness(server).last().map(|worst| *worst.max(&LEAST_TOLERANCE))
-    }
-
     /// How late each of the control's requests was, the least first.
     fn lateness(&self, server: &Server) -> Vec<Duration> {
         let hits = server.world().hits_of(CONTROL_SITE);

@@ -25,6 +25,10 @@ pub(super) const TIMER_GRAIN: Duration = Duration::from_millis(1);
 /// heard of within this; what this one meets with ends it at once.
 const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 
+/// Reports in one turn, and questions: so few that every store does them in one step, and a turn that
+/// failed can be told again without one being counted twice.
+const MOST_PER_TURN: usize = 250;
+
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now.
     pub(super) fn may_dispatch(&self) -> bool {
@@ -63,7 +67,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         self.turning = true;
-        let (reports, asks) = (take(&mut self.reports), take(&mut self.asks));
+        let reports = first(&mut self.reports, MOST_PER_TURN);
+        let asks = first(&mut self.asks, MOST_PER_TURN);
         let (politeness, asked_at) = (self.plant.gate.politeness.clone(), self.now());
         self.tasks.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
@@ -310,6 +315,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             _ => None,
         }
     }
+}
+
+/// Takes the first out of a list, `most` of them at most.
+fn first<T>(list: &mut Vec<T>, most: usize) -> Vec<T> {
+    let rest = list.split_off(list.len().min(most));
+    std::mem::replace(list, rest)
 }
 
 /// The longest Crawl-delay among the origins of a site.

@@ -14,17 +14,7 @@ impl Control {
     /// Ends it, and says how short a gap may be for no fault of the sender's.
     pub async fn tolerance(self, origin: &Origin) -> Duration {
         let tolerance = self.0.tolerance(origin.server());
-        self.end_with(tolerance).await
-    }
-
-    /// Ends it, and says how late the latest of its own requests was.
-    pub async fn worst(self, origin: &Origin) -> Duration {
-        let worst = self.0.worst(origin.server());
-        self.end_with(worst).await
-    }
-
-    async fn end_with(self, lateness: Option<Duration>) -> Duration {
         self.0.end().await.unwrap_or_else(|error| panic!("the control could not go on: {error}"));
-        lateness.unwrap_or_else(|| panic!("the control sent nothing"))
+        tolerance.unwrap_or_else(|| panic!("the control sent nothing"))
     }
 }
