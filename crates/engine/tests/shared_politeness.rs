@@ -123,57 +123,61 @@ async fn until_it_answers(store: &Store) {
     tokio::time::timeout(ANSWERS_WITHIN, answers).await.unwrap();
 }
 
+/// What was known before a loss, and reserved, counts for nothing after it.
+async fn lose(store: &Store, loss: impl AsyncFnOnce()) {
+    let reserved = store.expect_trust("known.test").await;
+    let before = store.now().await;
+    loss().await;
+    until_it_answers(store).await;
+    store.expect_all_to_wait(before, &reserved, "known.test").await;
+}
+
+/// The same, and penalties outlive it.
+async fn lose_but_penalties(store: &Store, loss: impl AsyncFnOnce()) {
+    store.report("limited.test", Mark::Limited, Some(HOUR)).await;
+    let penalty = store.penalty_until("limited.test").await;
+    lose(store, loss).await;
+    assert_eq!(store.penalty_until("limited.test").await, penalty);
+}
+
 #[tokio::test]
 async fn a_redis_that_lost_its_keys_makes_all_wait() {
     let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
     let (store, mut keys) = trusted_redis(&unused_redis_database(url).await).await;
-    let reserved = store.expect_trust("known.test").await;
-    let before = store.now().await;
-    let _: () = redis::cmd("FLUSHDB").query_async(&mut keys).await.unwrap();
-    store.expect_all_to_wait(before, &reserved, "known.test").await;
+    lose(&store, async || redis::cmd("FLUSHDB").query_async(&mut keys).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn a_redis_that_crashed_makes_all_wait_and_keeps_penalties() {
     let Some(server) = OwnServer::start("redis").await else { return };
     let (store, _) = trusted_redis(server.url()).await;
-    store.report("limited.test", Mark::Limited, Some(HOUR)).await;
-    let penalty = store.penalty_until("limited.test").await;
-    let reserved = store.expect_trust("known.test").await;
-    let before = store.now().await;
-    server.crash().await;
-    server.restart().await;
-    until_it_answers(&store).await;
-    store.expect_all_to_wait(before, &reserved, "known.test").await;
-    assert_eq!(store.penalty_until("limited.test").await, penalty);
+    lose_but_penalties(&store, async || crash(&server).await).await;
 }
 
 #[tokio::test]
 async fn a_postgres_that_was_restarted_makes_all_wait_and_keeps_penalties() {
     let Some(server) = OwnServer::start("postgres").await else { return };
     let store = trusted_postgres(server.url()).await;
-    store.report("limited.test", Mark::Limited, Some(HOUR)).await;
-    let penalty = store.penalty_until("limited.test").await;
-    let reserved = store.expect_trust("known.test").await;
-    let before = store.now().await;
-    server.stop().await;
-    server.restart().await;
-    until_it_answers(&store).await;
-    store.expect_all_to_wait(before, &reserved, "known.test").await;
-    assert_eq!(store.penalty_until("limited.test").await, penalty);
+    let restart = async || {
+        server.stop().await;
+        server.restart().await;
+    };
+    lose_but_penalties(&store, restart).await;
 }
 
-/// What was said last may be lost with it, but not the tables: who has found them goes by them.
+/// What was said last may be lost with it, but neither the tables, for who has found them goes by them,
+/// nor a penalty.
 #[tokio::test]
-async fn a_postgres_that_crashed_right_after_it_was_first_used_makes_all_wait() {
+async fn a_postgres_that_crashed_right_after_it_was_first_used_makes_all_wait_and_keeps_penalties()
+{
     let Some(server) = OwnServer::start("postgres").await else { return };
     let store = trusted_postgres(server.url()).await;
-    let reserved = store.expect_trust("known.test").await;
-    let before = store.now().await;
+    lose_but_penalties(&store, async || crash(&server).await).await;
+}
+
+async fn crash(server: &OwnServer) {
     server.crash().await;
     server.restart().await;
-    until_it_answers(&store).await;
-    store.expect_all_to_wait(before, &reserved, "known.test").await;
 }
 
 /// When one of its processes dies, a server throws away what all of them had in memory, and goes on as
@@ -182,22 +186,17 @@ async fn a_postgres_that_crashed_right_after_it_was_first_used_makes_all_wait() 
 async fn a_postgres_that_recovered_from_a_crash_makes_all_wait() {
     let Some(server) = OwnServer::start("postgres").await else { return };
     let store = trusted_postgres(server.url()).await;
-    let reserved = store.expect_trust("known.test").await;
-    let before = store.now().await;
-    let mut victim = PgConnection::connect(server.url()).await.unwrap();
-    let mut witness = PgConnection::connect(server.url()).await.unwrap();
-    let pid: i32 =
-        sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut victim).await.unwrap();
-    let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().await;
-    assert!(killed.unwrap().success());
-    while witness.ping().await.is_ok() {}
-    // From here on nobody is let in before the server has recovered.
-    let store = loop {
-        if let Ok(keeper) = PostgresKeeper::open(server.url()).await {
-            break Store::on(keeper);
-        }
+    let crash_inside = async || {
+        let mut victim = PgConnection::connect(server.url()).await.unwrap();
+        let mut witness = PgConnection::connect(server.url()).await.unwrap();
+        let pid: i32 =
+            sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut victim).await.unwrap();
+        let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().await;
+        assert!(killed.unwrap().success());
+        // From here on nobody is let in before the server has recovered.
+        while witness.ping().await.is_ok() {}
     };
-    store.expect_all_to_wait(before, &reserved, "known.test").await;
+    lose(&store, crash_inside).await;
 }
 
 /// What is not to be forgotten before a time must not expire before it either.
@@ -243,16 +242,12 @@ async fn a_past_that_is_not_relied_on_makes_all_wait() {
     if let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") {
         let url = unused_redis_database(url).await;
         let (store, _) = trusted_redis(&url).await;
-        let reserved = store.expect_trust("known.test").await;
-        let before = store.now().await;
-        RedisKeeper::open(&url).await.unwrap().distrust_the_past().await.unwrap();
-        store.expect_all_to_wait(before, &reserved, "known.test").await;
+        let other = RedisKeeper::open(&url).await.unwrap();
+        lose(&store, async || other.distrust_the_past().await.unwrap()).await;
     }
     if let Some(server) = OwnServer::start("postgres").await {
         let store = trusted_postgres(server.url()).await;
-        let reserved = store.expect_trust("known.test").await;
-        let before = store.now().await;
-        PostgresKeeper::open(server.url()).await.unwrap().distrust_the_past().await.unwrap();
-        store.expect_all_to_wait(before, &reserved, "known.test").await;
+        let other = PostgresKeeper::open(server.url()).await.unwrap();
+        lose(&store, async || other.distrust_the_past().await.unwrap()).await;
     }
 }

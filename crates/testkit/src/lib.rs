@@ -12,3 +12,4 @@ pub mod hostile;
 pub mod namespace;
 pub mod rig;
 pub mod simulated_web;
+mod watched_politeness;

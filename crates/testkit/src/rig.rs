@@ -12,7 +12,8 @@ use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreac
 use fetchwell_engine::journey::{Journey, Stage};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::ports::{
-    Finish, Finished, Job, Lease, Moment, Plan, Settle, Settled, Settlement, Step, StoreFault,
+    Finish, Finished, Job, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
+    StoreFault,
 };
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::breaker::BreakerRule;
@@ -24,6 +25,7 @@ use fetchwell_simweb::{SiteScript, World};
 use tokio_util::sync::CancellationToken;
 
 use crate::simulated_web::SimulatedWeb;
+use crate::watched_politeness::{Watch, WatchedPoliteness};
 
 /// What a URL came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,7 @@ pub struct Rig {
     pub retry: RetryRule,
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,
+    watch: Watch,
 }
 
 impl Rig {
@@ -86,12 +89,22 @@ impl Rig {
             limits: Limits::default(),
             retry: RetryRule::PAGES,
             rows: Arc::default(),
+            watch: Arc::new(|_| Duration::ZERO),
         }
     }
 
     /// Another web than the simulated one.
     pub fn with_web(mut self, web: Arc<dyn Web>) -> Rig {
         self.web = web;
+        self
+    }
+
+    /// With something that sees the questions of each turn, and says how long the turn takes.
+    pub fn with_watch(
+        mut self,
+        watch: impl Fn(&[SiteAsk]) -> Duration + Send + Sync + 'static,
+    ) -> Rig {
+        self.watch = Arc::new(watch);
         self
     }
 
@@ -125,8 +138,9 @@ impl Rig {
         door: Door<R>,
         stop: CancellationToken,
     ) -> Result<Ended, StoreFault> {
+        let politeness = WatchedPoliteness(self.politeness.clone(), self.watch.clone());
         let plant = Plant {
-            gate: Gate::new(self.politeness.clone(), self.rules.clone(), self.clock.clone()),
+            gate: Gate::new(Arc::new(politeness), self.rules.clone(), self.clock.clone()),
             web: self.web.clone(),
             limits: self.limits,
             clock: self.clock.clone(),

@@ -1,0 +1,55 @@
+//! A politeness store in memory that a test looks over the shoulder of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Permit, SiteState, Spend};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use tokio::time::sleep;
+
+/// Sees the questions of each turn, and says how long the turn takes.
+pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Duration + Send + Sync>;
+
+/// The store, and who watches it.
+pub(crate) struct WatchedPoliteness(pub(crate) Arc<MemoryPoliteness>, pub(crate) Watch);
+
+#[async_trait]
+impl Politeness for WatchedPoliteness {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+        let takes = (self.1)(asks);
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
+        self.0.turn(reports, asks).await
+    }
+
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault> {
+        self.0.spend(site, permit, rate).await
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        self.0.robots(origin).await
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        self.0.keep_robots(origin, record).await
+    }
+
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        self.0.look(site).await
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        self.0.sweep().await
+    }
+}
