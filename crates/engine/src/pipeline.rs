@@ -52,7 +52,7 @@ pub struct Door<R> {
 /// The bounds of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Requests under way at once.
+    /// Requests under way at once, with the pages that are not stored yet: a crash repeats no more.
     pub max_in_flight: usize,
     /// Leases held in memory.
     pub window: usize,

@@ -175,6 +175,13 @@ pub struct Finished<R> {
     pub share: Share,
 }
 
+impl<R> Finished<R> {
+    /// Whether somebody was asked for something: if it is lost, they will be asked again.
+    pub(crate) fn is_page(&self) -> bool {
+        self.phases.first_byte > Duration::ZERO
+    }
+}
+
 /// Whether a settlement was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {

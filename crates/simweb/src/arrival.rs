@@ -123,23 +123,22 @@ impl AsyncWrite for Stamped {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::thread::sleep;
-
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::time::sleep;
 
     use super::*;
 
     #[tokio::test]
     async fn bytes_that_are_read_late_have_arrived_when_they_arrived() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "it plays the client")]
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let mut stamped = Stamped::new(listener.accept().await.unwrap().0);
         for _ in 0..2 {
-            client.write_all(b"x").unwrap();
+            client.write_all(b"x").await.unwrap();
             let written = Instant::now();
-            sleep(Duration::from_millis(50));
+            sleep(Duration::from_millis(50)).await;
             assert_eq!(stamped.read_u8().await.unwrap(), b'x');
             assert!(stamped.arrival().at() <= written + Duration::from_millis(25));
         }

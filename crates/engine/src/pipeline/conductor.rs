@@ -104,6 +104,8 @@ pub(super) struct Conductor<R> {
     pub(super) reports: Vec<SiteReport>,
     pub(super) started: Vec<JobKey>,
     pub(super) ready: Vec<Finished<R>>,
+    /// Pages that are here and not in the store yet, ready or on their way there.
+    pub(super) unsettled_pages: usize,
     pub(super) closed: HashMap<Site, Time>,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
@@ -154,6 +156,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             reports: Vec::new(),
             started: Vec::new(),
             ready: Vec::new(),
+            unsettled_pages: 0,
             closed: HashMap::new(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
@@ -391,7 +394,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.learning.clear();
         self.asks.clear();
         self.started.clear();
-        self.ready.clear();
+        self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.suspects.clear();
         self.leases_held = 0;
         self.exhausted = false;

@@ -30,16 +30,22 @@ const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 const MOST_PER_TURN: usize = 250;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Pages that would be fetched again after a crash: requests under way, and what came of them until
+    /// it is stored.
+    fn in_flight(&self) -> usize {
+        self.flights.len() + self.unsettled_pages
+    }
+
     /// Whether a request may go now.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.flights.len() < self.plant.limits.max_in_flight
+        self.in_flight() < self.plant.limits.max_in_flight
             && !self.is_stopping()
             && self.holds_its_lease()
     }
 
     /// Whether a site may ask for a slot: no more than could be used.
     pub(super) fn may_ask(&self) -> bool {
-        self.flights.len() + self.asks.len() < self.plant.limits.max_in_flight
+        self.in_flight() + self.asks.len() < self.plant.limits.max_in_flight
             && !self.is_stopping()
             && self.holds_its_lease()
     }

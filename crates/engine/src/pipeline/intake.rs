@@ -324,7 +324,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if outstanding > 0 {
                 self.bench.forget(job); // What else it asked for has nobody to come back to.
             }
-            self.ready.push(Finished { lease, records, settlement, phases, share });
+            let finished = Finished { lease, records, settlement, phases, share };
+            self.unsettled_pages += usize::from(finished.is_page());
+            self.ready.push(finished);
         }
     }
 

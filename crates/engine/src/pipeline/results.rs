@@ -56,6 +56,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn on_settled(&mut self, finished: Finished<R>, settled: Settled, sink: Duration) {
+        self.unsettled_pages -= usize::from(finished.is_page());
         let Finished { lease, settlement, phases, .. } = finished;
         if settled == Settled::Stale {
             warn!(
