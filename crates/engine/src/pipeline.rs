@@ -52,13 +52,14 @@ pub struct Door<R> {
 /// The bounds of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Requests under way at once, with the pages that are not stored yet: a crash repeats no more.
+    /// Requests under way at once.
     pub max_in_flight: usize,
     /// Leases held in memory.
     pub window: usize,
     /// Leases held for one site and group.
     pub max_per_site: usize,
-    /// Finished leases settled in one step.
+    /// Finished leases settled in one step. While one batch is stored, another may gather: a crash
+    /// repeats these besides what was under way.
     pub max_finish_batch: usize,
     /// How long requests under way may go on after the signal to stop.
     pub shutdown_grace: Duration,

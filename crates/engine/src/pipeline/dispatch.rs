@@ -30,24 +30,22 @@ const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 const MOST_PER_TURN: usize = 250;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Pages that would be fetched again after a crash: requests under way, and what came of them until
-    /// it is stored.
-    fn in_flight(&self) -> usize {
-        self.flights.len() + self.unsettled_pages
-    }
-
     /// Whether a request may go now.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.in_flight() < self.plant.limits.max_in_flight
-            && !self.is_stopping()
-            && self.holds_its_lease()
+        self.has_room_for(0) && !self.is_stopping() && self.holds_its_lease()
     }
 
     /// Whether a site may ask for a slot: no more than could be used.
     pub(super) fn may_ask(&self) -> bool {
-        self.in_flight() + self.asks.len() < self.plant.limits.max_in_flight
-            && !self.is_stopping()
-            && self.holds_its_lease()
+        self.has_room_for(self.asks.len()) && !self.is_stopping() && self.holds_its_lease()
+    }
+
+    /// Whether one more request could go besides these. While one batch of pages is stored another may
+    /// gather, and no more: a crash repeats what is not stored.
+    fn has_room_for(&self, others: usize) -> bool {
+        let limits = &self.plant.limits;
+        self.flights.len() + others < limits.max_in_flight
+            && self.unsettled_pages < 2 * limits.max_finish_batch
     }
 
     /// Lets the sites go whose slots have come.
