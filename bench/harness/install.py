@@ -36,9 +36,10 @@ def colly():
 def scrapy():
     need("python3", "python3", "python3-venv")
     folder = WORK / "scrapy"
-    if not (folder / "bin" / "pip").exists():
+    if not (folder / "bin" / "python").exists():
         call([sys.executable, "-m", "venv", folder])
-    call([folder / "bin" / "pip", "install", "--quiet", "--requirement", PEERS / "scrapy" / "requirements.txt"])
+    requirements = PEERS / "scrapy" / "requirements.txt"
+    call([folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--requirement", requirements])
 
 
 def crawlee():

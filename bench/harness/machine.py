@@ -38,7 +38,7 @@ def versions(fetchers):
         "spider": lambda: f"spider {locked('spider')}, {rust()}",
         "colly": lambda: f"Colly {colly()}, {said('go', 'env', 'GOVERSION')}",
         "crawlee": lambda: f"Crawlee {crawlee()}, Node {said('node', '--version')}",
-        "scrapy": lambda: f"{said(WORK / 'scrapy/bin/scrapy', 'version')}, {said(WORK / 'scrapy/bin/python', '--version')}",
+        "scrapy": lambda: f"{said(WORK / 'scrapy/bin/python', '-m', 'scrapy', 'version')}, {said(WORK / 'scrapy/bin/python', '--version')}",
     }
     return list(dict.fromkeys(known[fetcher.name]() for fetcher in fetchers))
 

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 const MAX_IN_FLIGHT: usize = 10;
 
-/// A site without pacing, and how often its store was asked.
-fn rig(site: SiteScript) -> (Rig, Arc<AtomicUsize>) {
+/// Sites without pacing, and how often their store was asked.
+fn rig(sites: impl IntoIterator<Item = SiteScript>) -> (Rig, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
-    let mut rig = Rig::new([site]).with_watch(move |asks| {
+    let mut rig = Rig::new(sites).with_watch(move |asks| {
         count.fetch_add(asks.len(), Ordering::Relaxed);
         Duration::ZERO
     });
@@ -44,7 +44,7 @@ async fn run(rig: &Rig, pages: usize, at_most: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn the_store_is_asked_once_a_second_and_not_for_each_page() {
-    let (rig, asked) = rig(SiteScript::new("fast.test").slow(Duration::from_millis(100)));
+    let (rig, asked) = rig([SiteScript::new("fast.test").slow(Duration::from_millis(100))]);
     // 10 at once, 100 ms each: 100 pages a second, for ten seconds.
     run(&rig, 1_000, Duration::from_secs(60)).await;
     assert_eq!(rig.queue.ledger().done, 1_000);
@@ -56,10 +56,26 @@ async fn the_store_is_asked_once_a_second_and_not_for_each_page() {
 async fn a_site_that_begins_to_fail_gets_no_more_than_what_was_under_way() {
     let (up_for, ever) = (Duration::from_secs(5), Duration::from_secs(3_600));
     let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));
-    let (rig, _) = rig(site.outage(up_for..ever, Failure::Status503 { retry_after: None }));
+    let (rig, _) = rig([site.outage(up_for..ever, Failure::Status503 { retry_after: None })]);
     run(&rig, 5_000, Duration::from_secs(20)).await;
     let failed = rig.world.count(|hit| hit.status == Some(503));
     let opens_after = usize::try_from(BreakerRule::default().failure_threshold).unwrap();
     assert!(failed <= opens_after + 2 * MAX_IN_FLIGHT, "{failed} requests to a site that is down");
     assert!(rig.queue.ledger().balances());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sites_take_turns_and_none_gets_a_burst_while_others_wait() {
+    let takes = Duration::from_millis(100);
+    let names: Vec<String> = (0..2 * MAX_IN_FLIGHT).map(|n| format!("site-{n}.test")).collect();
+    let (rig, _) = rig(names.iter().map(|name| SiteScript::new(name).slow(takes)));
+    // Site by site, as they may lie in a list.
+    let pages = |name| (0..5).map(move |n| format!("http://{name}/{n}"));
+    rig.enqueue(names.iter().flat_map(pages));
+    rig.run().await.unwrap();
+    for name in &names {
+        let hits = rig.world.hits_of(name);
+        let closest = hits.windows(2).map(|pair| pair[1].at - pair[0].at).min();
+        assert!(closest >= Some(takes), "{name} had two at once: {hits:?}");
+    }
 }

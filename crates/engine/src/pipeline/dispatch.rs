@@ -110,45 +110,34 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Sends the next request of a room, which `rule` lets go; without pacing, as many as there is room
-    /// for.
+    /// Sends the next request of a room, which `rule` lets go. Without pacing others of the room may follow
+    /// at once, but sites take turns: a burst at one of them would open a connection for each.
     pub(super) fn dispatch_from(
         &mut self,
         site: &Site,
-        mut rule: Option<String>,
+        rule: Option<String>,
         permit: Permit,
         at: Time,
     ) {
-        let concurrency = self.plant.gate.concurrency(site).unwrap_or(usize::MAX);
-        loop {
-            let Some(room) = self.bench.existing(site) else { return };
-            let Some(item) = room.pop() else { break };
-            room.in_flight += 1;
-            let is_errand = item.is_errand;
-            let follows = !item.is_errand && take(&mut room.follows_robots);
-            let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
-            let unpaced = rate.interval.is_zero();
-            let in_flight = room.in_flight;
-            self.flights_begun += 1;
-            room.unspent = (!unpaced).then_some(self.flights_begun);
-            if unpaced && !is_errand {
-                room.open_permit.get_or_insert((permit, at + OPEN_PERMIT_FOR));
-            }
-            let why = Why {
-                robots: rule,
-                interval: rate.interval,
-                interval_source,
-                site_last_served: permit.last_served,
-            };
-            let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-            self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
-            let more = unpaced && !is_errand && in_flight < concurrency && self.may_dispatch();
-            if !more {
-                break;
-            }
-            let Move::Ask { rule: next } = self.next_move(site) else { break };
-            rule = next;
+        let Some(room) = self.bench.existing(site) else { return };
+        let Some(item) = room.pop() else { return };
+        room.in_flight += 1;
+        let follows = !item.is_errand && take(&mut room.follows_robots);
+        let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
+        let unpaced = rate.interval.is_zero();
+        self.flights_begun += 1;
+        room.unspent = (!unpaced).then_some(self.flights_begun);
+        if unpaced && !item.is_errand {
+            room.open_permit.get_or_insert((permit, at + OPEN_PERMIT_FOR));
         }
+        let why = Why {
+            robots: rule,
+            interval: rate.interval,
+            interval_source,
+            site_last_served: permit.last_served,
+        };
+        let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
+        self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
         let now = self.now();
         self.bench.ask_at(site, now);
     }
