@@ -317,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn a_shorter_rest_does_not_end_a_longer_one() {
+        let mut state = SiteState::default();
+        for (secs, rest) in [(0, 60), (1, 5), (2, 70)] {
+            let generation = state.generation;
+            state.record(&report(Mark::Neutral, Some(rest), generation), at(secs), &rule(), 0.0);
+        }
+        assert_eq!(state.penalty_until, at(72));
+        state.record(&report(Mark::Limited, Some(1), state.generation), at(3), &rule(), 0.0);
+        assert_eq!(state.penalty_until, at(72));
+    }
+
+    #[test]
     fn a_late_head_counts_from_when_it_left_however_late_that_is_told() {
         let late = |by: Time, told: Time| {
             let mut state = SiteState::default();
