@@ -30,22 +30,23 @@ const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 const MOST_PER_TURN: usize = 250;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Whether a request may go now.
+    /// Whether a request may go now in its slot. Pages that are not stored yet count as under way: a crash
+    /// repeats both, and at a pace storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.has_room_for(0) && !self.is_stopping() && self.holds_its_lease()
+        self.flights.len() + self.unsettled_pages < self.plant.limits.max_in_flight
+            && !self.is_stopping()
+            && self.holds_its_lease()
     }
 
-    /// Whether a site may ask for a slot: no more than could be used.
+    /// Whether a site may ask for a slot, or go without pacing: no more than could be used. Without
+    /// pacing pages come faster than single ones can be stored, so one batch may gather while another is
+    /// on its way.
     pub(super) fn may_ask(&self) -> bool {
-        self.has_room_for(self.asks.len()) && !self.is_stopping() && self.holds_its_lease()
-    }
-
-    /// Whether one more request could go besides these. While one batch of pages is stored another may
-    /// gather, and no more: a crash repeats what is not stored.
-    fn has_room_for(&self, others: usize) -> bool {
         let limits = &self.plant.limits;
-        self.flights.len() + others < limits.max_in_flight
+        self.flights.len() + self.asks.len() < limits.max_in_flight
             && self.unsettled_pages < 2 * limits.max_finish_batch
+            && !self.is_stopping()
+            && self.holds_its_lease()
     }
 
     /// Lets the sites go whose slots have come.

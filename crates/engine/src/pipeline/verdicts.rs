@@ -244,7 +244,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let (permit, at) = (of_ours(permit), here(permit.slot.at));
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
-                if at > now || !self.may_dispatch() {
+                let may_go =
+                    if rate.interval.is_zero() { self.may_ask() } else { self.may_dispatch() };
+                if at > now || !may_go {
                     return self.bench.hold(site, permit, at);
                 }
                 self.dispatch(site, permit, at);
