@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fetchwell_engine::ports::Lane;
 use fetchwell_engine::web::Request;
 use fetchwell_engine::workbench::{Item, Workbench};
 use fetchwell_policy::time::Time;
@@ -23,7 +24,7 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         for job in 0..2 {
             let request = Request::page(WebUrl::parse(&url(number, sites))?);
             let item = Item { job, request, since: now, is_errand: false };
-            bench.room(&site, now).push(item, None, false);
+            bench.room(&site, now).push(item, &Lane::default(), false);
         }
         bench.ask_at(&site, now + Duration::from_nanos(number as u64 * 7_919 % 1_000_000_007));
     }
@@ -32,8 +33,8 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         now = bench.next_due().0.context("nothing is due")?;
         let site = bench.pop_ask(now).context("no site is due")?;
         let room = bench.existing(&site).context("a site without a room")?;
-        let item = room.pop().context("nothing waits")?;
-        room.push(item, None, false);
+        let item = room.pop(|_| true).context("nothing waits")?;
+        room.push(item, &Lane::default(), false);
         bench.ask_at(&site, now + Duration::from_secs(1));
     }
     Ok((own_micros()? - started) as f64 * 1_000.0 / f64::from(CHOICES))

@@ -15,13 +15,13 @@ use fetchwell_engine::adapters::sqlite::{
     self, Durability, FileFinish, SqlitePoliteness, SqliteQueue,
 };
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::journey::{Journey, Stage};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::ports::{
-    Finish, Job, Lease, Moment, Plan, Politeness, Settlement, Sink, SinkThenSettle, Source, Step,
-    StoreFault,
+    Finish, Job, Lane, Lease, Moment, Plan, Politeness, Settlement, Sink, SinkThenSettle, Source,
+    Step, StoreFault,
 };
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::address::AddressGuard;
@@ -170,7 +170,12 @@ pub fn plant(gate: Gate, web: Arc<dyn Web>, limits: Limits, clock: Clock) -> Pla
 /// The gate's rules: as they are by default, but for the pace.
 pub fn rules(default_interval: Duration) -> GateRules {
     GateRules {
-        pace: PaceRules { default_interval, sites: HashMap::new(), concurrency: HashMap::new() },
+        pace: PaceRules {
+            default_interval,
+            sites: HashMap::new(),
+            concurrency: HashMap::new(),
+            groups: GroupPace::default(),
+        },
         robots: RobotsRules {
             product_token: "FetchwellBench".to_owned(),
             when_unreachable: WhenUnreachable::Defer,
@@ -185,7 +190,7 @@ pub fn rules(default_interval: Duration) -> GateRules {
 /// A job for a URL.
 pub fn job(url: String) -> Job {
     let site = WebUrl::parse(&url).ok().map(|url| url.site());
-    Job { url, site, group: None, payload: Vec::new(), deadline: None }
+    Job { url, site, lane: Lane::default(), payload: Vec::new(), deadline: None }
 }
 
 /// A job that goes in once, as those of `fetchwell fetch`: two bytes of its key are its site's. A hash

@@ -58,7 +58,7 @@ pub async fn measure(fill: Fill, folder: &Path) -> Result<Cost> {
     let instance = queue.instance();
     instance.renew().await?;
     let closed = vec![(Site::parse("closed.example")?, clock.now() + Duration::from_secs(3_600))];
-    instance.take(&Demand { most: 0, most_per_site: 0, closed }).await?;
+    instance.take(&Demand { most: 0, most_per_site: 0, closed, ..Demand::default() }).await?;
     let (mut takes, mut settles) = (Vec::new(), Vec::new());
     for _ in 0..TAKES {
         let started = own_micros()?;
@@ -99,7 +99,7 @@ async fn put_in(fill: Fill, queue: &SqliteQueue) -> Result<Vec<f64>> {
 }
 
 async fn take(instance: &impl Source) -> Result<Vec<Lease>> {
-    let demand = Demand { most: A_TAKE, most_per_site: 64, closed: Vec::new() };
+    let demand = Demand { most: A_TAKE, most_per_site: 64, ..Demand::default() };
     match instance.take(&demand).await? {
         Taken::Jobs(leases) => Ok(leases),
         other => bail!("nothing was given: {other:?}"),

@@ -10,14 +10,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::{Robots, RobotsVerdict};
-use fetchwell_policy::site::{Mark, Permit, Report, Spend};
+use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord, SiteReport};
+use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport};
 use crate::web::{Given, Leave};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
@@ -28,6 +28,9 @@ const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
 
 /// A robots.txt that was just read is good for at least this long, whatever the setting.
 const LEAST_FRESH: Duration = Duration::from_secs(60);
+
+/// Where the pace of groups is kept, among the sites.
+const GROUPS: &str = "group";
 
 /// What to do while a robots.txt cannot be reached and no copy is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +67,17 @@ pub struct PaceRules {
     pub sites: HashMap<Site, Duration>,
     /// Sites that are paced by concurrency instead: archives that are made to be read in bulk.
     pub concurrency: HashMap<Site, usize>,
+    /// The pace of groups, which holds besides that of their sites.
+    pub groups: GroupPace,
+}
+
+/// The pace of groups.
+#[derive(Clone, Debug, Default)]
+pub struct GroupPace {
+    /// Where nothing else is said; `None`: groups have no pace of their own.
+    pub default: Option<Rate>,
+    /// Of single groups.
+    pub named: HashMap<String, Rate>,
 }
 
 /// All that the gate goes by.
@@ -126,6 +140,22 @@ impl Gate {
             Some(delay) if delay > interval => (Rate::every(delay), "Crawl-delay"),
             _ => (Rate::every(interval), source),
         }
+    }
+
+    /// The pace of a group, when it has one.
+    pub fn group_rate(&self, group: &str) -> Option<Rate> {
+        let GroupPace { default, named } = &self.rules.pace.groups;
+        named.get(group).copied().or(*default).filter(|rate| !rate.interval.is_zero())
+    }
+
+    /// The fastest pace that a group has.
+    pub fn fastest_group_rate(&self) -> Option<Rate> {
+        let GroupPace { default, named } = &self.rules.pace.groups;
+        let within_a_second = |rate: &Rate| {
+            let intervals = 1_000_000 / rate.interval.as_micros().max(1);
+            intervals.saturating_add(u128::from(rate.burst))
+        };
+        named.values().copied().chain(*default).max_by_key(within_a_second)
     }
 
     /// How many requests an archive origin may have at once.
@@ -204,6 +234,8 @@ impl Gate {
             word: None,
             rate,
             follows_robots: false,
+            group: None,
+            group_rests_until: None,
         }
     }
 
@@ -291,9 +323,51 @@ pub struct GateLeave {
     word: Option<(Time, Instant)>,
     rate: Rate,
     follows_robots: bool,
+    group: Option<(Site, Rate)>,
+    /// Nothing more of the group goes before then, by our clock.
+    group_rests_until: Option<Time>,
 }
 
 impl GateLeave {
+    /// A page of a group takes a turn of the group's, too.
+    pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GateLeave {
+        self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
+        self
+    }
+
+    /// What was heard of the group: nothing more of it goes before then, by our clock.
+    pub fn group_rests_until(&self) -> Option<Time> {
+        self.group_rests_until
+    }
+
+    /// Takes a turn of the group's, and waits for a near one. `false`: it is too far.
+    async fn take_groups_turn(&mut self) -> bool {
+        let Some((group, rate)) = self.group.clone() else { return true };
+        let ask = SiteAsk { site: group, rate, follows_robots: false };
+        let turn = match self.politeness.turn(&[], &[ask]).await {
+            Ok(turn) => turn,
+            Err(fault) => {
+                warn!(site = %self.site, %fault, "no request is sent: its group's turn can't be had");
+                return false;
+            }
+        };
+        let at = match turn.verdicts.first() {
+            Some(Verdict::Go(permit)) => permit.slot.at,
+            Some(Verdict::Probe(_)) | None => return false, // A group has no breaker.
+            Some(Verdict::NotBefore { at, .. }) => *at,
+        };
+        let wait = at.since(turn.now);
+        if wait.is_zero() {
+            return true;
+        }
+        self.group_rests_until = Some(self.clock.now() + wait);
+        if wait > LONGEST_WAIT_IN_FLIGHT {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        true
+    }
+
     /// The page of a robots.txt may follow it at once.
     pub fn following_robots(mut self, follows: bool) -> GateLeave {
         self.follows_robots = follows;
@@ -361,7 +435,7 @@ impl GateLeave {
 impl Leave for GateLeave {
     async fn to_write(&mut self) -> bool {
         if self.rate.interval.is_zero() {
-            return true;
+            return self.take_groups_turn().await;
         }
         let gap_left = match self.follows_robots {
             true => Duration::ZERO,
@@ -372,6 +446,9 @@ impl Leave for GateLeave {
         }
         let early = self.at.since(self.clock.now());
         tokio::time::sleep(gap_left.max(early)).await;
+        if !self.take_groups_turn().await {
+            return false;
+        }
         let Some(at) = self.settle_time().await else { return false };
         self.heads.mark(&self.site, self.rate.interval);
         let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
@@ -405,6 +482,7 @@ mod tests {
                 default_interval: Duration::from_secs(1),
                 sites: HashMap::from([(site("slow.test"), Duration::from_secs(3))]),
                 concurrency: HashMap::from([(site("archive.test"), 8)]),
+                groups: GroupPace::default(),
             },
             robots: RobotsRules {
                 product_token: "TestBot".to_owned(),

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod errands;
 pub mod gate;
 pub mod http;
+pub mod inbox;
 pub mod journey;
 pub mod pipeline;
 pub mod ports;

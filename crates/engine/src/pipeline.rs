@@ -11,6 +11,7 @@
 mod conductor;
 mod dispatch;
 mod flight;
+mod groups;
 mod intake;
 mod learning;
 mod results;
@@ -56,7 +57,7 @@ pub struct Limits {
     pub max_in_flight: usize,
     /// Leases held in memory.
     pub window: usize,
-    /// Leases held for one site and group.
+    /// Leases held for one site and lane.
     pub max_per_site: usize,
     /// Finished leases settled in one step. While one batch is stored, another may gather: a crash
     /// repeats these besides what was under way.

@@ -13,6 +13,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::sync::Notify;
 
 use crate::http::budget::Share;
 use crate::web::{Outcome, Phases, Request};
@@ -35,13 +36,22 @@ pub struct Job {
     pub url: String,
     /// The site that its first request goes to; `None` when the URL makes no sense.
     pub site: Option<Site>,
-    /// A group (a retailer) within which callers share a pace.
-    pub group: Option<String>,
+    /// In whose name it is done.
+    pub lane: Lane,
     /// After this it is not worth having: its requests are answered with "its deadline passed". Until
     /// then it waits, and then it is handed out however long its site is closed.
     pub deadline: Option<Time>,
     /// The door's own data.
     pub payload: Vec<u8>,
+}
+
+/// In whose name a job is done. Lanes take turns, so that none holds up another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// A group (a retailer) that has a pace of its own, besides that of each site.
+    pub group: Option<String>,
+    /// Whoever asked for it (a caller).
+    pub party: Option<String>,
 }
 
 /// Names a lease within its source.
@@ -67,11 +77,15 @@ pub struct Lease {
 pub struct Demand {
     /// At most so many.
     pub most: usize,
-    /// At most so many of one site.
+    /// At most so many of one site and lane.
     pub most_per_site: usize,
+    /// At most so many of one lane that has a group; 0: as many as there are.
+    pub most_per_group: usize,
     /// What changed since the last demand: none of these sites before the time given, since they are
     /// busy, full or closed; a time that has come opens one again.
     pub closed: Vec<(Site, Time)>,
+    /// None of these groups, this time: what is here of theirs is as much as their pace lets go.
+    pub resting: Vec<String>,
 }
 
 /// What a source gives.
@@ -111,6 +125,17 @@ pub trait Source: Send + Sync {
 
     /// Renews the instance's lease, and rescues what dead instances held.
     async fn renew(&self) -> Result<Renewal, StoreFault>;
+
+    /// Leaves: what this instance still holds can be taken by others at once.
+    async fn leave(&self) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    /// Notified when something was put in by this process. It only wakes: what others put in is found
+    /// by asking from time to time.
+    fn news(&self) -> Option<Arc<Notify>> {
+        None
+    }
 }
 
 /// What is to become of a lease.

@@ -15,6 +15,8 @@ use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
+use crate::ports::Lane;
+
 pub use room::{FlightNumber, Item, JobKey, Room, Standing};
 pub use shelf::Parcel;
 use turns::Turns;
@@ -62,13 +64,21 @@ impl Workbench {
 
     /// Lets a lease wait that has not begun.
     pub fn shelve(&mut self, site: &Site, parcel: Parcel, now: Time) {
-        let group: Option<Box<str>> = parcel.group().map(Into::into);
-        self.place(site, now).shelf.push(group.as_deref(), parcel);
+        let lane = parcel.lane().cloned().unwrap_or_default();
+        self.place(site, now).shelf.push(&lane, parcel);
     }
 
-    /// Takes the next lease off a shelf.
-    pub fn unshelve(&mut self, site: &Site) -> Option<Parcel> {
-        self.places.get_mut(site)?.shelf.pop()
+    /// Takes the next lease off a shelf, of the lanes that may go.
+    pub fn unshelve(&mut self, site: &Site, may_go: impl Fn(&Lane) -> bool) -> Option<Parcel> {
+        self.places.get_mut(site)?.shelf.pop(may_go)
+    }
+
+    /// The lanes that something waits in for a site, on its shelf and in its room.
+    pub fn lanes(&self, site: &Site) -> impl Iterator<Item = &Lane> {
+        let place = self.places.get(site);
+        let in_room = place.and_then(|place| place.room.as_deref()).map(Room::lanes);
+        let on_shelf = place.map(|place| place.shelf.lanes());
+        on_shelf.into_iter().flatten().chain(in_room.into_iter().flatten())
     }
 
     /// Takes leases that have not begun off a shelf, the latest first, until `keep` pages wait there
@@ -222,15 +232,15 @@ mod tests {
             bench.shelve(&a, Parcel::of(shelf::tests::lease(id, None), Time::EPOCH), Time::EPOCH);
         }
         assert_eq!(bench.pop_ask(Time::EPOCH), Some(a.clone()));
-        bench.room(&a, Time::EPOCH).push(room::tests::item(9, false), None, false);
+        bench.room(&a, Time::EPOCH).push(room::tests::item(9, false), &Lane::default(), false);
         assert_eq!((bench.pages(&a), bench.pop_ask(Time::EPOCH)), (5, None));
         let beyond = bench.unshelve_beyond(&a, 3).into_iter().map(|parcel| parcel.open(&a).id);
         assert_eq!((beyond.collect::<Vec<_>>(), bench.pages(&a)), (vec![3, 2], 3));
-        bench.room(&a, Time::EPOCH).pop();
+        bench.room(&a, Time::EPOCH).pop(|_| true);
         bench.tidy(&a);
-        assert_eq!(bench.unshelve(&a).map(|parcel| parcel.open(&a).id), Some(0));
+        assert_eq!(bench.unshelve(&a, |_| true).map(|parcel| parcel.open(&a).id), Some(0));
         assert!(!bench.is_empty(&a));
-        bench.unshelve(&a);
+        bench.unshelve(&a, |_| true);
         bench.tidy(&a);
         assert!(bench.sites().is_empty());
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 use fetchwell_engine::web::Leave;
 use fetchwell_policy::pace::{Pace, Rate};
@@ -71,6 +71,7 @@ impl Trial {
                 default_interval: RATE.interval,
                 sites: HashMap::new(),
                 concurrency: HashMap::new(),
+                groups: GroupPace::default(),
             },
             robots: RobotsRules {
                 product_token: "TestBot".to_owned(),

@@ -206,7 +206,7 @@ async fn what_the_sink_did_not_take_is_not_settled() {
     rig.enqueue(["http://a.test/"]);
     let source = rig.queue.instance();
     source.renew().await.unwrap();
-    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     let Taken::Jobs(mut leases) = source.take(&demand).await.unwrap() else { panic!() };
     let finished = Finished {
         lease: leases.remove(0),
@@ -225,7 +225,7 @@ async fn what_the_sink_did_not_take_is_not_settled() {
 async fn crash_while_fetching(rig: &Rig) {
     let unlucky = rig.queue.instance();
     unlucky.renew().await.unwrap();
-    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     let Taken::Jobs(leases) = unlucky.take(&demand).await.unwrap() else { panic!() };
     unlucky.started(&[leases[0].id]).await.unwrap();
     tokio::time::sleep(Duration::from_secs(21)).await;

@@ -12,7 +12,7 @@ use fetchwell_engine::errands::{RobotsErrand, RobotsStep};
 use fetchwell_engine::gate::{Gate, RobotsView};
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{
-    Job, Moment, Plan, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
+    Job, Lane, Moment, Plan, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
 };
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::breaker::State;
@@ -144,8 +144,13 @@ async fn fetch_robots(
 ) -> Result<Option<RobotsRecord>, Exit> {
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
     let url = origin.robots_url().as_str().to_owned();
-    let job =
-        Job { url, site: Some(origin.site()), group: None, payload: Vec::new(), deadline: None };
+    let job = Job {
+        url,
+        site: Some(origin.site()),
+        lane: Lane::default(),
+        payload: Vec::new(),
+        deadline: None,
+    };
     queue.enqueue(vec![NewJob::now(job)]);
     let instance = Arc::new(queue.instance());
     let learnt = Arc::new(std::sync::Mutex::new(None));

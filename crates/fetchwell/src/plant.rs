@@ -10,7 +10,7 @@ use fetchwell_engine::adapters::shared::SharedPoliteness;
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
 use fetchwell_engine::adapters::{postgres, redis};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{self, Gate, GateRules, PaceRules, RobotsRules};
+use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
 use fetchwell_engine::ports::Politeness;
@@ -179,6 +179,7 @@ fn pace_rules(settings: &Settings) -> PaceRules {
         default_interval: interval(settings.values.rate),
         sites,
         concurrency: HashMap::new(),
+        groups: GroupPace::default(),
     }
 }
 

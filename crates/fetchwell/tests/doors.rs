@@ -22,10 +22,10 @@ use fetchwell::doors::{
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Plant};
-use fetchwell_engine::ports::{Job, Ledger, Sink, SinkThenSettle, StoreFault};
+use fetchwell_engine::ports::{Job, Lane, Ledger, Sink, SinkThenSettle, StoreFault};
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
@@ -88,6 +88,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
             default_interval: Duration::from_secs(1),
             sites: HashMap::new(),
             concurrency: HashMap::from([(Site::parse("archive.test").unwrap(), 8)]),
+            groups: GroupPace::default(),
         },
         robots: RobotsRules {
             product_token: "fetchwell".to_owned(),
@@ -108,7 +109,7 @@ fn job(url: &str, payload: &impl ToString) -> Job {
     Job {
         url: url.to_owned(),
         site,
-        group: None,
+        lane: Lane::default(),
         payload: payload.to_string().into_bytes(),
         deadline: None,
     }

@@ -145,6 +145,11 @@ impl Site {
         Ok(url?.site())
     }
 
+    /// Something that is paced like a site and is none of the web's: no host has an `@` in its name.
+    pub fn apart(realm: &str, name: &str) -> Self {
+        Self(format!("{realm}@{name}").into())
+    }
+
     /// The site as text, such as `example.com` or `example.com:8080`.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::journey::{Journey, Stage};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::ports::{
-    Finish, Finished, Job, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
+    Finish, Finished, Job, Lane, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
     StoreFault,
 };
 use fetchwell_engine::web::{Outcome, Web};
@@ -76,6 +76,7 @@ impl Rig {
                     default_interval: Duration::from_secs(1),
                     sites: HashMap::new(),
                     concurrency: HashMap::new(),
+                    groups: GroupPace::default(),
                 },
                 robots: RobotsRules {
                     product_token: "TestBot".to_owned(),
@@ -159,7 +160,7 @@ impl Rig {
 /// A job for a URL.
 pub fn job(url: &str) -> Job {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    Job { url: url.to_owned(), site, group: None, payload: Vec::new(), deadline: None }
+    Job { url: url.to_owned(), site, lane: Lane::default(), payload: Vec::new(), deadline: None }
 }
 
 /// Fetches one page.

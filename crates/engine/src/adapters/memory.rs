@@ -16,8 +16,8 @@ use fetchwell_policy::url::{Origin, Site};
 use super::NewJob;
 use crate::clock::Clock;
 use crate::ports::{
-    Demand, Lease, LeaseId, Ledger, PageCache, Politeness, Renewal, RobotsRecord, Settle, Settled,
-    Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
+    Demand, Lane, Lease, LeaseId, Ledger, PageCache, Politeness, Renewal, RobotsRecord, Settle,
+    Settled, Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
 };
 
 /// A politeness store in memory.
@@ -159,18 +159,21 @@ pub struct MemoryQueue {
 struct Queue {
     jobs: BTreeMap<LeaseId, Stored>,
     keys: BTreeSet<[u8; 16]>,
-    /// What waits, site by site.
-    waiting: HashMap<String, BTreeSet<(Time, LeaseId)>>,
+    /// What waits, by site and lane.
+    waiting: HashMap<Place, BTreeSet<(Time, LeaseId)>>,
     /// What waits, by its deadline.
     deadlines: BTreeSet<(Time, LeaseId)>,
     /// Sites with something waiting, by when they may next give.
-    rooms: BTreeSet<(Time, String)>,
-    room_of: HashMap<String, Room>,
+    rooms: BTreeSet<(Time, Place)>,
+    room_of: HashMap<Place, Room>,
     instances: BTreeMap<u64, Time>,
     ledger: Ledger,
     next_id: LeaseId,
     next_epoch: u64,
 }
+
+/// A site, and a lane of it.
+type Place = (String, Lane);
 
 /// When a site with something waiting may next give: not while it is closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,6 +209,8 @@ enum Standing {
 pub struct MemoryInstance {
     queue: MemoryQueue,
     epoch: Mutex<Option<u64>>,
+    /// The lane whose turn it was first at the last take.
+    turn: Mutex<Lane>,
 }
 
 impl MemoryQueue {
@@ -216,7 +221,7 @@ impl MemoryQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> MemoryInstance {
-        MemoryInstance { queue: self.clone(), epoch: Mutex::new(None) }
+        MemoryInstance { queue: self.clone(), epoch: Mutex::default(), turn: Mutex::default() }
     }
 
     /// Puts jobs in; one whose key is there already is not put in again. Returns how many went in.
@@ -274,38 +279,63 @@ impl Queue {
         if let Some(deadline) = stored.lease.job.deadline {
             self.deadlines.insert((deadline, id));
         }
-        let site = site_of(&stored.lease).to_owned();
-        self.waiting.entry(site.clone()).or_default().insert((due, id));
-        let room = self.room_of.get(&site).copied();
-        let Room { due: before, closed_until } =
-            room.unwrap_or(Room { due: Time::FAR_FUTURE, closed_until: Time::EPOCH });
-        self.put_room(site, Room { due: before.min(due.max(closed_until)), closed_until });
+        let place = place_of(&stored.lease);
+        self.waiting.entry(place.clone()).or_default().insert((due, id));
+        let room = self.room_of.get(&place).copied();
+        let Room { due: before, closed_until } = room.unwrap_or_else(|| Room {
+            due: Time::FAR_FUTURE,
+            closed_until: self.closed_until(&place.0),
+        });
+        self.put_room(place, Room { due: before.min(due.max(closed_until)), closed_until });
+    }
+
+    /// A site that is closed is so for every lane.
+    fn closed_until(&self, site: &str) -> Time {
+        let of_site = self.room_of.iter().filter(|((name, _), _)| name == site);
+        of_site.map(|(_, room)| room.closed_until).max().unwrap_or(Time::EPOCH)
     }
 
     /// The last word on a site holds: a closing can be taken back by an earlier one.
     fn close_until(&mut self, site: &str, until: Time) {
-        if let Some((due, _)) = self.waiting.get(site).and_then(BTreeSet::first).copied() {
-            let room = Room { due: due.max(until), closed_until: until };
-            self.put_room(site.to_owned(), room);
+        let of_site = self.waiting.iter().filter(|((name, _), _)| name == site);
+        let first = |(place, waiting): (&Place, &BTreeSet<(Time, LeaseId)>)| {
+            Some((place.clone(), waiting.first()?.0))
+        };
+        for (place, due) in of_site.filter_map(first).collect::<Vec<_>>() {
+            self.put_room(place, Room { due: due.max(until), closed_until: until });
         }
     }
 
-    fn put_room(&mut self, site: String, room: Room) {
-        if self.room_of.get(&site) == Some(&room) {
+    fn put_room(&mut self, place: Place, room: Room) {
+        if self.room_of.get(&place) == Some(&room) {
             return;
         }
-        self.remove_room(&site);
-        self.rooms.insert((room.due, site.clone()));
-        self.room_of.insert(site, room);
+        self.remove_room(&place);
+        self.rooms.insert((room.due, place.clone()));
+        self.room_of.insert(place, room);
     }
 
-    fn remove_room(&mut self, site: &str) {
-        if let Some(before) = self.room_of.remove(site) {
-            self.rooms.remove(&(before.due, site.to_owned()));
+    fn remove_room(&mut self, place: &Place) {
+        if let Some(before) = self.room_of.remove(place) {
+            self.rooms.remove(&(before.due, place.clone()));
         }
     }
 
-    fn lease_from(&mut self, site: &str, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
+    /// The sites that may give, lane by lane, the lanes after `turn` first; none of groups that rest.
+    fn due_by_lane(&self, demand: &Demand, turn: &Lane, now: Time) -> Vec<(Lane, Vec<String>)> {
+        let mut lanes: BTreeMap<Lane, Vec<String>> = BTreeMap::new();
+        for (_, (site, lane)) in self.rooms.iter().take_while(|(due, _)| *due <= now) {
+            if !rests(lane, demand) {
+                lanes.entry(lane.clone()).or_default().push(site.clone());
+            }
+        }
+        let mut lanes: Vec<_> = lanes.into_iter().collect();
+        let first = lanes.iter().position(|(lane, _)| lane > turn).unwrap_or(0);
+        lanes.rotate_left(first);
+        lanes
+    }
+
+    fn lease_from(&mut self, site: &Place, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
         let Some(waiting) = self.waiting.get(site) else { return Vec::new() };
         let due = waiting.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
         let due: Vec<LeaseId> = due.collect();
@@ -321,7 +351,7 @@ impl Queue {
         let leases: Vec<Lease> =
             overdue.into_iter().filter_map(|id| self.lease(id, epoch)).collect();
         for lease in &leases {
-            self.close_room_after_lease(site_of(lease));
+            self.close_room_after_lease(&place_of(lease));
         }
         leases
     }
@@ -338,21 +368,21 @@ impl Queue {
         if let Some(deadline) = lease.job.deadline {
             self.deadlines.remove(&(deadline, id));
         }
-        if let Some(waiting) = self.waiting.get_mut(site_of(&lease)) {
+        if let Some(waiting) = self.waiting.get_mut(&place_of(&lease)) {
             waiting.remove(&(due, id));
         }
         Some(lease)
     }
 
-    fn close_room_after_lease(&mut self, site: &str) {
-        match self.waiting.get(site).and_then(BTreeSet::first).copied() {
+    fn close_room_after_lease(&mut self, place: &Place) {
+        match self.waiting.get(place).and_then(BTreeSet::first).copied() {
             Some((due, _)) => {
-                let closed_until = self.room_of.get(site).map_or(Time::EPOCH, |r| r.closed_until);
-                self.put_room(site.to_owned(), Room { due: due.max(closed_until), closed_until });
+                let closed_until = self.room_of.get(place).map_or(Time::EPOCH, |r| r.closed_until);
+                self.put_room(place.clone(), Room { due: due.max(closed_until), closed_until });
             }
             None => {
-                self.waiting.remove(site);
-                self.remove_room(site);
+                self.waiting.remove(place);
+                self.remove_room(place);
             }
         }
     }
@@ -448,20 +478,25 @@ impl Source for MemoryInstance {
         let Some(epoch) = self.live_epoch(&queue, now) else {
             return Ok(Taken::Idle { until: now + self.queue.lease_ttl / 4 });
         };
-        let due: Vec<String> = queue
-            .rooms
-            .iter()
-            .take_while(|(due, _)| *due <= now)
-            .take(demand.most)
-            .map(|(_, site)| site.clone())
-            .collect();
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let lanes = queue.due_by_lane(demand, &turn, now);
+        if let Some((first, _)) = lanes.first() {
+            turn.clone_from(first);
+        }
         let mut leases = queue.lease_overdue(demand.most, epoch, now);
-        for site in due {
-            let most = demand.most_per_site.min(demand.most - leases.len());
-            if most == 0 {
-                break;
+        let mut lanes_left = lanes.len();
+        for (lane, sites) in lanes {
+            let share = (demand.most - leases.len()).div_ceil(lanes_left);
+            let share = match (&lane.group, demand.most_per_group) {
+                (Some(_), most @ 1..) => share.min(most),
+                _ => share,
+            };
+            let full = leases.len() + share;
+            for site in sites {
+                let most = demand.most_per_site.min(full - leases.len());
+                leases.extend(queue.lease_from(&(site, lane.clone()), most, epoch, now));
             }
-            leases.extend(queue.lease_from(&site, most, epoch, now));
+            lanes_left -= 1;
         }
         if !leases.is_empty() {
             return Ok(Taken::Jobs(leases));
@@ -471,7 +506,8 @@ impl Source for MemoryInstance {
             return Ok(Taken::Exhausted);
         }
         let poll = now + Duration::from_secs(1);
-        let due = queue.rooms.first().map(|(due, _)| *due);
+        let may_give = |(_, (_, lane)): &&(Time, Place)| !rests(lane, demand);
+        let due = queue.rooms.iter().find(may_give).map(|(due, _)| *due);
         let deadline = queue.deadlines.first().map(|(deadline, _)| *deadline);
         let next = due.into_iter().chain(deadline).min().unwrap_or(poll);
         Ok(Taken::Idle { until: next.max(now).min(poll) })
@@ -521,6 +557,11 @@ impl Settle for MemoryInstance {
     }
 }
 
-fn site_of(lease: &Lease) -> &str {
-    lease.job.site.as_ref().map_or("", Site::as_str)
+fn place_of(lease: &Lease) -> Place {
+    let site = lease.job.site.as_ref().map_or("", Site::as_str);
+    (site.to_owned(), lease.job.lane.clone())
+}
+
+fn rests(lane: &Lane, demand: &Demand) -> bool {
+    lane.group.as_ref().is_some_and(|group| demand.resting.contains(group))
 }

@@ -15,6 +15,7 @@ use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
+use super::groups::Groups;
 use super::{Door, Ended, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
@@ -107,6 +108,7 @@ pub(super) struct Conductor<R> {
     /// Pages that are here and not in the store yet, ready or on their way there.
     pub(super) unsettled_pages: usize,
     pub(super) closed: HashMap<Site, Time>,
+    pub(super) groups: Groups,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
@@ -158,6 +160,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             ready: Vec::new(),
             unsettled_pages: 0,
             closed: HashMap::new(),
+            groups: Groups::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
             taking: false,
@@ -219,6 +222,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.sweep_at = Instant::now() + SWEEP_EVERY;
         self.plant.gate.sweep_heads();
         let now = self.now();
+        self.groups.sweep(now);
         self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
@@ -317,6 +321,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.head_written(&site, number);
                 return Ok(());
             }
+            Woken::Head(HeadNews::GroupRests(group, until)) => {
+                self.groups.heard(&group, until);
+                return Ok(());
+            }
             Woken::Head(HeadNews::Late(report)) => {
                 self.reports.push(report);
                 return Ok(());
@@ -397,6 +405,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.suspects.clear();
         self.leases_held = 0;
+        self.groups.all_went();
         self.exhausted = false;
         self.take_at = self.now();
     }

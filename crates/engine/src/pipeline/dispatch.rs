@@ -13,7 +13,7 @@ use super::conductor::{Conductor, Event, Flight, Work};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
 use crate::gate::{GateLeave, RobotsView, rule_of};
-use crate::ports::{LeaseId, SiteReport};
+use crate::ports::{Lane, LeaseId, SiteReport};
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
 
@@ -120,8 +120,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         permit: Permit,
         at: Time,
     ) {
+        let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
-        let Some(item) = room.pop() else { return };
+        let turn_of = room.turn_of.take();
+        let may_go = self.groups.may_go(&self.plant.gate, turn_of.clone(), now);
+        let Some(item) = room.pop(may_go) else { return };
         room.in_flight += 1;
         let follows = !item.is_errand && take(&mut room.follows_robots);
         let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
@@ -138,9 +141,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             site_last_served: permit.last_served,
         };
         let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-        self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
-        let now = self.now();
+        let group = self.lane_of(item.job).group.filter(|_| !item.is_errand);
+        if group.is_some() && group != turn_of {
+            self.take_groups_turn(group.as_deref());
+        }
+        let leave = leave.following_robots(follows);
+        self.fly(site, item, permit, why, leave, group, !unpaced);
         self.bench.ask_at(site, now);
+    }
+
+    pub(super) fn take_groups_turn(&mut self, group: Option<&str>) {
+        let now = self.now();
+        if let Some(group) = group {
+            self.groups.take_turn(group, &self.plant.gate, now);
+        }
     }
 
     /// Without pacing a permit is good for any number of requests, for a while: the store need not be
@@ -160,6 +174,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         permit: Permit,
         why: Why,
         leave: GateLeave,
+        group: Option<String>,
         paced: bool,
     ) {
         let (job, now) = (item.job, self.now());
@@ -179,8 +194,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             _ => None,
         };
         let number = self.flights_begun;
-        let heads = paced.then(|| self.heads_told.clone());
-        let leave = Announced { leave, number, site: site.clone(), heads };
+        let rate = group.as_deref().and_then(|group| self.plant.gate.group_rate(group));
+        let leave = Announced {
+            leave: leave.in_the_name_of(group.as_deref().zip(rate)),
+            number,
+            site: site.clone(),
+            group,
+            is_waited_for: paced,
+            heads: self.heads_told.clone(),
+        };
         let flight = Fetch {
             number,
             web: self.plant.web.clone(),
@@ -208,10 +230,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.landed(&site);
             }
             End::NotSent(item) => {
-                let (now, group) = (self.now(), self.group_of(job));
+                let (now, lane) = (self.now(), self.lane_of(job));
                 let room = self.bench.room(&site, now);
                 room.follows_robots = false;
-                room.push(item, group.as_deref(), true);
+                room.push(item, &lane, true);
                 self.landed(&site);
             }
             End::Errand(outcome) => {
@@ -303,10 +325,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Why { robots: rule, interval: rate.interval, interval_source, site_last_served: None }
     }
 
-    pub(super) fn group_of(&self, job: JobKey) -> Option<String> {
+    pub(super) fn lane_of(&self, job: JobKey) -> Lane {
         match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => work.lease.job.group.clone(),
-            _ => None,
+            Some(Work::Lease(work)) => work.lease.job.lane.clone(),
+            _ => Lane::default(),
         }
     }
 }

@@ -51,6 +51,8 @@ pub(super) enum HeadNews {
     Written(Site, FlightNumber),
     /// It left later than it was given leave for.
     Late(SiteReport),
+    /// Nothing more of its group goes before then.
+    GroupRests(String, Time),
 }
 
 /// Leave that tells the conductor what becomes of the head.
@@ -58,15 +60,20 @@ pub(super) struct Announced {
     pub(super) leave: GateLeave,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
-    /// `None`: nobody waits for it.
-    pub(super) heads: Option<UnboundedSender<HeadNews>>,
+    pub(super) group: Option<String>,
+    /// Whether the site's next slot waits for the head.
+    pub(super) is_waited_for: bool,
+    pub(super) heads: UnboundedSender<HeadNews>,
 }
 
 #[async_trait]
 impl Leave for Announced {
     async fn to_write(&mut self) -> bool {
         let given = self.leave.to_write().await;
-        if given {
+        if let (Some(group), Some(until)) = (&self.group, self.leave.group_rests_until()) {
+            self.tell(HeadNews::GroupRests(group.clone(), until));
+        }
+        if given && self.is_waited_for {
             self.tell(HeadNews::Written(self.site.clone(), self.number));
         }
         given
@@ -85,9 +92,7 @@ impl Leave for Announced {
 
 impl Announced {
     fn tell(&self, news: HeadNews) {
-        if let Some(heads) = &self.heads {
-            drop(heads.send(news)); // A conductor that has ended does not want to know.
-        }
+        drop(self.heads.send(news)); // A conductor that has ended does not want to know.
     }
 }
 

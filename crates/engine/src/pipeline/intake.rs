@@ -11,6 +11,7 @@ use fetchwell_policy::url::Site;
 use tracing::{error, warn};
 
 use super::conductor::{Conductor, Event, LeaseWork, Work};
+use super::groups::enough_for;
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
 use crate::web::{Outcome, Phases, Request, Why};
@@ -33,10 +34,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         self.taking = true;
+        let gate = &self.plant.gate;
         let demand = Demand {
             most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
             most_per_site: self.plant.limits.max_per_site,
+            most_per_group: gate.fastest_group_rate().map_or(0, enough_for),
             closed: self.closed.drain().collect(),
+            resting: self.groups.resting(gate),
         };
         let source = self.door.source.clone();
         self.tasks.spawn(async move {
@@ -96,6 +100,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let now = self.now();
         self.leases_held += 1;
+        self.groups.came(&lease.job.lane);
         match lease.job.site.clone() {
             Some(site) if lease.job.deadline.is_none_or(|deadline| now < deadline) => {
                 self.bench.shelve(&site, Parcel::of(lease, now), now);
@@ -108,9 +113,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Begins leases of a site until one of them has a request there, unless one waits already.
     pub(super) fn begin_next(&mut self, site: &Site) {
-        while self.bench.existing(site).is_none_or(|room| room.is_empty())
-            && let Some(parcel) = self.bench.unshelve(site)
-        {
+        let now = self.now();
+        loop {
+            let gate = &self.plant.gate;
+            let turn_of = self.bench.existing(site).and_then(|room| room.turn_of.clone());
+            let may_go = self.groups.may_go(gate, turn_of, now);
+            let waits = self.bench.existing(site).is_some_and(|room| room.next(&may_go).is_some());
+            if waits {
+                return;
+            }
+            let Some(parcel) = self.bench.unshelve(site, may_go) else { return };
             let since = parcel.since;
             self.begin(parcel.open(site), since);
         }
@@ -132,6 +144,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && let Some(suspect) = self.suspects.pop()
         {
             self.leases_held += 1;
+            self.groups.came(&suspect.job.lane);
             self.begin(suspect, self.now());
         }
     }
@@ -146,6 +159,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Err(reason) => {
                 let records = (self.door.obituary)(&lease, &reason);
                 self.leases_held -= 1;
+                self.groups.went(&lease.job.lane);
                 return self.finished(lease, records, Settlement::Dead { reason });
             }
         };
@@ -196,7 +210,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Step::Fetch(requests) => {
                 let now = self.now();
                 let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
-                let group = work.lease.job.group.clone();
+                let lane = work.lease.job.lane.clone();
                 let waits_since = work.waits_since.take();
                 // What a redirect leads to has waited its turn already.
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
@@ -211,7 +225,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let site = request.url.site();
                     let since = waits_since.unwrap_or(now);
                     let item = Item { job, request, since, is_errand: false };
-                    self.bench.room(&site, now).push(item, group.as_deref(), first);
+                    self.bench.room(&site, now).push(item, &lane, first);
                     self.wake(&site);
                     self.keep_within_bounds(&site);
                 }
@@ -287,8 +301,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn hand_back_parcel(&mut self, site: &Site, parcel: Parcel, at: Time) {
+        let lease = parcel.open(site);
         self.leases_held -= 1;
-        self.finished(parcel.open(site), Vec::new(), Settlement::HandBack { at });
+        self.groups.went(&lease.job.lane);
+        self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
 
     fn hand_back_item(&mut self, item: &Item, at: Time) {
@@ -320,6 +336,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
             self.leases_held -= 1;
+            self.groups.went(&work.lease.job.lane);
             let LeaseWork { lease, phases, share, outstanding, .. } = *work;
             if outstanding > 0 {
                 self.bench.forget(job); // What else it asked for has nobody to come back to.

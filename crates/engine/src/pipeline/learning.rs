@@ -10,14 +10,14 @@ use super::conductor::{Conductor, Event, Work};
 use super::dispatch::known_robots;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::{Lane, RobotsRecord, StoreFault};
 use crate::web::{Outcome, Why};
 use crate::workbench::JobKey;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
         let Some(room) = self.bench.existing(site) else { return };
-        let Some(item) = room.next() else { return };
+        let Some(item) = room.next(|_| true) else { return };
         let url = &item.request.url;
         let url = self.plant.gate.probe_url(&url.origin(), known_robots(room, url));
         let job = self.new_errand(Errand::Probe(site.clone()));
@@ -25,9 +25,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let room = self.bench.room(site, now);
         let waiting = room.take_errands(); // The probe goes first, alone.
-        room.push(item, None, false);
+        room.push(item, &Lane::default(), false);
         for errand in waiting {
-            room.push(errand, None, false);
+            room.push(errand, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
     }
@@ -80,7 +80,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let request = errand.request();
                 let job = self.new_errand(Errand::Robots(Box::new(errand)));
                 let item = self.errand_item(job, request);
-                self.bench.room(&site, now).push(item, None, false);
+                self.bench.room(&site, now).push(item, &Lane::default(), false);
             }
             view => self.robots_known(&origin, view, false),
         }
@@ -94,7 +94,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 RobotsStep::Fetch(request) => {
                     let site = request.url.site();
                     let item = self.errand_item(job, request);
-                    self.bench.room(&site, now).push(item, None, false);
+                    self.bench.room(&site, now).push(item, &Lane::default(), false);
                     self.wake(&site);
                 }
                 RobotsStep::Learnt(record) => {

@@ -17,7 +17,7 @@ use super::dispatch::crawl_delay;
 use crate::gate::{RobotsView, rule_of};
 use crate::ports::{SiteAsk, SiteReport, StoreFault, Turn};
 use crate::web::{Outcome, Why};
-use crate::workbench::{Item, JobKey, Room};
+use crate::workbench::{Item, JobKey};
 
 /// A site's wait is worth a line when it is longer than this…
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -34,6 +34,8 @@ pub(super) enum Move {
     Refuse(Happened),
     /// robots.txt can't be reached: nothing goes before `until`.
     Blocked { until: Time, since: Time },
+    /// The groups of all that waits have had their turns: none goes before then.
+    Rest { until: Time },
     /// Wait for what is under way.
     Wait,
     /// Nothing is left.
@@ -73,9 +75,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     if let Some(permit) = self.open_permit(site) {
                         return self.dispatch_from(site, rule, permit, self.now());
                     }
+                    let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
                     let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
-                    let page_is_next = room.next().is_some_and(|item| !item.is_errand);
                     let follows_robots = room.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
                     self.asks.push(SiteAsk { site: site.clone(), rate, follows_robots });
@@ -87,6 +89,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 Move::Refuse(happened) => self.refuse_next(site, happened),
                 Move::Blocked { until, since } => return self.blocked(site, until, since),
+                Move::Rest { until } => return self.bench.ask_at(site, until),
                 Move::Wait => return self.bench.wait(site),
                 Move::Leave => {
                     self.bench.wait(site);
@@ -103,7 +106,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
         }
-        let Some(item) = room.next() else { return Move::Leave };
+        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let Some(item) = room.next(may_go) else {
+            let groups = self.bench.lanes(site).filter_map(|lane| lane.group.as_deref());
+            let opens_at = |group| self.groups.opens_at(group, &self.plant.gate, now);
+            return match groups.map(opens_at).min() {
+                Some(until) => Move::Rest { until },
+                None => Move::Leave,
+            };
+        };
         if !item.request.obeys_robots {
             return Move::Ask { rule: None };
         }
@@ -131,9 +142,30 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// The next page's group has its turn from now on. Returns whether a page is next.
+    fn take_turn_for_next(&mut self, site: &Site) -> bool {
+        let now = self.now();
+        let Some(room) = self.bench.existing(site) else { return false };
+        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let Some(item) = room.next(may_go).filter(|item| !item.is_errand) else { return false };
+        let job = item.job;
+        let had = room.turn_of.clone();
+        let group = self.lane_of(job).group;
+        if group != had {
+            self.take_groups_turn(group.as_deref());
+            if let Some(room) = self.bench.existing(site) {
+                room.turn_of = group;
+            }
+        }
+        true
+    }
+
     /// Answers the next page of a room without asking for it.
     pub(super) fn refuse_next(&mut self, site: &Site, happened: Happened) {
-        let Some(item) = self.bench.existing(site).and_then(Room::pop) else { return };
+        let now = self.now();
+        let Some(room) = self.bench.existing(site) else { return };
+        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
         self.answer_unsent(&item, happened, why);
     }
@@ -191,8 +223,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let now = self.now();
         for item in items {
-            let group = self.group_of(item.job);
-            self.bench.room(site, now).push(item, group.as_deref(), true);
+            let lane = self.lane_of(item.job);
+            self.bench.room(site, now).push(item, &lane, true);
         }
         self.bench.ask_at(site, until);
     }

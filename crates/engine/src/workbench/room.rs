@@ -8,6 +8,7 @@ use fetchwell_policy::url::Origin;
 
 use super::turns::Turns;
 use crate::gate::RobotsView;
+use crate::ports::Lane;
 use crate::web::Request;
 
 /// Names a job within the pipeline.
@@ -61,6 +62,8 @@ pub struct Room {
     pub follows_robots: bool,
     /// Without pacing a permit is good for any number of requests: this one until then, by our clock.
     pub open_permit: Option<(Permit, Time)>,
+    /// The group whose turn was taken for the next page, in the pace of the group.
+    pub turn_of: Option<String>,
     /// Requests under way.
     pub in_flight: usize,
     /// The flight whose head has not been written yet: until it is, no other slot is asked for.
@@ -74,23 +77,28 @@ impl Room {
         Room { standing, ..Room::default() }
     }
 
-    /// The next request to go, errands first.
-    pub fn next(&self) -> Option<&Item> {
-        self.errands.front().or_else(|| self.pages.front())
+    /// The next request to go, errands first, then those of the lanes that may go.
+    pub fn next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&Item> {
+        self.errands.front().or_else(|| self.pages.front(may_go))
     }
 
     /// Takes the next request out.
-    pub fn pop(&mut self) -> Option<Item> {
-        self.errands.pop_front().or_else(|| self.pages.pop())
+    pub fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<Item> {
+        self.errands.pop_front().or_else(|| self.pages.pop(may_go))
     }
 
-    /// Puts a request in; `first` before all others of its kind.
-    pub fn push(&mut self, item: Item, group: Option<&str>, first: bool) {
+    /// Puts a request in; `first` before all others of its lane.
+    pub fn push(&mut self, item: Item, lane: &Lane, first: bool) {
         match (item.is_errand, first) {
             (true, _) => self.errands.push_back(item),
-            (false, true) => self.pages.push_first(group, item),
-            (false, false) => self.pages.push(group, item),
+            (false, true) => self.pages.push_first(lane, item),
+            (false, false) => self.pages.push(lane, item),
         }
+    }
+
+    /// The lanes that pages wait in.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.pages.lanes()
     }
 
     /// Takes out all pages beyond the first `keep`, the latest first.
@@ -136,10 +144,10 @@ pub(super) mod tests {
         for (job, is_errand, first) in
             [(1, false, false), (8, true, false), (2, false, true), (9, true, true)]
         {
-            room.push(item(job, is_errand), None, first);
+            room.push(item(job, is_errand), &Lane::default(), first);
         }
         assert_eq!(room.take_beyond(1).len(), 1);
-        let order: Vec<JobKey> = std::iter::from_fn(|| room.pop()).map(|i| i.job).collect();
+        let order: Vec<JobKey> = std::iter::from_fn(|| room.pop(|_| true)).map(|i| i.job).collect();
         assert_eq!(order, [8, 9, 2]);
         assert!(room.is_empty());
     }

@@ -4,7 +4,7 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::ports::{Job, Lease, LeaseId};
+use crate::ports::{Job, Lane, Lease, LeaseId};
 
 /// A lease that waits for its turn. Its site is where it waits.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Parcel {
 
 #[derive(Debug, Default, PartialEq)]
 struct Rest {
-    group: Option<String>,
+    lane: Lane,
     deadline: Option<Time>,
     payload: Vec<u8>,
     history: History,
@@ -31,8 +31,8 @@ impl Parcel {
     /// Packs a lease up.
     pub fn of(lease: Lease, since: Time) -> Parcel {
         let Lease { id, job, history, interruptions, accepted_at } = lease;
-        let Job { url, site, group, deadline, payload } = job;
-        let rest = Rest { group, deadline, payload, history, interruptions };
+        let Job { url, site, lane, deadline, payload } = job;
+        let rest = Rest { lane, deadline, payload, history, interruptions };
         let rest = (rest != Rest::default()).then(|| Box::new(rest));
         Parcel { since, id, address: Address::of(&url, site.as_ref()), accepted_at, rest }
     }
@@ -40,14 +40,14 @@ impl Parcel {
     /// The lease as it was.
     pub fn open(self, site: &Site) -> Lease {
         let rest = self.rest.map(|rest| *rest).unwrap_or_default();
-        let Rest { group, deadline, payload, history, interruptions } = rest;
+        let Rest { lane, deadline, payload, history, interruptions } = rest;
         let (url, site) = (self.address.url(site), Some(site.clone()));
-        let job = Job { url, site, group, deadline, payload };
+        let job = Job { url, site, lane, deadline, payload };
         Lease { id: self.id, job, history, interruptions, accepted_at: self.accepted_at }
     }
 
-    pub(super) fn group(&self) -> Option<&str> {
-        self.rest.as_deref()?.group.as_deref()
+    pub(super) fn lane(&self) -> Option<&Lane> {
+        self.rest.as_deref().map(|rest| &rest.lane)
     }
 }
 
@@ -85,12 +85,12 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::workbench) fn lease(id: LeaseId, group: Option<&str>) -> Lease {
-        let group = group.map(str::to_owned);
+        let lane = Lane { group: group.map(str::to_owned), party: None };
         let site = Site::parse("a.test").ok();
         let url = format!("http://a.test/{id}");
         Lease {
             id,
-            job: Job { url, site, group, deadline: None, payload: Vec::new() },
+            job: Job { url, site, lane, deadline: None, payload: Vec::new() },
             history: History::default(),
             interruptions: 0,
             accepted_at: Time::from_secs(7),
@@ -124,7 +124,7 @@ pub(super) mod tests {
         full.interruptions = 2;
         for before in [plain, full] {
             let parcel = Parcel::of(before.clone(), Time::EPOCH);
-            assert_eq!(parcel.group(), before.job.group.as_deref());
+            assert_eq!(parcel.lane().cloned().unwrap_or_default(), before.job.lane);
             let after = parcel.open(&Site::parse("a.test").unwrap());
             assert_eq!((after.id, &after.job), (before.id, &before.job));
             assert_eq!(

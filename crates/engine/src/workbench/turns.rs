@@ -1,84 +1,105 @@
-//! Queues that take turns: one a group, so that no group holds up another.
+//! Queues that take turns: one a lane, so that no lane holds up another.
 
 use std::collections::VecDeque;
 
-/// What waits, group by group. Most have one group, and many one entry, so neither takes more room
-/// than it needs.
+use crate::ports::Lane;
+
+/// What waits, lane by lane. Most have one lane, and many one entry, so neither takes more room than it
+/// needs.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     /// The next one's turn first. None is empty.
-    groups: Vec<(Option<Box<str>>, VecDeque<T>)>,
+    lanes: Vec<(Name, VecDeque<T>)>,
 }
+
+/// Most jobs are done in nobody's name.
+type Name = Option<Box<Lane>>;
 
 impl<T> Default for Turns<T> {
     fn default() -> Turns<T> {
-        Turns { groups: Vec::new() }
+        Turns { lanes: Vec::new() }
     }
 }
 
 impl<T> Turns<T> {
-    /// The next to go.
-    pub(super) fn front(&self) -> Option<&T> {
-        self.groups.first()?.1.front()
+    /// The next to go of the lanes that may.
+    pub(super) fn front(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&T> {
+        self.lanes[self.place_of_next(may_go)?].1.front()
     }
 
-    /// Takes the next one out; then it is the next group's turn.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let (_, queue) = self.groups.first_mut()?;
+    /// Takes the next one out of the lanes that may go; then it is another lane's turn.
+    pub(super) fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<T> {
+        let place = self.place_of_next(may_go)?;
+        let queue = &mut self.lanes[place].1;
         let next = queue.pop_front();
         if queue.is_empty() {
-            self.groups.remove(0);
-        } else if self.groups.len() > 1 {
-            self.groups.rotate_left(1);
+            self.lanes.remove(place);
+        } else if self.lanes.len() > 1 {
+            let lane = self.lanes.remove(place);
+            self.lanes.push(lane);
         }
         next
     }
 
-    /// Puts one in, last of its group.
-    pub(super) fn push(&mut self, group: Option<&str>, entry: T) {
-        self.queue_of(group).push_back(entry);
+    /// Puts one in, last of its lane.
+    pub(super) fn push(&mut self, lane: &Lane, entry: T) {
+        self.queue_of(lane).push_back(entry);
     }
 
-    /// Puts one in, first of its group.
-    pub(super) fn push_first(&mut self, group: Option<&str>, entry: T) {
-        self.queue_of(group).push_front(entry);
+    /// Puts one in, first of its lane.
+    pub(super) fn push_first(&mut self, lane: &Lane, entry: T) {
+        self.queue_of(lane).push_front(entry);
     }
 
-    /// Takes out all beyond `keep`, always the last of the longest group.
+    /// Takes out all beyond `keep`, always the last of the longest lane.
     pub(super) fn take_beyond(&mut self, keep: usize) -> Vec<T> {
         let mut taken = Vec::new();
         for _ in keep..self.len() {
-            let longest = self.groups.iter_mut().max_by_key(|(_, queue)| queue.len());
+            let longest = self.lanes.iter_mut().max_by_key(|(_, queue)| queue.len());
             taken.extend(longest.and_then(|(_, queue)| queue.pop_back()));
-            self.groups.retain(|(_, queue)| !queue.is_empty());
+            self.lanes.retain(|(_, queue)| !queue.is_empty());
         }
         taken
     }
 
     /// Keeps those for which `wanted` is true.
     pub(super) fn retain(&mut self, wanted: impl Fn(&T) -> bool) {
-        self.groups.retain_mut(|(_, queue)| {
+        self.lanes.retain_mut(|(_, queue)| {
             queue.retain(&wanted);
             !queue.is_empty()
         });
     }
 
+    /// The lanes that something waits in.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter_map(|(name, _)| name.as_deref())
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.groups.iter().map(|(_, queue)| queue.len()).sum()
+        self.lanes.iter().map(|(_, queue)| queue.len()).sum()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+        self.lanes.is_empty()
     }
 
-    fn queue_of(&mut self, group: Option<&str>) -> &mut VecDeque<T> {
-        let found = self.groups.iter().position(|(name, _)| name.as_deref() == group);
+    fn place_of_next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<usize> {
+        self.lanes.iter().position(|(name, _)| name.as_deref().is_none_or(&may_go))
+    }
+
+    fn queue_of(&mut self, lane: &Lane) -> &mut VecDeque<T> {
+        let is_it = |name: &Name| match name {
+            Some(name) => **name == *lane,
+            None => *lane == Lane::default(),
+        };
+        let found = self.lanes.iter().position(|(name, _)| is_it(name));
         let place = found.unwrap_or_else(|| {
-            self.groups.reserve_exact(1);
-            self.groups.push((group.map(Into::into), VecDeque::with_capacity(1)));
-            self.groups.len() - 1
+            self.lanes.reserve_exact(1);
+            let name = (*lane != Lane::default()).then(|| Box::new(lane.clone()));
+            self.lanes.push((name, VecDeque::with_capacity(1)));
+            self.lanes.len() - 1
         });
-        &mut self.groups[place].1
+        &mut self.lanes[place].1
     }
 }
 
@@ -86,26 +107,40 @@ impl<T> Turns<T> {
 mod tests {
     use super::*;
 
+    fn lane(group: &str) -> Lane {
+        Lane { group: Some(group.to_owned()), party: None }
+    }
+
     fn four() -> Turns<u32> {
         let mut turns = Turns::default();
         for (entry, group) in [(1, "x"), (2, "x"), (3, "x"), (4, "y")] {
-            turns.push(Some(group), entry);
+            turns.push(&lane(group), entry);
         }
         turns
     }
 
     #[test]
-    fn groups_take_turns() {
+    fn lanes_take_turns() {
         let mut turns = four();
-        turns.push_first(Some("x"), 0);
-        assert_eq!(turns.front(), Some(&0));
-        let order: Vec<u32> = std::iter::from_fn(|| turns.pop()).collect();
-        assert_eq!(order, [0, 4, 1, 2, 3]);
+        turns.push_first(&lane("x"), 0);
+        turns.push(&Lane::default(), 9);
+        assert_eq!(turns.front(|_| true), Some(&0));
+        let order: Vec<u32> = std::iter::from_fn(|| turns.pop(|_| true)).collect();
+        assert_eq!(order, [0, 4, 9, 1, 2, 3]);
         assert!(turns.is_empty());
     }
 
     #[test]
-    fn what_is_too_much_comes_from_the_end_of_the_longest_group() {
+    fn a_lane_that_may_not_go_holds_up_no_other() {
+        let mut turns = four();
+        let not_x = |lane: &Lane| lane.group.as_deref() != Some("x");
+        assert_eq!(turns.front(not_x), Some(&4));
+        assert_eq!((turns.pop(not_x), turns.pop(not_x), turns.len()), (Some(4), None, 3));
+        assert_eq!(turns.pop(|_| true), Some(1));
+    }
+
+    #[test]
+    fn what_is_too_much_comes_from_the_end_of_the_longest_lane() {
         let mut turns = four();
         assert_eq!((turns.take_beyond(2), turns.len()), (vec![3, 2], 2));
         assert_eq!((turns.take_beyond(2), turns.len()), (vec![], 2));

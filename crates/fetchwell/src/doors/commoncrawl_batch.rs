@@ -3,7 +3,7 @@
 use fetchwell_archive::cdxj::{self, CdxRecord};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry};
 use fetchwell_archive::gzip::inflate_member;
-use fetchwell_engine::ports::{Job, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Outcome, Request};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
@@ -67,7 +67,13 @@ pub fn job(indexes: &WebUrl, cluster_line: &str) -> Result<Job, UrlFault> {
     let url = indexes.join(&file.unwrap_or_default())?;
     let block = IndexBlock { cluster_line: cluster_line.to_owned() };
     let payload = serde_json::to_vec(&block).unwrap_or_default();
-    Ok(Job { site: Some(url.site()), url: url.to_string(), group: None, payload, deadline: None })
+    Ok(Job {
+        site: Some(url.site()),
+        url: url.to_string(),
+        lane: Lane::default(),
+        payload,
+        deadline: None,
+    })
 }
 
 /// Makes the plan of a block.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::ports::{Job, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Phases, Why};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
@@ -15,8 +15,13 @@ pub(crate) const MOMENT: Moment = Moment { now: NOW, wall: NOW, chance: 0.5 };
 
 pub(crate) fn lease(url: &str, payload: &str) -> Lease {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    let job =
-        Job { url: url.to_owned(), site, group: None, payload: payload.into(), deadline: None };
+    let job = Job {
+        url: url.to_owned(),
+        site,
+        lane: Lane::default(),
+        payload: payload.into(),
+        deadline: None,
+    };
     Lease { id: 1, job, history: Default::default(), interruptions: 0, accepted_at: NOW }
 }
 

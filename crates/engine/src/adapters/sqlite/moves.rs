@@ -8,7 +8,7 @@ use fetchwell_policy::url::Site;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::adapters::NewJob;
-use crate::ports::{Demand, Job, Lease, LeaseId, Ledger, Settled, Settlement};
+use crate::ports::{Demand, Job, Lane, Lease, LeaseId, Ledger, Settled, Settlement};
 
 /// The most sites that one take looks at.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;
@@ -18,7 +18,7 @@ const DELAYED: i64 = 1;
 
 macro_rules! select_lease {
     () => {
-        "SELECT id, url, site, grp, payload, deadline, url_failures, site_failures, paced,
+        "SELECT id, url, site, lane, payload, deadline, url_failures, site_failures, paced,
              first_site_failure, interruptions, accepted_at, state FROM job"
     };
 }
@@ -30,13 +30,34 @@ pub(super) struct Moves<'a> {
     now: Time,
     change: Ledger,
     /// Rooms that were opened here, and since when they give: they need not be opened for each job.
-    opened: HashMap<String, Time>,
+    opened: HashMap<(String, LaneId), Time>,
+    lanes: HashMap<Lane, LaneId>,
+}
+
+/// Names a lane in the file.
+pub(super) type LaneId = i64;
+/// Nobody's.
+const NO_LANE: LaneId = 0;
+
+/// A lane with something waiting.
+pub(super) struct BusyLane {
+    pub(super) id: LaneId,
+    lane: Lane,
+    /// When something of it is due.
+    pub(super) due: Time,
 }
 
 impl<'a> Moves<'a> {
     /// Nothing has moved yet.
     pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
-        Moves { tx, queue, now, change: Ledger::default(), opened: HashMap::new() }
+        Moves {
+            tx,
+            queue,
+            now,
+            change: Ledger::default(),
+            opened: HashMap::new(),
+            lanes: HashMap::new(),
+        }
     }
 
     /// Enters what has moved into the ledger.
@@ -55,16 +76,17 @@ impl<'a> Moves<'a> {
         Ok(self.change)
     }
 
-    /// Puts a job in, unless its key is there already.
-    pub(super) fn accept(&mut self, new: &NewJob) -> rusqlite::Result<()> {
+    /// Puts a job in, unless its key is there already. Returns whether it did.
+    pub(super) fn accept(&mut self, new: &NewJob) -> rusqlite::Result<bool> {
         let NewJob { job, key, due } = new;
         let due = due.unwrap_or(self.now);
+        let lane = self.lane_id(&job.lane)?;
         let site = job.site.as_ref().map_or("", Site::as_str);
         let inserted = self
             .tx
             .prepare_cached(
                 "INSERT INTO job
-                     (queue, key, url, site, grp, payload, deadline, state, due, accepted_at)
+                     (queue, key, url, site, lane, payload, deadline, state, due, accepted_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
             )?
             .execute((
@@ -72,7 +94,7 @@ impl<'a> Moves<'a> {
                 key.as_ref().map(<[u8; 16]>::as_slice),
                 &job.url,
                 site,
-                &job.group,
+                lane,
                 &job.payload,
                 job.deadline.map(Time::as_micros),
                 if due > self.now { DELAYED } else { QUEUED },
@@ -82,47 +104,111 @@ impl<'a> Moves<'a> {
         if inserted == 1 {
             self.change.accepted += 1;
             self.count_waiting(due);
-            self.open_room(site, due)?;
+            self.open_room(site, lane, due)?;
         }
-        Ok(())
+        Ok(inserted == 1)
     }
 
-    /// Hands out what is due, site by site, each site as far as it may give.
-    pub(super) fn lease(&mut self, epoch: i64, demand: &Demand) -> rusqlite::Result<Vec<Lease>> {
-        let most_rooms = demand.most.min(MAX_ROOMS_PER_TAKE);
-        let rooms: Vec<String> = self
+    /// The lanes with something waiting, but for those whose groups rest.
+    pub(super) fn busy_lanes(&self, resting: &[String]) -> rusqlite::Result<Vec<BusyLane>> {
+        // From one lane to the next by the index: what waits in a lane is not counted.
+        let mut lanes = self
             .tx
             .prepare_cached(
-                "SELECT site FROM room WHERE queue = ?1 AND due <= ?2 ORDER BY due LIMIT ?3",
+                "WITH RECURSIVE busy (id) AS (
+                     SELECT min(lane) FROM room WHERE queue = ?1
+                     UNION ALL
+                     SELECT (SELECT min(lane) FROM room WHERE queue = ?1 AND lane > busy.id)
+                     FROM busy WHERE busy.id IS NOT NULL)
+                 SELECT busy.id, coalesce(grp, ''), coalesce(party, ''),
+                     (SELECT min(due) FROM room WHERE queue = ?1 AND lane = busy.id)
+                 FROM busy LEFT JOIN lane ON lane.id = busy.id WHERE busy.id IS NOT NULL",
             )?
-            .query_map((self.queue, self.now.as_micros(), most_rooms), |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+            .query_map([self.queue], |row| {
+                let lane = lane_of(row.get(1)?, row.get(2)?);
+                Ok(BusyLane { id: row.get(0)?, lane, due: Time::from_micros(row.get(3)?) })
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        lanes.retain(|busy| busy.lane.group.as_ref().is_none_or(|group| !resting.contains(group)));
+        Ok(lanes)
+    }
+
+    /// Hands out what is due: the lanes share alike, and each site gives as far as it may. The lanes
+    /// after `turn` go first.
+    pub(super) fn lease(
+        &mut self,
+        epoch: i64,
+        demand: &Demand,
+        mut lanes: Vec<BusyLane>,
+        turn: LaneId,
+    ) -> rusqlite::Result<Vec<Lease>> {
+        lanes.retain(|busy| busy.due <= self.now);
+        let first = lanes.iter().position(|busy| busy.id > turn).unwrap_or(0);
+        lanes.rotate_left(first);
         let mut leases = self.lease_overdue(epoch, demand.most)?;
-        for site in rooms {
-            let most = demand.most_per_site.min(demand.most - leases.len());
-            if most == 0 {
-                break;
-            }
-            leases.extend(self.lease_from(epoch, &site, most)?);
+        for (place, busy) in lanes.iter().enumerate() {
+            let left = demand.most - leases.len();
+            let share = left.div_ceil(lanes.len() - place);
+            let share = match (&busy.lane.group, demand.most_per_group) {
+                (Some(_), most @ 1..) => share.min(most),
+                _ => share,
+            };
+            self.lease_of_lane(epoch, busy, share, demand.most_per_site, &mut leases)?;
         }
         Ok(leases)
     }
 
-    fn lease_from(&mut self, epoch: i64, site: &str, most: usize) -> rusqlite::Result<Vec<Lease>> {
+    fn lease_of_lane(
+        &mut self,
+        epoch: i64,
+        busy: &BusyLane,
+        share: usize,
+        most_per_site: usize,
+        leases: &mut Vec<Lease>,
+    ) -> rusqlite::Result<()> {
+        let rooms: Vec<String> = self
+            .tx
+            .prepare_cached(
+                "SELECT site FROM room WHERE queue = ?1 AND lane = ?2 AND due <= ?3
+                 ORDER BY due LIMIT ?4",
+            )?
+            .query_map(
+                (self.queue, busy.id, self.now.as_micros(), share.min(MAX_ROOMS_PER_TAKE)),
+                |row| row.get(0),
+            )?
+            .collect::<rusqlite::Result<_>>()?;
+        let full = leases.len() + share;
+        for site in rooms {
+            let most = most_per_site.min(full - leases.len());
+            if most == 0 {
+                break;
+            }
+            leases.extend(self.lease_from(epoch, &site, busy, most)?);
+        }
+        Ok(())
+    }
+
+    fn lease_from(
+        &mut self,
+        epoch: i64,
+        site: &str,
+        busy: &BusyLane,
+        most: usize,
+    ) -> rusqlite::Result<Vec<Lease>> {
         let parsed = Site::parse(site).ok();
         let found = self
             .tx
             .prepare_cached(concat!(
                 select_lease!(),
-                " WHERE queue = ?1 AND site = ?2 AND state < 2 AND due <= ?3
-                 ORDER BY due, id LIMIT ?4"
+                " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2 AND due <= ?4
+                 ORDER BY due, id LIMIT ?5"
             ))?
-            .query_map((self.queue, site, self.now.as_micros(), most), |row| {
-                lease_of(row, parsed.clone())
+            .query_map((self.queue, site, busy.id, self.now.as_micros(), most), |row| {
+                lease_of(row, parsed.clone(), busy.lane.clone())
             })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let leases = self.take(epoch, found)?;
-        self.close_room_after_lease(site)?;
+        self.close_room_after_lease(site, busy.id)?;
         Ok(leases)
     }
 
@@ -135,15 +221,54 @@ impl<'a> Moves<'a> {
                 " WHERE queue = ?1 AND state < 2 AND deadline <= ?2 ORDER BY deadline LIMIT ?3"
             ))?
             .query_map((self.queue, self.now.as_micros(), most), |row| {
-                let site: String = row.get(2)?;
-                lease_of(row, Site::parse(&site).ok())
+                let (site, lane): (String, LaneId) = (row.get(2)?, row.get(3)?);
+                let found = lease_of(row, Site::parse(&site).ok(), self.lane_named(lane)?)?;
+                Ok((found, site, lane))
             })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
+        let (found, rooms): (Vec<_>, Vec<_>) =
+            found.into_iter().map(|(found, site, lane)| (found, (site, lane))).unzip();
         let leases = self.take(epoch, found)?;
-        for lease in &leases {
-            self.close_room_after_lease(lease.job.site.as_ref().map_or("", Site::as_str))?;
+        for (site, lane) in rooms {
+            self.close_room_after_lease(&site, lane)?;
         }
         Ok(leases)
+    }
+
+    fn lane_id(&mut self, lane: &Lane) -> rusqlite::Result<LaneId> {
+        if *lane == Lane::default() {
+            return Ok(NO_LANE);
+        }
+        if let Some(id) = self.lanes.get(lane) {
+            return Ok(*id);
+        }
+        let name =
+            (self.queue, lane.group.as_deref().unwrap_or(""), lane.party.as_deref().unwrap_or(""));
+        let found = self
+            .tx
+            .prepare_cached("SELECT id FROM lane WHERE queue = ?1 AND grp = ?2 AND party = ?3")?
+            .query_row(name, |row| row.get(0))
+            .optional()?;
+        let id = match found {
+            Some(id) => id,
+            None => self
+                .tx
+                .prepare_cached(
+                    "INSERT INTO lane (queue, grp, party) VALUES (?1, ?2, ?3) RETURNING id",
+                )?
+                .query_row(name, |row| row.get(0))?,
+        };
+        self.lanes.insert(lane.clone(), id);
+        Ok(id)
+    }
+
+    fn lane_named(&self, id: LaneId) -> rusqlite::Result<Lane> {
+        let name = self
+            .tx
+            .prepare_cached("SELECT grp, party FROM lane WHERE id = ?1")?
+            .query_row([id], |row| Ok(lane_of(row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(name.unwrap_or_default())
     }
 
     fn take(&mut self, epoch: i64, found: Vec<(Lease, i64)>) -> rusqlite::Result<Vec<Lease>> {
@@ -161,26 +286,27 @@ impl<'a> Moves<'a> {
         Ok(found.into_iter().map(|(lease, _)| lease).collect())
     }
 
-    fn close_room_after_lease(&self, site: &str) -> rusqlite::Result<()> {
+    pub(super) fn close_room_after_lease(&self, site: &str, lane: LaneId) -> rusqlite::Result<()> {
         let next: Option<i64> = self
             .tx
             .prepare_cached(
-                "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND state < 2
+                "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2
                  ORDER BY due, id LIMIT 1",
             )?
-            .query_row((self.queue, site), |row| row.get(0))
+            .query_row((self.queue, site, lane), |row| row.get(0))
             .optional()?;
         match next {
             Some(due) => self
                 .tx
                 .prepare_cached(
-                    "UPDATE room SET due = max(?3, closed_until) WHERE queue = ?1 AND site = ?2",
+                    "UPDATE room SET due = max(?4, closed_until)
+                     WHERE queue = ?1 AND site = ?2 AND lane = ?3",
                 )?
-                .execute((self.queue, site, due))?,
+                .execute((self.queue, site, lane, due))?,
             None => self
                 .tx
-                .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2")?
-                .execute((self.queue, site))?,
+                .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2 AND lane = ?3")?
+                .execute((self.queue, site, lane))?,
         };
         Ok(())
     }
@@ -258,7 +384,8 @@ impl<'a> Moves<'a> {
     pub(super) fn close_rooms(&self, demand: &Demand) -> rusqlite::Result<()> {
         let mut update = self.tx.prepare_cached(
             "UPDATE room SET closed_until = ?3, due = max(?3, (
-                 SELECT min(due) FROM job WHERE queue = ?1 AND site = ?2 AND state < 2))
+                 SELECT min(due) FROM job
+                 WHERE queue = ?1 AND site = ?2 AND lane = room.lane AND state < 2))
              WHERE queue = ?1 AND site = ?2",
         )?;
         for (site, until) in &demand.closed {
@@ -307,15 +434,15 @@ impl<'a> Moves<'a> {
     /// Lets a job that was leased wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
         let state = if due > self.now { DELAYED } else { QUEUED };
-        let site: String = self
+        let (site, lane): (String, LaneId) = self
             .tx
             .prepare_cached(
                 "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
-                 RETURNING site",
+                 RETURNING site, lane",
             )?
-            .query_row((id, state, due.as_micros()), |row| row.get(0))?;
+            .query_row((id, state, due.as_micros()), |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.count_waiting(due);
-        self.open_room(&site, due)
+        self.open_room(&site, lane, due)
     }
 
     fn count_waiting(&mut self, due: Time) {
@@ -326,32 +453,43 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// A site with something waiting gives no later than that is due, unless it is closed.
-    fn open_room(&mut self, site: &str, due: Time) -> rusqlite::Result<()> {
-        if self.opened.get(site).is_some_and(|since| *since <= due) {
+    /// A site with something waiting gives no later than that is due, unless it is closed: then it is for
+    /// every lane.
+    fn open_room(&mut self, site: &str, lane: LaneId, due: Time) -> rusqlite::Result<()> {
+        let room = (site.to_owned(), lane);
+        if self.opened.get(&room).is_some_and(|since| *since <= due) {
             return Ok(());
         }
-        self.opened.insert(site.to_owned(), due);
+        self.opened.insert(room, due);
         self.tx
             .prepare_cached(
-                "INSERT INTO room (queue, site, due) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (queue, site) DO UPDATE SET due = max(excluded.due, closed_until)
-                 WHERE max(excluded.due, closed_until) < due",
+                "INSERT INTO room (queue, site, lane, due, closed_until)
+                 SELECT ?1, ?2, ?3, max(?4, closed_until), closed_until FROM (
+                     SELECT coalesce(max(closed_until), 0) AS closed_until
+                     FROM room WHERE queue = ?1 AND site = ?2)
+                 WHERE true
+                 ON CONFLICT (queue, site, lane) DO UPDATE
+                 SET due = max(?4, closed_until) WHERE max(?4, closed_until) < due",
             )?
-            .execute((self.queue, site, due.as_micros()))?;
+            .execute((self.queue, site, lane, due.as_micros()))?;
         Ok(())
     }
 }
 
+fn lane_of(group: String, party: String) -> Lane {
+    let named = |name: String| (!name.is_empty()).then_some(name);
+    Lane { group: named(group), party: named(party) }
+}
+
 /// A lease, and where its job stood.
-fn lease_of(row: &Row<'_>, site: Option<Site>) -> rusqlite::Result<(Lease, i64)> {
+fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(Lease, i64)> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let lease = Lease {
         id: row.get(0)?,
         job: Job {
             url: row.get(1)?,
             site,
-            group: row.get(3)?,
+            lane,
             payload: row.get(4)?,
             deadline: time(row.get(5)?),
         },

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use rusqlite::Connection;
+use tokio::sync::Notify;
 
 use super::Db;
 use super::db::io_fault;
@@ -32,12 +33,15 @@ pub struct SqliteQueue {
     pub(super) queue: i64,
     lease_ttl: Duration,
     run_once: bool,
+    news: Arc<Notify>,
 }
 
 /// One process's hold on a [`SqliteQueue`].
 pub struct SqliteInstance {
     pub(super) queue: SqliteQueue,
     epoch: AtomicI64,
+    /// The lane whose turn it was first at the last take.
+    turn: AtomicI64,
     presence: Mutex<Option<Presence>>,
 }
 
@@ -60,20 +64,22 @@ impl SqliteQueue {
                 tx.query_row("SELECT id FROM queue WHERE name = ?1", [&name], |row| row.get(0))
             })
             .await?;
-        Ok(SqliteQueue { db, clock, queue, lease_ttl, run_once })
+        Ok(SqliteQueue { db, clock, queue, lease_ttl, run_once, news: Arc::default() })
     }
 
     /// Joins as a new instance.
     pub fn instance(&self) -> SqliteInstance {
-        let (epoch, presence) = (AtomicI64::new(NO_EPOCH), Mutex::new(None));
-        SqliteInstance { queue: self.clone(), epoch, presence }
+        let (epoch, turn, presence) =
+            (AtomicI64::new(NO_EPOCH), AtomicI64::new(-1), Mutex::new(None));
+        SqliteInstance { queue: self.clone(), epoch, turn, presence }
     }
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
     /// already is not put in again.
     pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
         let (queue, clock) = (self.queue, self.clock.clone());
-        self.db
+        let accepted = self
+            .db
             .write(move |tx| {
                 let mut moves = Moves::new(tx, queue, clock.now());
                 for new in &jobs {
@@ -81,7 +87,9 @@ impl SqliteQueue {
                 }
                 Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
             })
-            .await
+            .await?;
+        self.news.notify_one();
+        Ok(accepted)
     }
 
     /// Puts in the jobs that `choose` names, in one transaction with its look at an output: it is told
@@ -208,8 +216,56 @@ impl SqliteInstance {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Leaves: what this instance still holds can be taken by others at once.
-    pub async fn leave(&self) -> Result<(), StoreFault> {
+    fn show(&self, presence: Option<Presence>) {
+        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
+    }
+}
+
+#[async_trait]
+impl Source for SqliteInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let SqliteQueue { queue, run_once, lease_ttl, .. } = self.queue;
+        let (epoch, clock, demand) = (self.epoch(), self.queue.clock.clone(), demand.clone());
+        let turn = self.turn.load(Ordering::Relaxed);
+        let (next_turn, taken) = self
+            .queue
+            .db
+            .write(move |tx| {
+                let now = clock.now();
+                let mut moves = Moves::new(tx, queue, now);
+                moves.close_rooms(&demand)?;
+                if !is_live(tx, epoch, now)? {
+                    return Ok((turn, Taken::Idle { until: now + lease_ttl / 4 }));
+                }
+                let lanes = moves.busy_lanes(&demand.resting)?;
+                let next_due = lanes.iter().map(|lane| lane.due).min();
+                let next_turn = lanes.iter().map(|lane| lane.id).find(|lane| *lane > turn);
+                let leases = moves.lease(epoch, &demand, lanes, turn)?;
+                moves.enter()?;
+                if !leases.is_empty() {
+                    return Ok((next_turn.unwrap_or(-1), Taken::Jobs(leases)));
+                }
+                let ledger = read_ledger(tx, queue)?;
+                if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+                    return Ok((turn, Taken::Exhausted));
+                }
+                let deadline: Option<i64> = tx
+                    .prepare_cached(
+                        "SELECT min(deadline) FROM job
+                         WHERE queue = ?1 AND state < 2 AND deadline IS NOT NULL",
+                    )?
+                    .query_row([queue], |row| row.get(0))?;
+                let next = next_due.into_iter().chain(deadline.map(Time::from_micros)).min();
+                let poll = now + POLL;
+                let until = next.map_or(poll, |due| due.max(now).min(poll));
+                Ok((turn, Taken::Idle { until }))
+            })
+            .await?;
+        self.turn.store(next_turn, Ordering::Relaxed);
+        Ok(taken)
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
         let epoch = self.epoch.swap(NO_EPOCH, Ordering::Relaxed);
         let (queue, clock) = (self.queue.queue, self.queue.clock.clone());
         self.queue
@@ -224,48 +280,8 @@ impl SqliteInstance {
         Ok(())
     }
 
-    fn show(&self, presence: Option<Presence>) {
-        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
-    }
-}
-
-#[async_trait]
-impl Source for SqliteInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
-        let SqliteQueue { queue, run_once, lease_ttl, .. } = self.queue;
-        let (epoch, clock, demand) = (self.epoch(), self.queue.clock.clone(), demand.clone());
-        self.queue
-            .db
-            .write(move |tx| {
-                let now = clock.now();
-                let mut moves = Moves::new(tx, queue, now);
-                moves.close_rooms(&demand)?;
-                if !is_live(tx, epoch, now)? {
-                    return Ok(Taken::Idle { until: now + lease_ttl / 4 });
-                }
-                let leases = moves.lease(epoch, &demand)?;
-                moves.enter()?;
-                if !leases.is_empty() {
-                    return Ok(Taken::Jobs(leases));
-                }
-                let ledger = read_ledger(tx, queue)?;
-                if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
-                    return Ok(Taken::Exhausted);
-                }
-                let next: Option<i64> = tx.query_row(
-                    "SELECT min(at) FROM (
-                         SELECT min(due) AS at FROM room WHERE queue = ?1
-                         UNION ALL
-                         SELECT min(deadline) FROM job
-                         WHERE queue = ?1 AND state < 2 AND deadline IS NOT NULL)",
-                    [queue],
-                    |row| row.get(0),
-                )?;
-                let poll = now + POLL;
-                let until = next.map_or(poll, |due| Time::from_micros(due).max(now).min(poll));
-                Ok(Taken::Idle { until })
-            })
-            .await
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.queue.news.clone())
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
@@ -384,6 +400,7 @@ fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
 fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM job WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM room WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM lane WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
     Ok(())
 }

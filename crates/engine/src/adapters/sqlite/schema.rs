@@ -89,6 +89,92 @@ const STEPS: &[&str] = &["
         origin TEXT PRIMARY KEY,
         record TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
+", "
+    -- In whose name jobs are done; '' is nobody, and so is a job's lane 0.
+    CREATE TABLE lane (
+        id INTEGER PRIMARY KEY,
+        queue INTEGER NOT NULL,
+        grp TEXT NOT NULL,
+        party TEXT NOT NULL,
+        UNIQUE (queue, grp, party)
+    ) STRICT;
+
+    -- A message of an inbox is a job whose key is its id, and that stays when it has ended:
+    -- state 4 completed, 5 failed. `follows` is a job whose result will be this one's, too.
+    DROP INDEX job_waiting;
+    ALTER TABLE job DROP COLUMN grp;
+    ALTER TABLE job ADD COLUMN lane INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE job ADD COLUMN correlation_id TEXT;
+    ALTER TABLE job ADD COLUMN callback_url TEXT;
+    ALTER TABLE job ADD COLUMN sharing BLOB;
+    ALTER TABLE job ADD COLUMN follows INTEGER;
+    ALTER TABLE job ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE job ADD COLUMN created_at INTEGER;
+    ALTER TABLE job ADD COLUMN ended_at INTEGER;
+    CREATE INDEX job_waiting ON job (queue, site, lane, due, id) WHERE state < 2;
+    CREATE INDEX job_sharing ON job (sharing) WHERE sharing IS NOT NULL AND state < 3;
+    CREATE INDEX job_follows ON job (follows) WHERE follows IS NOT NULL;
+
+    DROP TABLE room;
+    CREATE TABLE room (
+        queue INTEGER NOT NULL,
+        site TEXT NOT NULL,
+        lane INTEGER NOT NULL,
+        due INTEGER NOT NULL,
+        closed_until INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (queue, site, lane)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX room_due ON room (queue, lane, due);
+    INSERT INTO room (queue, site, lane, due)
+        SELECT queue, site, lane, min(due) FROM job WHERE state < 2 GROUP BY queue, site, lane;
+
+    -- `results` counts a caller's results; those up to `pruned` are gone.
+    CREATE TABLE caller (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        token_hash BLOB UNIQUE,
+        created_at INTEGER NOT NULL,
+        revoked_at INTEGER,
+        results INTEGER NOT NULL DEFAULT 0,
+        pruned INTEGER NOT NULL DEFAULT 0
+    ) STRICT, WITHOUT ROWID;
+
+    -- `stored_at` is by the store's clock, `created_at` by the wall clock.
+    CREATE TABLE outbox (
+        job INTEGER PRIMARY KEY,
+        caller TEXT NOT NULL,
+        cursor INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        content_type TEXT,
+        http_status INTEGER,
+        error TEXT,
+        extracted TEXT,
+        sharing BLOB,
+        stored_at INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        content TEXT,
+        UNIQUE (caller, cursor)
+    ) STRICT;
+    CREATE INDEX outbox_sharing ON outbox (sharing, stored_at) WHERE sharing IS NOT NULL;
+
+    CREATE TABLE idempotency (
+        caller TEXT NOT NULL,
+        key TEXT NOT NULL,
+        body_hash BLOB NOT NULL,
+        messages BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (caller, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX idempotency_age ON idempotency (created_at);
+
+    CREATE TABLE audit (
+        id INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        caller TEXT,
+        action TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        origin TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// Brings the file to the newest version.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::Job;
+use fetchwell_engine::ports::{Job, Lane};
 use fetchwell_policy::url::{Site, WebUrl};
 use sha2::{Digest, Sha256};
 
@@ -31,8 +31,8 @@ pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
         let key = Some(key(site.as_ref(), url));
-        let (group, payload, deadline) = (None, Vec::new(), None);
-        NewJob { job: Job { url: url.clone(), site, group, payload, deadline }, key, due: None }
+        let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
+        NewJob { job: Job { url: url.clone(), site, lane, payload, deadline }, key, due: None }
     };
     urls.into_iter().map(job).collect()
 }

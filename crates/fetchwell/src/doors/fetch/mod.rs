@@ -16,7 +16,7 @@ use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, S
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Finish, SinkThenSettle};
+use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 

@@ -1,7 +1,7 @@
 //! What outlives the process: everything that was accepted.
 
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Job, Ledger, Settled, Settlement};
+use fetchwell_engine::ports::{Job, Lane, Ledger, Settled, Settlement};
 use fetchwell_policy::retry::History;
 
 use super::trial::{Trial, job, job_at, secs, site, urls};
@@ -17,7 +17,7 @@ pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
     let full = Job {
         url: "http://a.test/full".to_owned(),
         site: Some(site("a.test")),
-        group: Some("group".to_owned()),
+        lane: Lane { group: Some("group".to_owned()), party: None },
         payload: vec![0, 1, 255],
         deadline: Some(start + secs(900)),
     };
@@ -27,7 +27,8 @@ pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
         trial.enqueue(vec![keyed, job("http://a.test/dead"), job("http://a.test/done")]).await;
         trial.enqueue(vec![job_at("http://b.test/later", start + secs(60))]).await;
         let worker = trial.worker().await;
-        let leases = worker.lease(3).await;
+        let mut leases = worker.lease(3).await;
+        leases.sort_by_key(|lease| lease.id); // Lanes take turns.
         worker.settle(&leases[0], Settlement::retry(start + secs(5), history)).await;
         worker.settle(&leases[1], Settlement::Dead { reason: "for good".to_owned() }).await;
         worker.settle(&leases[2], Settlement::Done).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Job, Lease, Renewal, Settlement, Taken};
+use fetchwell_engine::ports::{Demand, Job, Lane, Lease, Renewal, Settlement, Taken};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
@@ -95,7 +95,13 @@ impl RandomHistory<'_> {
             let due = self.dice.once_in(3).then(|| self.some_time());
             let payload = self.model.next_number().to_le_bytes().to_vec();
             let url = format!("http://{site}/{}", self.model.next_number());
-            let job = Job { url, site: Some(site.clone()), group: None, payload, deadline: None };
+            let job = Job {
+                url,
+                site: Some(site.clone()),
+                lane: Lane::default(),
+                payload,
+                deadline: None,
+            };
             jobs.push(NewJob { job, key, due });
             expected += usize::from(self.model.enqueue(site, key, due.unwrap_or(now), now));
         }
@@ -108,7 +114,7 @@ impl RandomHistory<'_> {
             _ => Vec::new(),
         };
         let (most, most_per_site) = (1 + self.dice.below(8), 1 + self.dice.below(4));
-        self.take_by(worker, &Demand { most, most_per_site, closed }).await;
+        self.take_by(worker, &Demand { most, most_per_site, closed, ..Demand::default() }).await;
     }
 
     async fn take_by(&mut self, worker: usize, demand: &Demand) {
@@ -180,7 +186,7 @@ impl RandomHistory<'_> {
     async fn wind_up(&mut self) {
         self.trial.clock.advance(LEASE_TTL * 2);
         self.renew(0).await;
-        let demand = Demand { most: 1_000, most_per_site: 1_000, closed: Vec::new() };
+        let demand = Demand { most: 1_000, most_per_site: 1_000, ..Demand::default() };
         self.taken.clear();
         self.take_by(0, &demand).await;
         for (lease, _) in std::mem::take(&mut self.taken) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Job, Settled, Settlement, Taken};
+use fetchwell_engine::ports::{Demand, Job, Lane, Settled, Settlement, Taken};
 
 use super::QueueStore;
 use super::trial::{Trial, job, job_at, secs, site, urls};
@@ -52,7 +52,7 @@ pub async fn no_more_of_a_site_than_asked_for(store: &dyn QueueStore) {
         trial.add(&[&format!("http://a.test/{n}"), &format!("http://b.test/{n}")]).await;
     }
     let worker = trial.worker().await;
-    let demand = Demand { most: 10, most_per_site: 3, closed: Vec::new() };
+    let demand = Demand { most: 10, most_per_site: 3, ..Demand::default() };
     let leases = worker.lease_by(&demand).await;
     let of_a = leases.iter().filter(|lease| lease.job.site == Some(site("a.test"))).count();
     assert_eq!((leases.len(), of_a), (6, 3));
@@ -64,14 +64,14 @@ pub async fn a_job_comes_out_as_it_went_in(store: &dyn QueueStore) {
     let sensible = Job {
         url: "HTTP://A.test:8080/x?y#z".to_owned(),
         site: Some(site("a.test:8080")),
-        group: Some("a retailer".to_owned()),
+        lane: Lane { group: Some("a retailer".to_owned()), party: Some("a caller".to_owned()) },
         payload: vec![0, 255, 10, 0],
         deadline: Some(trial.now() + secs(7)),
     };
     let nonsense = Job {
         url: "\u{0}not a URL é".to_owned(),
         site: None,
-        group: None,
+        lane: Lane::default(),
         payload: Vec::new(),
         deadline: None,
     };
@@ -107,14 +107,15 @@ pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn Queue
     trial.clock.advance(secs(1));
     trial.add(&["http://small.test/"]).await;
     let worker = trial.worker().await;
-    let demand = Demand { most: 32, most_per_site: 16, closed: Vec::new() };
+    let demand = Demand { most: 32, most_per_site: 16, ..Demand::default() };
     let leases = worker.lease_by(&demand).await;
     assert_eq!(leases.len(), 17);
     assert!(urls(&leases).contains(&"http://small.test/"));
     // Once the large site is closed it does not even take up room in a demand.
     trial.add(&["http://small.test/again"]).await;
     let closed = vec![(site("big.test"), trial.now() + secs(5))];
-    let leases = worker.lease_by(&Demand { most: 1, most_per_site: 1, closed }).await;
+    let leases =
+        worker.lease_by(&Demand { most: 1, most_per_site: 1, closed, ..Demand::default() }).await;
     assert_eq!(urls(&leases), ["http://small.test/again"]);
 }
 
@@ -124,7 +125,7 @@ pub async fn a_closed_site_gives_nothing_before_its_time(store: &dyn QueueStore)
     trial.add(&["http://a.test/1", "http://a.test/2", "http://b.test/"]).await;
     let (one, other) = (trial.worker().await, trial.worker().await);
     let closed = vec![(site("a.test"), trial.now() + secs(5))];
-    let demand = Demand { most: 10, most_per_site: 10, closed };
+    let demand = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
     assert_eq!(urls(&one.lease_by(&demand).await), ["http://b.test/"]);
     trial.clock.advance(Duration::from_micros(4_999_999));
     assert!(other.lease(10).await.is_empty());
@@ -143,7 +144,7 @@ pub async fn news_do_not_open_a_closed_site(store: &dyn QueueStore) {
     trial.clock.advance(secs(15));
     worker.renew().await;
     let closed = vec![(site("a.test"), trial.now() + secs(30))];
-    let demand = Demand { most: 10, most_per_site: 10, closed };
+    let demand = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
     assert!(worker.lease_by(&demand).await.is_empty());
 
     trial.add(&["http://a.test/4"]).await;
@@ -170,7 +171,12 @@ pub async fn the_last_word_on_a_closed_site_holds(store: &dyn QueueStore) {
     let later = trial.now() + secs(2);
     trial.enqueue(vec![job_at("http://a.test/2", later)]).await;
     let worker = trial.worker().await;
-    let until = |at| Demand { most: 10, most_per_site: 10, closed: vec![(site("a.test"), at)] };
+    let until = |at| Demand {
+        most: 10,
+        most_per_site: 10,
+        closed: vec![(site("a.test"), at)],
+        ..Demand::default()
+    };
     assert!(worker.lease_by(&until(trial.now() + secs(600))).await.is_empty());
     assert!(worker.lease_by(&until(trial.now() + secs(1))).await.is_empty());
     assert_eq!(urls(&worker.lease_by(&until(trial.now())).await), ["http://a.test/1"]);
@@ -204,7 +210,7 @@ pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
     let due = trial.now() + Duration::from_millis(7_300);
     trial.enqueue(vec![job_at("http://a.test/", due)]).await;
     let worker = trial.worker().await;
-    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     for _ in 0..100 {
         match worker.take(&demand).await {
             Taken::Idle { until } => {
@@ -225,7 +231,7 @@ pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
 pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let (one, other) = (trial.worker().await, trial.worker().await);
-    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     assert!(matches!(one.take(&demand).await, Taken::Exhausted), "it is empty");
     trial.add(&["http://a.test/"]).await;
     let lease = other.lease_one().await;
@@ -243,7 +249,7 @@ pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore
 pub async fn a_queue_that_goes_on_is_never_exhausted(store: &dyn QueueStore) {
     let trial = Trial::open(store, &HandClock::new(), false).await;
     let worker = trial.worker().await;
-    let demand = Demand { most: 1, most_per_site: 1, closed: Vec::new() };
+    let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     let Taken::Idle { until } = worker.take(&demand).await else { panic!("it goes on") };
     assert!(until > trial.now(), "it would be asked without end");
 }
@@ -258,7 +264,7 @@ pub async fn what_is_overdue_comes_although_its_site_is_closed(store: &dyn Queue
     trial.enqueue(vec![patient, urgent]).await;
     let worker = trial.worker().await;
     let closed = vec![(site("a.test"), trial.now() + secs(900))];
-    let closing = Demand { most: 10, most_per_site: 10, closed };
+    let closing = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
     assert!(matches!(worker.take(&closing).await, Taken::Idle { .. }));
     for _ in 0..4 {
         trial.clock.advance(secs(15));

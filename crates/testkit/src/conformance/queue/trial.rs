@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::ports::{
-    Demand, Job, Lease, Ledger, Renewal, Settled, Settlement, Source, Taken,
+    Demand, Job, Lane, Lease, Ledger, Renewal, Settled, Settlement, Source, Taken,
 };
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
@@ -87,7 +87,7 @@ impl Worker<'_> {
 
     /// What is handed out of at most `most`, whatever the site.
     pub(super) async fn lease(&self, most: usize) -> Vec<Lease> {
-        self.lease_by(&Demand { most, most_per_site: most, closed: Vec::new() }).await
+        self.lease_by(&Demand { most, most_per_site: most, ..Demand::default() }).await
     }
 
     pub(super) async fn lease_by(&self, demand: &Demand) -> Vec<Lease> {
@@ -131,7 +131,13 @@ impl Worker<'_> {
 /// A job that may go at once.
 pub(super) fn job(url: &str) -> NewJob {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
-    NewJob::now(Job { url: url.to_owned(), site, group: None, payload: Vec::new(), deadline: None })
+    NewJob::now(Job {
+        url: url.to_owned(),
+        site,
+        lane: Lane::default(),
+        payload: Vec::new(),
+        deadline: None,
+    })
 }
 
 /// A job that may go then.

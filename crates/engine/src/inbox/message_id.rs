@@ -1,0 +1,92 @@
+//! The name of a message.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fetchwell_policy::time::Time;
+
+/// What every name begins with, so that people know one when they see it.
+const PREFIX: &str = "msg_";
+
+/// Names a message, over all instances and for ever. Later ones sort after earlier ones, so that an index
+/// of them grows at its end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId(pub [u8; 16]);
+
+impl MessageId {
+    /// A new name: 48 bits of time in milliseconds, and 80 bits by chance.
+    pub fn new(wall: Time, chance: u128) -> MessageId {
+        let ms = u64::try_from(wall.as_micros() / 1_000).unwrap_or(0);
+        let [_, _, time @ ..] = ms.to_be_bytes();
+        let mut bytes = chance.to_be_bytes();
+        bytes[..6].copy_from_slice(&time);
+        MessageId(bytes)
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Not the name of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message id is msg_ and 32 hexadecimal digits in lower case")]
+pub struct NoMessageId;
+
+impl FromStr for MessageId {
+    type Err = NoMessageId;
+
+    /// Reads what is written by [`fmt::Display`], and nothing else: a message has one name.
+    fn from_str(text: &str) -> Result<MessageId, NoMessageId> {
+        let digits = text.strip_prefix(PREFIX).ok_or(NoMessageId)?.as_bytes();
+        let mut bytes = [0; 16];
+        if digits.len() != 2 * bytes.len() {
+            return Err(NoMessageId);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Ok(MessageId(bytes))
+    }
+}
+
+fn digit(byte: u8) -> Result<u8, NoMessageId> {
+    match byte {
+        b'0'..=b'9' => Ok(byte - b'0'),
+        b'a'..=b'f' => Ok(byte - b'a' + 10),
+        _ => Err(NoMessageId),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_was_written_and_no_other_way() {
+        let id = MessageId::new(Time::from_secs(1_700_000_000), u128::MAX);
+        let text = id.to_string();
+        assert_eq!(text, "msg_018bcfe56800ffffffffffffffffffff");
+        assert_eq!(text.parse(), Ok(id));
+        for wrong in
+            ["", "msg_", &text[1..], &text[..35], &text.to_uppercase(), &(text.clone() + "0")]
+        {
+            assert_eq!(wrong.parse::<MessageId>(), Err(NoMessageId), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn later_names_sort_after_earlier_ones() {
+        let at = |secs| MessageId::new(Time::from_secs(secs), u128::from(u64::MAX));
+        assert!(at(1) < at(2) && at(2) < at(1_700_000_000));
+    }
+}

@@ -1,0 +1,115 @@
+//! The pace of groups, as far as this process knows it.
+//!
+//! What holds is the politeness store's word, asked for when a head is about to be written. Here is kept
+//! what this process took by itself and what it heard, so that a group that has to wait keeps no
+//! connection waiting and holds up no other group of its sites.
+
+use std::collections::HashMap;
+
+use fetchwell_policy::pace::{Pace, Rate};
+use fetchwell_policy::site::HORIZON;
+use fetchwell_policy::time::Time;
+
+use crate::gate::Gate;
+use crate::ports::Lane;
+
+/// All groups that something is here of.
+#[derive(Default)]
+pub(super) struct Groups {
+    known: HashMap<String, Standing>,
+}
+
+#[derive(Default)]
+struct Standing {
+    /// What this process alone has taken.
+    pace: Pace,
+    /// What the store said.
+    not_before: Time,
+    /// Leases that are held.
+    leases: usize,
+}
+
+impl Groups {
+    /// Whether something of a lane may go now, for one that `turn_of` has its turn already.
+    pub(super) fn may_go(
+        &self,
+        gate: &Gate,
+        turn_of: Option<String>,
+        now: Time,
+    ) -> impl Fn(&Lane) -> bool {
+        move |lane| match &lane.group {
+            None => true,
+            Some(group) => {
+                turn_of.as_ref() == Some(group) || self.opens_at(group, gate, now) <= now
+            }
+        }
+    }
+
+    /// When the next of a group may go.
+    pub(super) fn opens_at(&self, group: &str, gate: &Gate, now: Time) -> Time {
+        match (self.known.get(group), gate.group_rate(group)) {
+            (Some(known), Some(rate)) => known.pace.earliest(known.not_before.max(now), rate),
+            _ => now,
+        }
+    }
+
+    /// The next of a group goes.
+    pub(super) fn take_turn(&mut self, group: &str, gate: &Gate, now: Time) {
+        if let (Some(known), Some(rate)) = (self.known.get_mut(group), gate.group_rate(group)) {
+            known.pace.reserve(known.not_before.max(now), now, rate);
+        }
+    }
+
+    /// The store says that nothing of a group goes before then.
+    pub(super) fn heard(&mut self, group: &str, not_before: Time) {
+        if let Some(known) = self.known.get_mut(group) {
+            known.not_before = known.not_before.max(not_before);
+        }
+    }
+
+    /// A lease came in.
+    pub(super) fn came(&mut self, lane: &Lane) {
+        let Some(group) = &lane.group else { return };
+        match self.known.get_mut(group) {
+            Some(known) => known.leases += 1,
+            None => {
+                self.known.insert(group.clone(), Standing { leases: 1, ..Standing::default() });
+            }
+        }
+    }
+
+    /// A lease went out.
+    pub(super) fn went(&mut self, lane: &Lane) {
+        if let Some(known) = lane.group.as_ref().and_then(|group| self.known.get_mut(group)) {
+            known.leases = known.leases.saturating_sub(1);
+        }
+    }
+
+    /// All leases went out.
+    pub(super) fn all_went(&mut self) {
+        for known in self.known.values_mut() {
+            known.leases = 0;
+        }
+    }
+
+    /// The groups of which as much is here as their pace lets go within the horizon.
+    pub(super) fn resting(&self, gate: &Gate) -> Vec<String> {
+        let has_enough = |(group, known): &(&String, &Standing)| {
+            gate.group_rate(group).is_some_and(|rate| known.leases >= enough_for(rate))
+        };
+        self.known.iter().filter(has_enough).map(|(group, _)| group.clone()).collect()
+    }
+
+    /// Forgets groups that nothing is here of, and whose pace has nothing to remember.
+    pub(super) fn sweep(&mut self, now: Time) {
+        self.known.retain(|_, known| {
+            known.leases > 0 || known.pace.used_until().max(known.not_before) > now
+        });
+    }
+}
+
+/// How much of a group can go within the horizon.
+pub(super) fn enough_for(rate: Rate) -> usize {
+    let within = HORIZON.as_micros() / rate.interval.as_micros().max(1);
+    usize::try_from(within).unwrap_or(usize::MAX).saturating_add(rate.burst as usize)
+}
