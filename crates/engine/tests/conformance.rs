@@ -29,6 +29,12 @@ mod sqlite {
 }
 
 mod postgres {
+    mod queue {
+        use fetchwell_testkit::conformance::servers::PostgresStore;
+        fetchwell_testkit::queue_conformance!(PostgresStore::if_there());
+        fetchwell_testkit::durable_queue_conformance!(PostgresStore::if_there());
+    }
+
     mod politeness {
         use fetchwell_testkit::conformance::servers::PostgresStore;
         fetchwell_testkit::politeness_conformance!(PostgresStore::if_there());
