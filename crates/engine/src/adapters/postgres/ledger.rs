@@ -40,6 +40,17 @@ pub(super) async fn sum(tx: &mut Tx, queue: QueueId) -> sqlx::Result<Ledger> {
     ledger_of(&tx.fetch_one(sqlx::query(SUM).bind(queue)).await?)
 }
 
+/// Writes without changing anything: a server that can't write (a standby, a full disk) says so.
+pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
+    // A shard that no transaction uses, so that nobody waits for this.
+    let query = sqlx::query(
+        "INSERT INTO fetchwell_ledger AS ledger (queue, shard) VALUES ($1, -1)
+         ON CONFLICT (queue, shard) DO UPDATE SET accepted = ledger.accepted",
+    );
+    tx.execute(query.bind(queue)).await?;
+    Ok(())
+}
+
 /// Counts the jobs themselves and compares: `Err` with the difference.
 pub(super) async fn audit(
     db: &Database,

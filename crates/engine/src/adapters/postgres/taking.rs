@@ -10,6 +10,7 @@ use sqlx::postgres::PgRow;
 
 use super::moment::Moment;
 use super::moves::{DELAYED, LaneId, Moves, QueueId, lane_of};
+use super::reading::url_of;
 use super::share::share_out;
 use crate::ports::{Demand, Job, Lane, Lease, LeaseId};
 
@@ -380,15 +381,10 @@ fn lease_of(row: &PgRow, lane: Lane, moment: Moment) -> sqlx::Result<Lease> {
     let number = |column| -> sqlx::Result<u32> {
         Ok(u32::try_from(row.try_get::<i64, _>(column)?).unwrap_or(u32::MAX))
     };
-    let odd_url: Option<Vec<u8>> = row.try_get("odd_url")?;
-    let url = match odd_url {
-        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        None => row.try_get("url")?,
-    };
     Ok(Lease {
         id: row.try_get("id")?,
         job: Job {
-            url,
+            url: url_of(row)?,
             site: Site::parse(row.try_get("site")?).ok(),
             lane,
             deadline: time("deadline")?,
