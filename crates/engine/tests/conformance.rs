@@ -20,6 +20,11 @@ mod sqlite {
         fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
     }
 
+    mod inbox {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
+    }
+
     mod politeness {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::politeness_conformance!(Some(SqliteStore::new()));
@@ -33,6 +38,11 @@ mod postgres {
         use fetchwell_testkit::conformance::servers::PostgresStore;
         fetchwell_testkit::queue_conformance!(PostgresStore::if_there());
         fetchwell_testkit::durable_queue_conformance!(PostgresStore::if_there());
+    }
+
+    mod inbox {
+        use fetchwell_testkit::conformance::servers::PostgresStore;
+        fetchwell_testkit::inbox_conformance!(PostgresStore::if_there());
     }
 
     mod politeness {

@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::postgres::{Database, PostgresKeeper, PostgresQueue, StoreClock};
+use fetchwell_engine::adapters::postgres::{
+    Database, PostgresKeeper, PostgresQueue, StoreClock, retriever_on,
+};
 use fetchwell_engine::adapters::redis::RedisKeeper;
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Ledger, Politeness, RobotsRecord, StoreFault};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
@@ -19,6 +22,7 @@ use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
 
@@ -88,6 +92,15 @@ impl QueueStore for PostgresStore {
 
     fn fresh(&self) -> Box<dyn QueueStore> {
         Box::new(PostgresStore { url: self.url.clone(), schema: Arc::default() })
+    }
+}
+
+#[async_trait]
+impl InboxStore for PostgresStore {
+    async fn open(&self, clock: Clock) -> RetrieverStore {
+        let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
+        let store = retriever_on(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
+        store.expect("the inbox opens")
     }
 }
 
