@@ -19,7 +19,7 @@ use crate::ports::StoreFault;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Statements under way at once: each is short, and more would only wait for each other.
-const CONNECTIONS: usize = 4;
+pub(super) const CONNECTIONS: usize = 4;
 
 /// Connects when it is needed, and again after a fault.
 pub(super) struct Connections {
