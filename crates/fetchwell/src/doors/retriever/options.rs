@@ -1,0 +1,81 @@
+//! What a message asks for besides its page: the payload of its job.
+
+use fetchwell_engine::inbox::Sharing;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// The headers that a caller may send along. None of them carries a credential or changes where the
+/// request goes.
+pub const ALLOWED_HEADERS: [&str; 5] =
+    ["accept", "accept-language", "if-modified-since", "if-none-match", "referer"];
+
+/// What a message asks for besides its page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Headers to send along, of [`ALLOWED_HEADERS`], by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// Whether title, text and Markdown are wanted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extract: bool,
+}
+
+impl Options {
+    /// As the payload of a job.
+    pub fn to_payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The headers as a request takes them; whatever is not allowed is left out.
+    pub(super) fn request_headers(&self) -> Vec<(&'static str, String)> {
+        let allowed = |name: &str| ALLOWED_HEADERS.into_iter().find(|known| *known == name);
+        self.headers
+            .iter()
+            .filter_map(|(name, value)| Some((allowed(name)?, value.clone())))
+            .collect()
+    }
+
+    /// Results of messages for the same URL with the same options will do for each other.
+    pub fn sharing(&self, url: &str, max_age: Duration) -> Sharing {
+        let mut hash = Sha256::new();
+        // A URL has no line break, so nothing runs into what follows it.
+        hash.update(url.trim_ascii().as_bytes());
+        hash.update(b"\n");
+        hash.update(self.to_payload());
+        let mut kind = [0; 16];
+        kind.copy_from_slice(&hash.finalize()[..16]);
+        Sharing { kind, max_age }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_header(name: &str) -> Options {
+        Options { headers: vec![(name.to_owned(), "x".to_owned())], extract: false }
+    }
+
+    #[test]
+    fn only_allowed_headers_are_sent() {
+        assert_eq!(with_header("accept").request_headers(), [("accept", "x".to_owned())]);
+        assert_eq!(with_header("cookie").request_headers(), []);
+    }
+
+    #[test]
+    fn results_are_shared_by_those_who_ask_for_the_same() {
+        let age = Duration::from_secs(60);
+        let kind = |options: &Options, url| options.sharing(url, age).kind;
+        let plain = Options::default();
+        let kinds = [
+            kind(&plain, "http://a.test/"),
+            kind(&plain, "http://a.test/2"),
+            kind(&Options { extract: true, ..plain.clone() }, "http://a.test/"),
+            kind(&with_header("accept"), "http://a.test/"),
+        ];
+        let different: std::collections::HashSet<_> = kinds.iter().collect();
+        assert_eq!(different.len(), kinds.len());
+        assert_eq!(kinds[0], kind(&Options::default(), "http://a.test/"));
+    }
+}
