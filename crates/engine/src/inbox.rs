@@ -136,18 +136,11 @@ pub struct NewMessage {
     pub callback_url: Option<String>,
     /// The door's own data.
     pub options: Vec<u8>,
-    /// A result of the same kind that is at most this old will do, and so will that of a message that
-    /// was sent like this one and has not ended yet.
-    pub sharing: Option<Sharing>,
-}
-
-/// What makes results of messages interchangeable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sharing {
-    /// The same for messages of one caller that ask for the same: see [`NewMessage`].
+    /// The same for messages of one caller that ask for the same, and for no others.
     pub kind: [u8; 16],
-    /// The oldest result that will do.
-    pub max_age: Duration,
+    /// A page of the same kind that was stored at most this long ago will do, and so will the result of
+    /// a message of the same kind that has this set, too, and has not ended yet.
+    pub max_age: Option<Duration>,
 }
 
 /// What became of a submission.

@@ -10,13 +10,14 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use crate::ports::Moment;
-use crate::web::{Answer, Outcome, Phases, Request, Why};
+use crate::web::{Answer, Outcome, Phases, Request, Timeouts, Why};
 
 /// One URL under way.
 #[derive(Debug)]
 pub struct Journey {
     at: WebUrl,
     headers: Vec<(&'static str, String)>,
+    timeouts: Timeouts,
     redirects: u32,
     max_redirects: u32,
     rule: RetryRule,
@@ -70,9 +71,9 @@ pub struct Arrival {
 impl Journey {
     /// Starts at `url`.
     pub fn new(url: WebUrl, rule: RetryRule, max_redirects: u32, history: History) -> Journey {
-        let headers = Vec::new();
+        let (headers, timeouts) = (Vec::new(), Timeouts::default());
         let (redirects, patience) = (0, None);
-        Journey { at: url, headers, redirects, max_redirects, rule, history, patience }
+        Journey { at: url, headers, timeouts, redirects, max_redirects, rule, history, patience }
     }
 
     /// With an end to the waiting for a site that fails.
@@ -87,6 +88,12 @@ impl Journey {
         self
     }
 
+    /// With time limits of its own.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Journey {
+        self.timeouts = timeouts;
+        self
+    }
+
     /// Where it stands.
     pub fn at(&self) -> &WebUrl {
         &self.at
@@ -96,6 +103,7 @@ impl Journey {
     pub fn request(&self) -> Request {
         let mut request = Request::page(self.at.clone());
         request.headers.clone_from(&self.headers);
+        request.timeouts = self.timeouts;
         request
     }
 

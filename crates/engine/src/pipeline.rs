@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::time::Time;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -144,6 +145,7 @@ async fn conduct<R: Send + Sync + 'static>(
     plant: Plant,
     stop: CancellationToken,
 ) -> Result<Ended, StoreFault> {
+    let news = door.source.news();
     let mut conductor = Conductor::start(door, plant).await?;
     loop {
         conductor.renew_lease_when_due();
@@ -160,8 +162,16 @@ async fn conduct<R: Send + Sync + 'static>(
         tokio::select! {
             event = conductor.next_event() => conductor.handle_all(event)?,
             () = sleep_until(wake_at, now) => {}
+            () = heard(news.as_deref()) => conductor.hear_of_more(),
             () = stop.cancelled(), if !stopping => conductor.stop_taking(),
         }
+    }
+}
+
+async fn heard(news: Option<&Notify>) {
+    match news {
+        Some(news) => news.notified().await,
+        None => std::future::pending().await,
     }
 }
 

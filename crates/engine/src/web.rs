@@ -27,13 +27,25 @@ pub struct Request {
     pub obeys_robots: bool,
     /// So much of the body is enough: what comes after is not read, and is no fault.
     pub enough_bytes: Option<usize>,
+    /// Time limits of its own.
+    pub timeouts: Timeouts,
+}
+
+/// Time limits of a request; `None`: the client's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Looking up the name, connecting and the TLS handshake together.
+    pub connect: Option<Duration>,
+    /// The whole request.
+    pub request: Option<Duration>,
 }
 
 impl Request {
     /// A page, by the rules of its robots.txt.
     pub fn page(url: WebUrl) -> Request {
         let (method, headers) = (Method::Get, Vec::new());
-        Request { tag: 0, url, method, headers, obeys_robots: true, enough_bytes: None }
+        let (enough_bytes, timeouts) = (None, Timeouts::default());
+        Request { tag: 0, url, method, headers, obeys_robots: true, enough_bytes, timeouts }
     }
 
     /// Something that robots.txt does not govern.

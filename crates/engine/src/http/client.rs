@@ -86,7 +86,8 @@ impl Client {
         let written = Instant::now();
         phases.slot += written.duration_since(started).saturating_sub(phases.connect);
         let limits = &self.settings.limits;
-        let total = limits.request_timeout.saturating_sub(phases.connect);
+        let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
+        let total = request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && !matches!(request.method, Method::Post(_));
         let answer = match send(&mut sender, head, leave, patience).await {
@@ -127,7 +128,9 @@ impl Client {
             let addresses = self.addresses(url).await?;
             connect(url, &addresses, &self.tls, limits).await
         };
-        let time = limits.connect_timeout.min(limits.request_timeout);
+        let connect_timeout = request.timeouts.connect.unwrap_or(limits.connect_timeout);
+        let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
+        let time = connect_timeout.min(request_timeout);
         let timed_out = Err(Happened::TimedOut(Phase::Connect));
         let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
         Ok((sender, false))

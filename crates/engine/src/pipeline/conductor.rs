@@ -115,6 +115,8 @@ pub(super) struct Conductor<R> {
     pub(super) suspects: Vec<Lease>,
     // One of each is under way at most.
     pub(super) taking: bool,
+    /// Something came in since the last take began.
+    pub(super) more_came: bool,
     pub(super) turning: bool,
     pub(super) noting: bool,
     pub(super) finishing: bool,
@@ -164,6 +166,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
             taking: false,
+            more_came: false,
             turning: false,
             noting: false,
             finishing: false,

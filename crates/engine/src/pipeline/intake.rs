@@ -33,7 +33,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if !self.wants_to_take() || self.now() < self.take_at {
             return;
         }
-        self.taking = true;
+        (self.taking, self.more_came) = (true, false);
         let gate = &self.plant.gate;
         let demand = Demand {
             most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
@@ -47,6 +47,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let taken = source.take(&demand).await;
             Event::Taken(demand, taken)
         });
+    }
+
+    /// The source has more than it had.
+    pub(super) fn hear_of_more(&mut self) {
+        self.more_came = true;
+        self.take_at = self.take_at.min(self.now());
     }
 
     /// Whether more may be taken: not while stopping, while the sink fails, or for a suspect's sake.
@@ -71,7 +77,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     self.accept(lease);
                 }
             }
-            Ok(Taken::Idle { until }) => self.take_at = until,
+            Ok(Taken::Idle { until }) => self.take_at = if self.more_came { now } else { until },
             Ok(Taken::Exhausted) => {
                 self.exhausted = true;
                 self.take_at = Time::FAR_FUTURE; // Until something is settled for later.

@@ -65,13 +65,33 @@ impl Db {
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
         connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages).map_err(fault)?;
-        connection.set_prepared_statement_cache_capacity(64);
         patiently(|| prepare(&mut connection)).map_err(fault)?;
+        // Immediate: a transaction that reads first and then writes could not wait for another's end.
+        Db::on(connection, path, TransactionBehavior::Immediate)
+    }
+
+    /// Opens a file that is there and prepared, for those who only read: they wait for no writer, and
+    /// none waits for them.
+    pub fn open_for_reading(path: &Path) -> Result<Db, StoreFault> {
+        let fault = |error| unavailable(path, &error);
+        let mut connection = Connection::open(path).map_err(fault)?;
+        connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
+        connection.pragma_update(None, "query_only", true).map_err(fault)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
+        Db::on(connection, path, TransactionBehavior::Deferred)
+    }
+
+    fn on(
+        connection: Connection,
+        path: &Path,
+        behaviour: TransactionBehavior,
+    ) -> Result<Db, StoreFault> {
+        connection.set_prepared_statement_cache_capacity(64);
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let thread_path = path.to_owned();
         std::thread::Builder::new()
             .name("sqlite".into())
-            .spawn(move || serve(connection, receiver, &thread_path))
+            .spawn(move || serve(connection, behaviour, receiver, &thread_path))
             .map_err(|error| StoreFault::Unavailable(format!("no thread for SQLite: {error}")))?;
         Ok(Db { work: sender, path: path.to_owned() })
     }
@@ -133,7 +153,12 @@ fn wait_for_another_writer(times_waited: i32) -> bool {
     BUSY_STEP.saturating_mul(times_waited.unsigned_abs()) < BUSY_TIMEOUT
 }
 
-fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &Path) {
+fn serve(
+    mut connection: Connection,
+    behaviour: TransactionBehavior,
+    mut receiver: mpsc::Receiver<Work>,
+    path: &Path,
+) {
     while let Some(first) = receiver.blocking_recv() {
         let mut group = VecDeque::from([first]);
         while let Some(next) = (group.len() < MAX_GROUP).then(|| receiver.try_recv().ok()).flatten()
@@ -141,7 +166,7 @@ fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &
             group.push_back(next);
         }
         let mut replies = Vec::with_capacity(group.len());
-        let committed = commit(&mut connection, &mut group, &mut replies);
+        let committed = commit(&mut connection, behaviour, &mut group, &mut replies);
         if let Err(error) = &committed {
             // Those that it did not come to.
             replies.extend(group.into_iter().map(|work| work(Err(unavailable(path, error))).1));
@@ -155,11 +180,11 @@ fn serve(mut connection: Connection, mut receiver: mpsc::Receiver<Work>, path: &
 /// Runs a group in one transaction; one that fails is undone alone.
 fn commit(
     connection: &mut Connection,
+    behaviour: TransactionBehavior,
     group: &mut VecDeque<Work>,
     replies: &mut Vec<Reply>,
 ) -> rusqlite::Result<()> {
-    // Immediate: a transaction that reads first and then writes could not wait for another's end.
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut transaction = connection.transaction_with_behavior(behaviour)?;
     if group.len() == 1
         && let Some(work) = group.pop_front()
     {

@@ -4,15 +4,19 @@
 //! that it is there after a power cut. The politeness state's does not: it survives a killed process,
 //! and after a power cut a lost slot costs a site at most one request too early.
 
+mod callers;
 mod clock;
 mod db;
 mod files;
+mod inbox;
 mod meta;
 mod moves;
+mod outbox;
 mod pages;
 mod politeness;
 mod presence;
 mod queue;
+mod retention;
 mod schema;
 
 use std::path::Path;
@@ -22,6 +26,7 @@ use crate::ports::StoreFault;
 pub use clock::clock;
 pub use db::{Db, Durability};
 pub use files::{FileFinish, revise_length};
+pub use inbox::open_retriever;
 pub use meta::bind_politeness;
 pub use pages::SqlitePages;
 pub use politeness::SqlitePoliteness;

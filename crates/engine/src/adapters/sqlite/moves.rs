@@ -1,5 +1,7 @@
 //! The moves of jobs between their standings. Each changes the ledger in the same transaction.
 
+mod messages;
+
 use std::collections::HashMap;
 
 use fetchwell_policy::retry::History;
@@ -7,11 +9,15 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+pub(super) use messages::Ending;
+
 use crate::adapters::NewJob;
 use crate::ports::{Demand, Job, Lane, Lease, LeaseId, Ledger, Settled, Settlement};
 
 /// The most sites that one take looks at.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;
+/// The most lanes that one take looks at: where there are more, it is the others' turn next.
+pub(super) const MAX_LANES_PER_TAKE: usize = 1_024;
 
 const QUEUED: i64 = 0;
 const DELAYED: i64 = 1;
@@ -32,6 +38,8 @@ pub(super) struct Moves<'a> {
     /// Rooms that were opened here, and since when they give: they need not be opened for each job.
     opened: HashMap<(String, LaneId), Time>,
     lanes: HashMap<Lane, LaneId>,
+    /// How many messages came into each lane.
+    messages: HashMap<LaneId, i64>,
 }
 
 /// Names a lane in the file.
@@ -47,6 +55,12 @@ pub(super) struct BusyLane {
     pub(super) due: Time,
 }
 
+impl BusyLane {
+    pub(super) fn rests(&self, resting: &[String]) -> bool {
+        self.lane.group.as_ref().is_some_and(|group| resting.contains(group))
+    }
+}
+
 impl<'a> Moves<'a> {
     /// Nothing has moved yet.
     pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
@@ -57,6 +71,7 @@ impl<'a> Moves<'a> {
             change: Ledger::default(),
             opened: HashMap::new(),
             lanes: HashMap::new(),
+            messages: HashMap::new(),
         }
     }
 
@@ -72,6 +87,11 @@ impl<'a> Moves<'a> {
                      WHERE id = ?1",
                 )?
                 .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
+        }
+        for (lane, came) in self.messages {
+            self.tx
+                .prepare_cached("UPDATE lane SET messages = messages + ?2 WHERE id = ?1")?
+                .execute((lane, came))?;
         }
         Ok(self.change)
     }
@@ -109,42 +129,49 @@ impl<'a> Moves<'a> {
         Ok(inserted == 1)
     }
 
-    /// The lanes with something waiting, but for those whose groups rest.
-    pub(super) fn busy_lanes(&self, resting: &[String]) -> rusqlite::Result<Vec<BusyLane>> {
-        // From one lane to the next by the index: what waits in a lane is not counted.
-        let mut lanes = self
-            .tx
+    /// The lanes with something waiting, from `turn` on and around.
+    pub(super) fn busy_lanes(&self, turn: LaneId) -> rusqlite::Result<Vec<BusyLane>> {
+        let mut lanes = self.busy_lanes_between(turn, LaneId::MAX, MAX_LANES_PER_TAKE)?;
+        let left = MAX_LANES_PER_TAKE - lanes.len();
+        lanes.extend(self.busy_lanes_between(LaneId::MIN, turn, left)?);
+        Ok(lanes)
+    }
+
+    /// From one lane to the next by the index: what waits in a lane is not counted.
+    fn busy_lanes_between(
+        &self,
+        from: LaneId,
+        to: LaneId,
+        most: usize,
+    ) -> rusqlite::Result<Vec<BusyLane>> {
+        self.tx
             .prepare_cached(
                 "WITH RECURSIVE busy (id) AS (
-                     SELECT min(lane) FROM room WHERE queue = ?1
+                     SELECT min(lane) FROM room WHERE queue = ?1 AND lane >= ?2 AND lane < ?3
                      UNION ALL
-                     SELECT (SELECT min(lane) FROM room WHERE queue = ?1 AND lane > busy.id)
-                     FROM busy WHERE busy.id IS NOT NULL)
+                     SELECT (SELECT min(lane) FROM room
+                             WHERE queue = ?1 AND lane > busy.id AND lane < ?3)
+                     FROM busy WHERE busy.id IS NOT NULL
+                     LIMIT ?4)
                  SELECT busy.id, coalesce(grp, ''), coalesce(party, ''),
                      (SELECT min(due) FROM room WHERE queue = ?1 AND lane = busy.id)
                  FROM busy LEFT JOIN lane ON lane.id = busy.id WHERE busy.id IS NOT NULL",
             )?
-            .query_map([self.queue], |row| {
+            .query_map((self.queue, from, to, most), |row| {
                 let lane = lane_of(row.get(1)?, row.get(2)?);
                 Ok(BusyLane { id: row.get(0)?, lane, due: Time::from_micros(row.get(3)?) })
             })?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        lanes.retain(|busy| busy.lane.group.as_ref().is_none_or(|group| !resting.contains(group)));
-        Ok(lanes)
+            .collect()
     }
 
-    /// Hands out what is due: the lanes share alike, and each site gives as far as it may. The lanes
-    /// after `turn` go first.
+    /// Hands out what is due: the lanes share alike, in this order, and each site gives as far as it may.
     pub(super) fn lease(
         &mut self,
         epoch: i64,
         demand: &Demand,
-        mut lanes: Vec<BusyLane>,
-        turn: LaneId,
+        lanes: &[BusyLane],
     ) -> rusqlite::Result<Vec<Lease>> {
-        lanes.retain(|busy| busy.due <= self.now);
-        let first = lanes.iter().position(|busy| busy.id > turn).unwrap_or(0);
-        lanes.rotate_left(first);
+        let lanes: Vec<&BusyLane> = lanes.iter().filter(|busy| busy.due <= self.now).collect();
         let mut leases = self.lease_overdue(epoch, demand.most)?;
         for (place, busy) in lanes.iter().enumerate() {
             let left = demand.most - leases.len();

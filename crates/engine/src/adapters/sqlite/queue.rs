@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::Db;
 use super::db::io_fault;
 use super::files::{length_of, output_name};
-use super::moves::Moves;
+use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
 use crate::adapters::NewJob;
 use crate::clock::Clock;
@@ -31,9 +31,10 @@ pub struct SqliteQueue {
     pub(super) db: Db,
     pub(super) clock: Clock,
     pub(super) queue: i64,
+    pub(super) news: Arc<Notify>,
     lease_ttl: Duration,
     run_once: bool,
-    news: Arc<Notify>,
+    poll: Duration,
 }
 
 /// One process's hold on a [`SqliteQueue`].
@@ -64,13 +65,18 @@ impl SqliteQueue {
                 tx.query_row("SELECT id FROM queue WHERE name = ?1", [&name], |row| row.get(0))
             })
             .await?;
-        Ok(SqliteQueue { db, clock, queue, lease_ttl, run_once, news: Arc::default() })
+        Ok(SqliteQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll: POLL })
+    }
+
+    /// The same, looked at so often for what other processes put in.
+    pub fn polled_every(self, poll: Duration) -> SqliteQueue {
+        SqliteQueue { poll, ..self }
     }
 
     /// Joins as a new instance.
     pub fn instance(&self) -> SqliteInstance {
         let (epoch, turn, presence) =
-            (AtomicI64::new(NO_EPOCH), AtomicI64::new(-1), Mutex::new(None));
+            (AtomicI64::new(NO_EPOCH), AtomicI64::new(0), Mutex::new(None));
         SqliteInstance { queue: self.clone(), epoch, turn, presence }
     }
 
@@ -224,7 +230,7 @@ impl SqliteInstance {
 #[async_trait]
 impl Source for SqliteInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
-        let SqliteQueue { queue, run_once, lease_ttl, .. } = self.queue;
+        let SqliteQueue { queue, run_once, lease_ttl, poll, .. } = self.queue;
         let (epoch, clock, demand) = (self.epoch(), self.queue.clock.clone(), demand.clone());
         let turn = self.turn.load(Ordering::Relaxed);
         let (next_turn, taken) = self
@@ -237,13 +243,16 @@ impl Source for SqliteInstance {
                 if !is_live(tx, epoch, now)? {
                     return Ok((turn, Taken::Idle { until: now + lease_ttl / 4 }));
                 }
-                let lanes = moves.busy_lanes(&demand.resting)?;
+                let mut lanes = moves.busy_lanes(turn)?;
+                // The next take begins with the second of them, or with those that were not looked at.
+                let last = lanes.get(MAX_LANES_PER_TAKE - 1).or(lanes.first());
+                let turn = last.map_or(turn, |lane| lane.id + 1);
+                lanes.retain(|lane| !lane.rests(&demand.resting));
                 let next_due = lanes.iter().map(|lane| lane.due).min();
-                let next_turn = lanes.iter().map(|lane| lane.id).find(|lane| *lane > turn);
-                let leases = moves.lease(epoch, &demand, lanes, turn)?;
+                let leases = moves.lease(epoch, &demand, &lanes)?;
                 moves.enter()?;
                 if !leases.is_empty() {
-                    return Ok((next_turn.unwrap_or(-1), Taken::Jobs(leases)));
+                    return Ok((turn, Taken::Jobs(leases)));
                 }
                 let ledger = read_ledger(tx, queue)?;
                 if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
@@ -256,7 +265,7 @@ impl Source for SqliteInstance {
                     )?
                     .query_row([queue], |row| row.get(0))?;
                 let next = next_due.into_iter().chain(deadline.map(Time::from_micros)).min();
-                let poll = now + POLL;
+                let poll = now + poll;
                 let until = next.map_or(poll, |due| due.max(now).min(poll));
                 Ok((turn, Taken::Idle { until }))
             })
@@ -405,12 +414,12 @@ fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn is_live(tx: &Connection, epoch: i64, now: Time) -> rusqlite::Result<bool> {
+pub(super) fn is_live(tx: &Connection, epoch: i64, now: Time) -> rusqlite::Result<bool> {
     tx.prepare_cached("SELECT 1 FROM instance WHERE epoch = ?1 AND expires_at > ?2")?
         .exists((epoch, now.as_micros()))
 }
 
-fn read_ledger(tx: &Connection, queue: i64) -> rusqlite::Result<Ledger> {
+pub(super) fn read_ledger(tx: &Connection, queue: i64) -> rusqlite::Result<Ledger> {
     tx.prepare_cached(
         "SELECT accepted, done, skipped, queued, in_flight, delayed, dead
          FROM queue WHERE id = ?1",

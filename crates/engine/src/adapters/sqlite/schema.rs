@@ -90,29 +90,33 @@ const STEPS: &[&str] = &["
         record TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
 ", "
-    -- In whose name jobs are done; '' is nobody, and so is a job's lane 0.
+    -- In whose name jobs are done; '' is nobody, and so is a job's lane 0. `messages` counts those of an
+    -- inbox: with the last of them the lane goes.
     CREATE TABLE lane (
         id INTEGER PRIMARY KEY,
         queue INTEGER NOT NULL,
         grp TEXT NOT NULL,
         party TEXT NOT NULL,
+        messages INTEGER NOT NULL DEFAULT 0,
         UNIQUE (queue, grp, party)
     ) STRICT;
 
     -- A message of an inbox is a job whose key is its id, and that stays when it has ended:
-    -- state 4 completed, 5 failed. `follows` is a job whose result will be this one's, too.
+    -- state 4 completed, 5 failed. Messages of one kind ask for the same; those that share it may be
+    -- led by another: `follows` is the job whose result will be this one's, too.
     DROP INDEX job_waiting;
     ALTER TABLE job DROP COLUMN grp;
     ALTER TABLE job ADD COLUMN lane INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE job ADD COLUMN correlation_id TEXT;
     ALTER TABLE job ADD COLUMN callback_url TEXT;
-    ALTER TABLE job ADD COLUMN sharing BLOB;
+    ALTER TABLE job ADD COLUMN kind BLOB;
+    ALTER TABLE job ADD COLUMN shares INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE job ADD COLUMN follows INTEGER;
     ALTER TABLE job ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE job ADD COLUMN created_at INTEGER;
     ALTER TABLE job ADD COLUMN ended_at INTEGER;
     CREATE INDEX job_waiting ON job (queue, site, lane, due, id) WHERE state < 2;
-    CREATE INDEX job_sharing ON job (sharing) WHERE sharing IS NOT NULL AND state < 3;
+    CREATE INDEX job_sharing ON job (kind) WHERE shares = 1 AND state < 3;
     CREATE INDEX job_follows ON job (follows) WHERE follows IS NOT NULL;
 
     DROP TABLE room;
@@ -149,13 +153,13 @@ const STEPS: &[&str] = &["
         http_status INTEGER,
         error TEXT,
         extracted TEXT,
-        sharing BLOB,
+        kind BLOB NOT NULL,
         stored_at INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         content TEXT,
         UNIQUE (caller, cursor)
     ) STRICT;
-    CREATE INDEX outbox_sharing ON outbox (sharing, stored_at) WHERE sharing IS NOT NULL;
+    CREATE INDEX outbox_kind ON outbox (kind, stored_at) WHERE status = 'success';
 
     CREATE TABLE idempotency (
         caller TEXT NOT NULL,
@@ -195,4 +199,32 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 
 fn version(connection: &Connection) -> rusqlite::Result<usize> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waited_in_an_older_file_waits_in_the_newer_one() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO queue (name) VALUES ('q');
+                 INSERT INTO job (queue, url, site, grp, payload, state, due, accepted_at)
+                 VALUES (1, 'u', 's', 'g', x'', 0, 5, 5), (1, 'v', 's', NULL, x'', 1, 9, 5);
+                 INSERT INTO room VALUES (1, 's', 5, 0);",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), STEPS.len());
+        let room: (String, i64, i64, i64) = connection
+            .query_row("SELECT site, lane, due, closed_until FROM room", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })
+            .unwrap();
+        assert_eq!(room, ("s".to_owned(), 0, 5, 0));
+    }
 }

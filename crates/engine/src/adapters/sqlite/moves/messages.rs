@@ -1,0 +1,272 @@
+//! The moves of messages: jobs that stay when they have ended, each with a row in the outbox.
+
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Site, WebUrl};
+use rusqlite::OptionalExtension;
+
+use super::{DELAYED, LaneId, Moves, QUEUED};
+use crate::adapters::NewJob;
+use crate::inbox::{FetchResult, MessageId, NewMessage};
+use crate::ports::{Job, Lane, LeaseId};
+
+const COMPLETED: i64 = 4;
+const FAILED: i64 = 5;
+
+/// How messages end, all of them at one time.
+pub(in crate::adapters::sqlite) struct Ending<'a> {
+    /// What the wall clock shows.
+    pub(in crate::adapters::sqlite) wall: Time,
+    /// The queue of what is delivered to callback URLs.
+    pub(in crate::adapters::sqlite) deliveries: Moves<'a>,
+    /// The callers that have a new result.
+    pub(in crate::adapters::sqlite) callers: Vec<String>,
+}
+
+impl<'a> Ending<'a> {
+    /// Nothing has ended yet.
+    pub(in crate::adapters::sqlite) fn new(deliveries: Moves<'a>, wall: Time) -> Ending<'a> {
+        Ending { wall, deliveries, callers: Vec::new() }
+    }
+}
+
+/// A message that has just ended.
+struct Ended {
+    id: LeaseId,
+    key: [u8; 16],
+    lane: LaneId,
+    callback_url: Option<String>,
+    kind: [u8; 16],
+}
+
+impl Moves<'_> {
+    /// Puts a message in. One that shares a kind may have its result at once, or follow another.
+    pub(in crate::adapters::sqlite) fn accept_message(
+        &mut self,
+        new: &NewMessage,
+        caller: &str,
+        ending: &mut Ending<'_>,
+    ) -> rusqlite::Result<()> {
+        let stored = match new.max_age {
+            Some(max_age) => self.page_of_kind(&new.kind, self.now - max_age)?,
+            None => None,
+        };
+        let leader = match (&stored, new.max_age) {
+            (None, Some(_)) => self.leader_of_kind(&new.kind)?,
+            _ => None,
+        };
+        let deadline = self.now + new.deadline_in;
+        // A follower is not handed out before its deadline: until then its leader may bring the result.
+        let due = if leader.is_some() { deadline } else { self.now };
+        let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
+        let lane = self.lane_id(&lane)?;
+        self.tx
+            .prepare_cached(
+                "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due,
+                     accepted_at, correlation_id, callback_url, kind, shares, follows, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            )?
+            .execute((
+                self.queue,
+                new.id.0,
+                &new.url,
+                new.site.as_str(),
+                lane,
+                &new.options,
+                deadline.as_micros(),
+                if leader.is_some() { DELAYED } else { QUEUED },
+                due.as_micros(),
+                self.now.as_micros(),
+                &new.correlation_id,
+                &new.callback_url,
+                new.kind,
+                new.max_age.is_some(),
+                leader,
+                ending.wall.as_micros(),
+            ))?;
+        let id = self.tx.last_insert_rowid();
+        self.change.accepted += 1;
+        *self.messages.entry(lane).or_default() += 1;
+        match stored {
+            Some(stored) => {
+                let (key, callback_url, kind) = (new.id.0, new.callback_url.clone(), new.kind);
+                let ended = Ended { id, key, lane, callback_url, kind };
+                self.change.done += 1;
+                self.tx
+                    .prepare_cached("UPDATE job SET state = 4, ended_at = ?2 WHERE id = ?1")?
+                    .execute((id, self.now.as_micros()))?;
+                self.put_out(ended, caller, &stored, ending)
+            }
+            None => {
+                self.count_waiting(due);
+                self.open_room(new.site.as_str(), lane, due)
+            }
+        }
+    }
+
+    /// Ends a message, and those that follow it, if the epoch holds it. Returns whether it did.
+    pub(in crate::adapters::sqlite) fn end_message(
+        &mut self,
+        epoch: i64,
+        id: LeaseId,
+        result: &FetchResult,
+        skipped: bool,
+        ending: &mut Ending<'_>,
+    ) -> rusqlite::Result<bool> {
+        let ended = self
+            .tx
+            .prepare_cached(
+                "UPDATE job SET state = ?3, attempts = ?4, ended_at = ?5, epoch = NULL
+                 WHERE id = ?1 AND state = 2 AND epoch = ?2
+                 RETURNING id, key, lane, callback_url, kind",
+            )?
+            .query_row(
+                (id, epoch, end_state(result), result.attempts, self.now.as_micros()),
+                ended_of,
+            )
+            .optional()?;
+        let Some(ended) = ended else { return Ok(false) };
+        self.change.in_flight -= 1;
+        if skipped {
+            self.change.skipped += 1;
+        } else {
+            self.change.done += 1;
+        }
+        let caller = self.lane_named(ended.lane)?.party.unwrap_or_default();
+        self.put_out(ended, &caller, result, ending)?;
+        self.end_followers(id, &caller, result, ending)?;
+        Ok(true)
+    }
+
+    /// Those that wait for the result of this one have it. They are the same caller's.
+    fn end_followers(
+        &mut self,
+        leader: LeaseId,
+        caller: &str,
+        result: &FetchResult,
+        ending: &mut Ending<'_>,
+    ) -> rusqlite::Result<()> {
+        // Followers make no requests of their own.
+        let result = FetchResult { attempts: 0, ..result.clone() };
+        let followers: Vec<(LeaseId, i64, String)> = self
+            .tx
+            .prepare_cached("SELECT id, state, site FROM job WHERE follows = ?1 AND state < 2")?
+            .query_map([leader], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (id, state, site) in followers {
+            let ended = self
+                .tx
+                .prepare_cached(
+                    "UPDATE job SET state = ?2, ended_at = ?3 WHERE id = ?1
+                     RETURNING id, key, lane, callback_url, kind",
+                )?
+                .query_row((id, end_state(&result), self.now.as_micros()), ended_of)?;
+            match state {
+                DELAYED => self.change.delayed -= 1,
+                _ => self.change.queued -= 1,
+            }
+            self.change.done += 1;
+            self.close_room_after_lease(&site, ended.lane)?;
+            self.put_out(ended, caller, &result, ending)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a message its row in the outbox, and its delivery.
+    fn put_out(
+        &mut self,
+        ended: Ended,
+        caller: &str,
+        result: &FetchResult,
+        ending: &mut Ending<'_>,
+    ) -> rusqlite::Result<()> {
+        let cursor: i64 = self
+            .tx
+            .prepare_cached(
+                "INSERT INTO caller (name, role, created_at, revoked_at, results)
+                 VALUES (?1, 'caller', ?2, ?2, 1)
+                 ON CONFLICT (name) DO UPDATE SET results = results + 1 RETURNING results",
+            )?
+            .query_row((caller, ending.wall.as_micros()), |row| row.get(0))?;
+        self.tx
+            .prepare_cached(
+                "INSERT INTO outbox (job, caller, cursor, status, content_type, http_status, error,
+                     extracted, kind, stored_at, created_at, content)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            )?
+            .execute((
+                ended.id,
+                caller,
+                cursor,
+                &result.status,
+                &result.content_type,
+                result.http_status,
+                &result.error,
+                &result.extracted,
+                ended.kind,
+                self.now.as_micros(),
+                ending.wall.as_micros(),
+                &result.content,
+            ))?;
+        if let Some(url) = ended.callback_url {
+            ending.deliveries.accept(&delivery(&url, MessageId(ended.key), caller))?;
+        }
+        if !ending.callers.iter().any(|known| known == caller) {
+            ending.callers.push(caller.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The newest page of a kind that was stored since then.
+    fn page_of_kind(&self, kind: &[u8; 16], since: Time) -> rusqlite::Result<Option<FetchResult>> {
+        self.tx
+            .prepare_cached(
+                "SELECT content, content_type, http_status, error, extracted FROM outbox
+                 WHERE kind = ?1 AND status = 'success' AND stored_at >= ?2
+                 ORDER BY stored_at DESC LIMIT 1",
+            )?
+            .query_row((kind, since.as_micros()), |row| {
+                Ok(FetchResult {
+                    status: FetchResult::SUCCESS.to_owned(),
+                    content: row.get(0)?,
+                    content_type: row.get(1)?,
+                    http_status: row.get(2)?,
+                    error: row.get(3)?,
+                    extracted: row.get(4)?,
+                    attempts: 0,
+                })
+            })
+            .optional()
+    }
+
+    /// A message of a kind that has not ended, and follows no other.
+    fn leader_of_kind(&self, kind: &[u8; 16]) -> rusqlite::Result<Option<LeaseId>> {
+        self.tx
+            .prepare_cached(
+                "SELECT id FROM job WHERE kind = ?1 AND shares = 1 AND state < 3 AND follows IS NULL
+                 ORDER BY id LIMIT 1",
+            )?
+            .query_row([kind], |row| row.get(0))
+            .optional()
+    }
+}
+
+fn ended_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Ended> {
+    Ok(Ended {
+        id: row.get(0)?,
+        key: row.get(1)?,
+        lane: row.get(2)?,
+        callback_url: row.get(3)?,
+        kind: row.get(4)?,
+    })
+}
+
+fn end_state(result: &FetchResult) -> i64 {
+    if result.is_success() { COMPLETED } else { FAILED }
+}
+
+fn delivery(url: &str, message: MessageId, caller: &str) -> NewJob {
+    let site: Option<Site> = WebUrl::parse(url).ok().map(|url| url.site());
+    let lane = Lane { group: None, party: Some(caller.to_owned()) };
+    let payload = message.to_string().into_bytes();
+    NewJob::now(Job { url: url.to_owned(), site, lane, deadline: None, payload })
+}
