@@ -129,7 +129,7 @@ pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
     Ok(db)
 }
 
-fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
+pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
     match url {
         StoreUrl::Sqlite(path) => Ok(path),
         StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Err(Exit::Usage(format!(

@@ -47,10 +47,12 @@ pub(super) fn json(bytes: &[u8]) -> Result<Value, Problem> {
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?"));
+    let text =
+        |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?"));
     let essence = text(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default();
     let is_json = essence.trim().eq_ignore_ascii_case("application/json");
-    let is_plain = text(CONTENT_ENCODING).is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
+    let is_plain =
+        text(CONTENT_ENCODING).is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
     if is_json && is_plain { Ok(()) } else { Err(Problem::new(Kind::UnsupportedMediaType)) }
 }
 
@@ -59,7 +61,8 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Problem::new(Kind::MalformedJson).saying("The body broke off before its end; send it again.")
+            Problem::new(Kind::MalformedJson)
+                .saying("The body broke off before its end; send it again.")
         })?;
         if (whole.len() + piece.len()) as u64 > most_bytes {
             tokio::spawn(linger(Body::from_stream(pieces)));
@@ -114,7 +117,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_come_is_not_waited_for() {
-        let silence = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let silence =
+            Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
         let problem = reading("application/json", silence, 2).await.unwrap_err();
         assert_eq!(axum::response::IntoResponse::into_response(problem).status().as_u16(), 408);
     }

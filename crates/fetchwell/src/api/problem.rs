@@ -332,6 +332,9 @@ mod tests {
         });
         assert_eq!(json, expected);
         let response = Problem::new(Kind::TooManyRequests).retry_after(3).into_response();
-        assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &HeaderValue::from(3)));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &HeaderValue::from(3))
+        );
     }
 }

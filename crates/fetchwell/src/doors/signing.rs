@@ -15,21 +15,21 @@ const PURPOSE: &[u8] = b"fetchwell webhook secret";
 
 /// Signs deliveries to one caller. Has no `Debug`: it can't be printed by accident.
 #[derive(Clone)]
-pub struct WebhookSecret(Zeroizing<[u8; 32]>);
+pub(super) struct WebhookSecret(Zeroizing<[u8; 32]>);
 
 impl WebhookSecret {
     /// The secret of the caller with this token.
-    pub fn of(token: &TokenHash) -> WebhookSecret {
+    pub(super) fn of(token: &TokenHash) -> WebhookSecret {
         WebhookSecret(Zeroizing::new(hmac_sha256(token, PURPOSE)))
     }
 
     /// As the caller is told it, once: `whsec_` and Base64.
-    pub fn reveal(&self) -> String {
+    pub(super) fn reveal(&self) -> String {
         format!("whsec_{}", STANDARD.encode(self.0.as_slice()))
     }
 
     /// The `webhook-signature` of `id.timestamp.body`.
-    pub fn sign(&self, content: &str) -> String {
+    pub(super) fn sign(&self, content: &str) -> String {
         signature(self.0.as_slice(), content)
     }
 }
@@ -56,7 +56,9 @@ mod tests {
             hex(hmac_sha256(b"Jefe", b"what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
-        assert!(hex(hmac_sha256(&[0x0b; 20], b"Hi There")).starts_with("b0344c61d8db38535ca8afceaf"));
+        assert!(
+            hex(hmac_sha256(&[0x0b; 20], b"Hi There")).starts_with("b0344c61d8db38535ca8afceaf")
+        );
     }
 
     /// The example of the Standard Webhooks specification.

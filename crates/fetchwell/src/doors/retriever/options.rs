@@ -1,9 +1,7 @@
 //! What a message asks for besides its page: the payload of its job.
 
-use fetchwell_engine::inbox::Sharing;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::time::Duration;
 
 /// The headers that a caller may send along. None of them carries a credential or changes where the
 /// request goes.
@@ -36,16 +34,18 @@ impl Options {
             .collect()
     }
 
-    /// Results of messages for the same URL with the same options will do for each other.
-    pub fn sharing(&self, url: &str, max_age: Duration) -> Sharing {
+    /// The same for a caller's messages for the same URL with the same options: a result of one will do
+    /// for another. Never the same for two callers: none is given what another fetched.
+    pub fn kind(&self, caller: &str, url: &str) -> [u8; 16] {
         let mut hash = Sha256::new();
-        // A URL has no line break, so nothing runs into what follows it.
-        hash.update(url.trim_ascii().as_bytes());
-        hash.update(b"\n");
+        // Neither a caller nor a URL has a line break, so nothing runs into what follows it.
+        for part in [caller.as_bytes(), b"\n", url.trim_ascii().as_bytes(), b"\n"] {
+            hash.update(part);
+        }
         hash.update(self.to_payload());
         let mut kind = [0; 16];
         kind.copy_from_slice(&hash.finalize()[..16]);
-        Sharing { kind, max_age }
+        kind
     }
 }
 
@@ -65,17 +65,16 @@ mod tests {
 
     #[test]
     fn results_are_shared_by_those_who_ask_for_the_same() {
-        let age = Duration::from_secs(60);
-        let kind = |options: &Options, url| options.sharing(url, age).kind;
         let plain = Options::default();
         let kinds = [
-            kind(&plain, "http://a.test/"),
-            kind(&plain, "http://a.test/2"),
-            kind(&Options { extract: true, ..plain.clone() }, "http://a.test/"),
-            kind(&with_header("accept"), "http://a.test/"),
+            plain.kind("me", "http://a.test/"),
+            plain.kind("you", "http://a.test/"),
+            plain.kind("me", "http://a.test/2"),
+            Options { extract: true, ..plain.clone() }.kind("me", "http://a.test/"),
+            with_header("accept").kind("me", "http://a.test/"),
         ];
         let different: std::collections::HashSet<_> = kinds.iter().collect();
         assert_eq!(different.len(), kinds.len());
-        assert_eq!(kinds[0], kind(&Options::default(), "http://a.test/"));
+        assert_eq!(kinds[0], Options::default().kind("me", "http://a.test/"));
     }
 }

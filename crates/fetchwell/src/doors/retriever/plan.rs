@@ -3,11 +3,12 @@
 use fetchwell_engine::inbox::FetchResult;
 use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::ports::{Lease, Plan, Settlement};
-use fetchwell_engine::web::Answer;
+use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::options::Options;
 use crate::doors::foregone::{Foregone, by_payload};
@@ -23,7 +24,7 @@ pub fn retry_rule(max_attempts: u32) -> RetryRule {
 }
 
 /// Makes the plan of a message. Its payload is its [`Options`]; the store knows the rest.
-pub fn plan(lease: &Lease, rule: RetryRule) -> Box<dyn Plan<FetchResult>> {
+pub fn plan(lease: &Lease, rule: RetryRule, timeouts: Timeouts) -> Box<dyn Plan<FetchResult>> {
     by_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
             let headers = options.request_headers();
@@ -31,7 +32,7 @@ pub fn plan(lease: &Lease, rule: RetryRule) -> Box<dyn Plan<FetchResult>> {
             let page = OnePage::new(lease, url, rule, move |arrival, _| {
                 end(&arrival, options.extract, &before)
             });
-            Box::new(page.with_headers(headers))
+            Box::new(page.with_headers(headers).with_timeouts(timeouts))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
         Err(fault) => {
@@ -55,7 +56,9 @@ fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
         ..failed(status, String::new(), arrival.attempts)
     };
     match answer {
-        Some(answer) if status == FetchResult::SUCCESS => fill(&mut result, answer, extract, arrival),
+        Some(answer) if status == FetchResult::SUCCESS => {
+            fill(&mut result, answer, extract, arrival)
+        }
         _ => result.error = Some(why_not(arrival, before)),
     }
     // A result is a result, whatever it says: the caller has its answer.
@@ -110,12 +113,15 @@ fn fill(result: &mut FetchResult, answer: &Answer, extract: bool, arrival: &Arri
     result.content = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
 }
 
-/// The members that `"extract": true` adds to a result.
-#[derive(Serialize)]
-struct Extracted {
-    title: String,
-    text: String,
-    markdown: String,
+/// What `"extract": true` adds to a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Extracted {
+    /// The headline.
+    pub title: String,
+    /// The article's text.
+    pub text: String,
+    /// The same as Markdown.
+    pub markdown: String,
 }
 
 fn extracted(html: &str, url: &str) -> Option<String> {
@@ -168,7 +174,7 @@ mod tests {
     }
 
     fn planned(lease: &Lease) -> Box<dyn Plan<FetchResult>> {
-        plan(lease, retry_rule(3))
+        plan(lease, retry_rule(3), Timeouts::default())
     }
 
     #[test]
@@ -205,12 +211,19 @@ mod tests {
 
     #[test]
     fn a_failure_is_tried_again_as_often_as_the_setting_says() {
-        for (attempts, before, again) in [(3, 1, true), (3, 2, false), (1, 0, false), (5, 3, true)] {
+        for (attempts, before, again) in [(3, 1, true), (3, 2, false), (1, 0, false), (5, 3, true)]
+        {
             let mut lease = message("{}");
             lease.history.site_failures = before;
-            let (_, settlement) =
-                end_of(plan(&lease, retry_rule(attempts)), Happened::Answered(503));
-            assert_eq!(matches!(settlement, Settlement::Retry { .. }), again, "{attempts} {before}");
+            let (_, settlement) = end_of(
+                plan(&lease, retry_rule(attempts), Timeouts::default()),
+                Happened::Answered(503),
+            );
+            assert_eq!(
+                matches!(settlement, Settlement::Retry { .. }),
+                again,
+                "{attempts} {before}"
+            );
         }
     }
 
@@ -247,6 +260,9 @@ mod tests {
         let (results, settlement) =
             end_of(planned(&lease("ftp://a.test/", "{}")), Happened::Answered(200));
         assert_eq!((results[0].status.as_str(), settlement), ("refused", Settlement::Done));
-        assert!(matches!(end_of(planned(&message("")), Happened::Answered(200)).1, Settlement::Dead { .. }));
+        assert!(matches!(
+            end_of(planned(&message("")), Happened::Answered(200)).1,
+            Settlement::Dead { .. }
+        ));
     }
 }
