@@ -105,6 +105,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.hand_back_all_that_waits();
         }
         let now = self.now();
+        if self.groups.has_enough(&lease.job.lane, &self.plant.gate) {
+            let at = now + HORIZON / 2;
+            return self.finished(lease, Vec::new(), Settlement::HandBack { at });
+        }
         self.leases_held += 1;
         self.groups.came(&lease.job.lane);
         match lease.job.site.clone() {
