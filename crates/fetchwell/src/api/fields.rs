@@ -228,7 +228,7 @@ mod tests {
 
     const WALL: Time = Time::from_secs(1_700_000_000);
 
-    fn read(changes: Value) -> Result<FetchRequest, Vec<String>> {
+    fn read(changes: &Value) -> Result<FetchRequest, Vec<String>> {
         let mut json =
             json!({"url": "https://a.test/x", "retailer": "admhr", "correlation_id": "c"});
         for (name, value) in changes.as_object().unwrap() {
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_message_is_read_as_it_was_meant() {
-        let plain = read(json!({})).unwrap();
+        let plain = read(&json!({})).unwrap();
         assert_eq!((plain.deadline.as_secs(), plain.max_age, plain.extract), (3_600, None, false));
-        let full = read(json!({
+        let full = read(&json!({
             "url": " HTTPS://A.test:443/x ", "callback_url": "http://b.test/hook", "max_age": "30s",
             "headers": {"Referer": "http://c.test/", "accept": "*/*"}, "deadline": 60,
             "extract": true,
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(full.url, " HTTPS://A.test:443/x ");
         assert_eq!(full.headers[0].0, "accept");
         assert_eq!((full.deadline.as_secs(), full.max_age.unwrap().as_secs()), (60, 30));
-        assert_eq!(read(json!({"max_age": 0})).unwrap().max_age, None);
+        assert_eq!(read(&json!({"max_age": 0})).unwrap().max_age, None);
     }
 
     #[test]
@@ -287,10 +287,10 @@ mod tests {
             (json!({"max_age": -1}), "/max_age"),
             (json!({"colour": "blue"}), "/colour"),
         ] {
-            assert_eq!(read(changes.clone()).unwrap_err(), [pointer], "{changes}");
+            assert_eq!(read(&changes).unwrap_err(), [pointer], "{changes}");
         }
-        assert_eq!(read(json!({"headers": {"Accept": "a", "accept": "b"}})).unwrap_err().len(), 1);
-        assert_eq!(read(json!({"url": 1, "retailer": 2, "x": 3})).unwrap_err().len(), 3);
+        assert_eq!(read(&json!({"headers": {"Accept": "a", "accept": "b"}})).unwrap_err().len(), 1);
+        assert_eq!(read(&json!({"url": 1, "retailer": 2, "x": 3})).unwrap_err().len(), 3);
     }
 
     #[test]

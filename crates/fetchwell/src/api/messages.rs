@@ -8,7 +8,7 @@ use fetchwell_engine::inbox::MessageId;
 
 use super::Api;
 use super::identity::Identity;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, ProblemBody};
 use super::routes::json;
 use super::view::MessageView;
 
@@ -23,10 +23,10 @@ use super::view::MessageView;
     params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff")),
     responses(
         (status = 200, description = "the message, with its result when there is one", body = MessageView),
-        (status = 401, description = "no token, or one that is not good", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "no such message", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
     ),
     security(("token" = []))
 )]

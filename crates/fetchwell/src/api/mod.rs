@@ -6,7 +6,7 @@
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
 //! | `fields`, `times`, `body`, `prefer` | what a request says |
-//! | `view`, `problem`, `openapi`, `docs`, `metrics` | what an answer says |
+//! | `view`, `problem`, `kind`, `openapi`, `docs`, `metrics` | what an answer says |
 //! | `server` | connections |
 
 mod allowance;
@@ -16,6 +16,7 @@ mod docs;
 mod events;
 mod fields;
 mod identity;
+mod kind;
 mod messages;
 mod metrics;
 mod openapi;

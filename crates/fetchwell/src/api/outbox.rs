@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::prefer::MAX_WAIT_SECONDS;
-use super::problem::{FieldError, Problem};
+use super::problem::{FieldError, Problem, ProblemBody};
 use super::routes::json;
 use super::view::OutboxView;
 use super::waiting::Waiting;
@@ -52,11 +52,11 @@ pub(super) struct OutboxAnswer {
     ),
     responses(
         (status = 200, description = "results, or none yet", body = OutboxAnswer),
-        (status = 401, description = "no token, or one that is not good", body = Problem, content_type = "application/problem+json"),
-        (status = 410, description = "what follows the cursor was taken out; `oldest` is the oldest cursor to go on after", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "what follows the cursor was taken out; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
     ),
     security(("token" = []))
 )]

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::identity::Identity;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, ProblemBody};
 
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub(super) async fn livez() -> &'static str {
     get, path = "/readyz", tag = "Operations",
     responses(
         (status = 200, description = "they are", body = String, content_type = "text/plain"),
-        (status = 503, description = "they are not", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "they are not", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
@@ -64,8 +64,8 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     get, path = "/metrics", tag = "Operations",
     responses(
         (status = 200, description = "in Prometheus's text format", body = String, content_type = "text/plain; version=0.0.4"),
-        (status = 401, description = "no token, or one that is not good", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn metrics(

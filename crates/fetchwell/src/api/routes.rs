@@ -90,6 +90,7 @@ async fn count_and_harden(State(api): State<Arc<Api>>, request: Request, next: N
 }
 
 /// What a panic says is for the log, and nothing of it for the caller.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over")]
 fn after_a_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words");

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::fields::{FetchRequest, Judge, pointer};
 use super::identity::Identity;
-use super::problem::{FieldError, Kind, Problem};
+use super::problem::{FieldError, Kind, Problem, ProblemBody};
 use super::routes::json;
 use super::view::{self, MessageView};
 use super::{Api, body, prefer, waiting};
@@ -68,15 +68,15 @@ pub(super) struct AcceptedBatch {
     request_body = FetchRequest,
     responses(
         (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = Accepted),
-        (status = 400, description = "the body is not JSON", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "a viewer sends nothing", body = Problem, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used otherwise", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
     ),
     security(("token" = []))
 )]
@@ -113,15 +113,15 @@ pub(super) async fn fetch(
     request_body = Batch,
     responses(
         (status = 200, description = "accepted, in this order", body = AcceptedBatch),
-        (status = 400, description = "the body is not JSON", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "a viewer sends nothing", body = Problem, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "the body is too large", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "a message is invalid, or the key was used otherwise", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a message is invalid, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
     ),
     security(("token" = []))
 )]

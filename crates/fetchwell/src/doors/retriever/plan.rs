@@ -57,7 +57,7 @@ fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
     };
     match answer {
         Some(answer) if status == FetchResult::SUCCESS => {
-            fill(&mut result, answer, extract, arrival)
+            fill(&mut result, answer, extract, arrival);
         }
         _ => result.error = Some(why_not(arrival, before)),
     }
