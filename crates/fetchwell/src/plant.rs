@@ -31,13 +31,16 @@ pub(crate) struct Parts {
     pub(crate) politeness: Arc<dyn Politeness>,
     /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
+    /// Where this process listens: the client never connects there.
+    pub(crate) own_listeners: OwnListeners,
 }
 
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
         let user_agent = user_agent(settings);
-        let client = http::Client::new(http_settings(settings, &user_agent))
+        let own_listeners = OwnListeners::default();
+        let client = http::Client::new(http_settings(settings, &user_agent, own_listeners.clone()))
             .map_err(|error| Exit::Usage(error.to_string()))?;
         let store = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Process)?;
         let clock = sqlite::clock(&store).await?;
@@ -45,6 +48,7 @@ impl Parts {
             politeness: open_politeness(settings, store).await?,
             clock,
             client: Arc::new(client),
+            own_listeners,
         })
     }
 
@@ -125,7 +129,7 @@ pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
     Ok(db)
 }
 
-fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
+pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
     match url {
         StoreUrl::Sqlite(path) => Ok(path),
         StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Err(Exit::Usage(format!(
@@ -141,7 +145,7 @@ pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     Gate::new(Arc::new(nothing), gate_rules(settings, None), clock)
 }
 
-fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
+pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
     let robots = robots_rules(settings, &user_agent(settings));
     GateRules { pace: pace_rules(settings), robots, give_up_after }
 }
@@ -198,7 +202,11 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
     }
 }
 
-fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
+fn http_settings(
+    settings: &Settings,
+    user_agent: &str,
+    own_listeners: OwnListeners,
+) -> HttpSettings {
     let values = &settings.values;
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
     let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
@@ -219,13 +227,18 @@ fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
             body_budget_bytes: bytes(values.http_body_budget),
             ..HttpLimits::default()
         },
-        guard: AddressGuard::new(values.allow_private.clone()),
+        guard: address_guard(settings),
         resolve: resolve.collect(),
         dns: DnsSettings { servers: values.dns_servers.clone(), timeout: values.dns_timeout },
-        own_listeners: OwnListeners::default(),
+        own_listeners,
         private_only: private_only(settings),
         extra_ca_file: values.http_extra_ca_file.clone(),
     }
+}
+
+/// Which addresses may be connected to.
+pub(crate) fn address_guard(settings: &Settings) -> AddressGuard {
+    AddressGuard::new(settings.values.allow_private.clone())
 }
 
 /// Sites without pacing are for private addresses, unless their owner says that they are his.

@@ -124,6 +124,11 @@ impl Inbox for SqliteInbox {
         self.reader.write(move |tx| callers::caller_of(tx, &token)).await
     }
 
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| callers::token_of(tx, &caller)).await
+    }
+
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
         let (caller, token, clock) = (caller.clone(), *token, self.messages.clock.clone());
         self.write(move |tx| callers::add(tx, &caller, &token, clock.wall())).await
