@@ -69,7 +69,11 @@ impl Database {
     ) -> Result<Vec<PgRow>, StoreFault> {
         let mut taken = self.reading.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
-        let rows = rows.map_err(|error| self.fault(&error))?;
+        let rows = rows.map_err(|error| {
+            // A server that was started anew left the others behind, too.
+            self.reading.close_idle();
+            self.fault(&error)
+        })?;
         taken.keep();
         Ok(rows)
     }

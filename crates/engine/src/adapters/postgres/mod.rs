@@ -8,6 +8,7 @@ mod finish;
 mod inbox;
 mod keeper;
 mod ledger;
+mod meta;
 mod moment;
 mod moves;
 mod new_row;
@@ -23,8 +24,9 @@ mod submitting;
 mod taking;
 
 pub use database::Database;
-pub use inbox::{open_retriever, retriever_on};
+pub use inbox::open_retriever;
 pub use keeper::PostgresKeeper;
+pub use meta::bind_politeness;
 pub use moment::StoreClock;
 pub use queue::{PostgresInstance, PostgresQueue};
 
