@@ -75,7 +75,12 @@ impl Service {
         self.send("GET", path, &[("authorization", &format!("Bearer {token}"))], "").await
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Response {
         self.post_as(&self.token, path, headers, &body.to_string()).await
     }
 
