@@ -28,6 +28,7 @@ const MAX_PAGE_BYTES: u64 = 16 << 20;
 
 /// A part of a caller's outbox.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OutboxPage)]
 pub(super) struct OutboxAnswer {
     /// The results after the cursor, in the order of their commits.
     messages: Vec<OutboxView>,

@@ -32,6 +32,16 @@ pub(super) struct Accepted {
     status: &'static str,
 }
 
+/// What `/fetch` answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum FetchAnswer {
+    /// The message was accepted.
+    Accepted(Accepted),
+    /// The message with its result, which was waited for.
+    Waited(Box<MessageView>),
+}
+
 /// Messages to be accepted together.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "for its schema: a batch is read entry by entry")]
@@ -64,7 +74,7 @@ pub(super) struct AcceptedBatch {
     ),
     request_body = FetchRequest,
     responses(
-        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = Accepted),
+        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
         (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
@@ -154,7 +164,7 @@ async fn answer(
         && let Some(message) = waiting::result_of(api, caller, id, wait).await?
     {
         identity.check_again(api).await?;
-        let mut response = json(&MessageView::from(message));
+        let mut response = json(&FetchAnswer::Waited(Box::new(message.into())));
         let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
         if let Ok(applied) = applied {
             response.headers_mut().insert("preference-applied", applied);
@@ -165,5 +175,5 @@ async fn answer(
     let stored = if sharing { api.message(id, Some(caller)).await? } else { None };
     let ended = stored.filter(|message| message.outbox.is_some());
     let status = ended.map_or("queued", |message| view::status(message.status));
-    Ok(json(&Accepted { message_id: id.to_string(), status }))
+    Ok(json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status })))
 }

@@ -140,6 +140,11 @@ async fn what_is_public_needs_no_token() {
     let expected =
         ["/fetch", "/fetch/batch", "/livez", "/messages/{id}", "/metrics", "/outbox", "/readyz"];
     assert_eq!(paths, expected);
+    let schemas = &document["components"]["schemas"];
+    for reference in document.to_string().split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(schemas.get(name).is_some(), "{name} is not described");
+    }
     let docs = get("/docs").await.expect(200);
     let policy = docs.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
