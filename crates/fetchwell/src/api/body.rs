@@ -5,9 +5,10 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use serde_json::Value;
 
+use super::memory::{Held, Memory};
 use super::problem::{Kind, Problem};
 
 /// How long a body may take to come.
@@ -18,22 +19,34 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const LINGER_BYTES: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 
+/// A body, with its share of the memory.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    _share: Held,
+}
+
 /// The body, when it says that it is JSON and is no larger than `most_bytes`.
 pub(super) async fn read(
+    memory: &Memory,
     headers: &HeaderMap,
     body: Body,
     most_bytes: u64,
-) -> Result<Bytes, Problem> {
-    let refused = check_type(headers).err().or_else(|| {
-        let announced = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
-        (announced > most_bytes).then(|| too_large(most_bytes))
-    });
+) -> Result<Whole, Problem> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let is_too_large = announced.is_some_and(|bytes: u64| bytes > most_bytes);
+    let refused = check_type(headers).err().or_else(|| is_too_large.then(|| too_large(most_bytes)));
     if let Some(problem) = refused {
-        tokio::spawn(linger(body));
+        // One that asks before it sends its body has sent nothing, and to read is to ask for it.
+        if !headers.contains_key(EXPECT) {
+            tokio::spawn(linger(body));
+        }
         return Err(problem);
     }
+    // As text and as JSON.
+    let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
     let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
-    reading.await.unwrap_or_else(|_| Err(Problem::new(Kind::SlowRequest)))
+    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(Kind::SlowRequest)))?;
+    Ok(Whole { bytes, _share })
 }
 
 /// The JSON in a body.
@@ -99,7 +112,7 @@ mod tests {
     async fn reading(content_type: &str, body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
-        read(&headers, body, most_bytes).await
+        read(&Memory::default(), &headers, body, most_bytes).await.map(|whole| whole.bytes)
     }
 
     #[tokio::test]

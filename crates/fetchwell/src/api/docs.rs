@@ -1,5 +1,7 @@
 //! The documentation for people: made from the OpenAPI document, on the server, without JavaScript.
 
+mod objects;
+
 use std::sync::Arc;
 
 use base64::Engine;
@@ -9,6 +11,7 @@ use sha2::{Digest, Sha256};
 use utoipa::openapi::OpenApi;
 
 use super::problem::Kind;
+use objects::{schema_name, write_objects};
 
 const STYLE: &str = include_str!("docs/style.css");
 const BEGINNING: &str = include_str!("docs/beginning.html");
@@ -42,7 +45,7 @@ fn html(document: &Value) -> String {
     for operation in &operations {
         write_operation(&mut page, operation);
     }
-    write_schemas(&mut page, &document["components"]["schemas"]);
+    write_objects(&mut page, &document["components"]["schemas"]);
     write_problems(&mut page);
     page.push_str("</main></body></html>\n");
     page
@@ -154,62 +157,6 @@ fn body_of(answer: &Value) -> String {
     match schema_name(&body["schema"]) {
         Some(name) => format!("<a href=\"#schema-{0}\">{0}</a>", escape(name)),
         None => escape(content_type),
-    }
-}
-
-fn schema_name(schema: &Value) -> Option<&str> {
-    schema["$ref"].as_str()?.rsplit('/').next()
-}
-
-fn write_schemas(page: &mut String, schemas: &Value) {
-    page.push_str("<h2 id=\"schemas\">Objects</h2>\n");
-    for (name, schema) in schemas.as_object().into_iter().flatten() {
-        let about = prose(text(&schema["description"]));
-        push(
-            page,
-            format_args!(
-                "<section id=\"schema-{0}\"><h3>{0}</h3><p>{about}</p><table><tr><th>field</th><th>type</th><th></th></tr>",
-                escape(name)
-            ),
-        );
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().map(text).collect();
-        for (field, schema) in fields(schema) {
-            let mark = if required.contains(&field) { "" } else { " <i>may be left out</i>" };
-            let about = prose(text(&schema["description"]));
-            push(
-                page,
-                format_args!(
-                    "<tr><td><code>{}</code>{mark}</td><td>{}</td><td>{about}</td></tr>",
-                    escape(field),
-                    type_of(schema),
-                ),
-            );
-        }
-        page.push_str("</table></section>\n");
-    }
-}
-
-/// An object's own fields, or those of its parts.
-fn fields(schema: &Value) -> Vec<(&str, &Value)> {
-    let parts = schema["allOf"].as_array().into_iter().flatten();
-    let all = std::iter::once(schema).chain(parts);
-    let properties = all.flat_map(|part| part["properties"].as_object().into_iter().flatten());
-    properties.map(|(name, schema)| (name.as_str(), schema)).collect()
-}
-
-fn type_of(schema: &Value) -> String {
-    if let Some(name) = schema_name(schema) {
-        return format!("<a href=\"#schema-{0}\">{0}</a>", escape(name));
-    }
-    match &schema["type"] {
-        Value::String(name) if name == "array" => format!("array of {}", type_of(&schema["items"])),
-        Value::String(name) => escape(name),
-        Value::Array(names) => escape(&names.iter().map(text).collect::<Vec<_>>().join(" or ")),
-        _ => {
-            let parts = schema["oneOf"].as_array().into_iter().flatten();
-            parts.map(type_of).collect::<Vec<_>>().join(" or ")
-        }
     }
 }
 

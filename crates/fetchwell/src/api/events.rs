@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::identity::Identity;
+use super::memory::Held;
 use super::outbox::{Asked, cursor};
 use super::problem::{FieldError, Problem};
 use super::view::OutboxView;
@@ -38,9 +39,10 @@ pub(super) async fn stream(
         None => asked.after,
     };
     // The first results are read before the answer begins, so that a cursor that is gone is told.
-    let results = api.page(&identity, after, asked.limit).await?.into();
+    let (results, share) = api.page(&identity, after, asked.limit).await?;
+    let (results, share) = (results.into(), Some(share));
     let last_sent = Instant::now();
-    let live = Live { api, identity, after, limit: asked.limit, results, last_sent };
+    let live = Live { api, identity, after, limit: asked.limit, results, share, last_sent };
     let begin = Ok::<_, Infallible>(Bytes::from_static(b": results as they come\n\n"));
     let rest = futures::stream::unfold(live, |mut live| async {
         let next = live.next().await?;
@@ -59,6 +61,8 @@ struct Live {
     limit: u32,
     /// What was read and not yet sent.
     results: VecDeque<OutboxMessage>,
+    /// The memory that those have.
+    share: Option<Held>,
     last_sent: Instant,
 }
 
@@ -89,8 +93,10 @@ impl Live {
         let until_heartbeat = HEARTBEAT.saturating_sub(self.last_sent.elapsed());
         let mut waiting = Waiting::begin(&self.api, &self.identity.caller.name, until_heartbeat);
         loop {
-            let results = self.api.page(&self.identity, self.after, self.limit).await.ok()?;
-            self.results = results.into();
+            self.identity.check_again(&self.api).await.ok()?;
+            self.share = None;
+            let found = self.api.page(&self.identity, self.after, self.limit).await.ok()?;
+            (self.results, self.share) = (found.0.into(), Some(found.1));
             if !self.results.is_empty() || !waiting.next().await {
                 return Some(());
             }

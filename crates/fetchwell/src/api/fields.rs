@@ -4,18 +4,14 @@ use std::time::Duration;
 
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::WebUrl;
-use http::HeaderValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::problem::FieldError;
-use super::times;
-use crate::doors::retriever::{ALLOWED_HEADERS, Options};
+use super::values::Fault;
+use super::{times, values};
+use crate::doors::retriever::Options;
 
-const MAX_CORRELATION_ID_CHARS: usize = 256;
-const MAX_RETAILER_BYTES: usize = 32;
-const MAX_HEADER_BYTES: usize = 1_024;
 const KNOWN: [&str; 8] = [
     "url",
     "retailer",
@@ -49,11 +45,11 @@ pub(super) struct FetchRequest {
     /// Where the result is delivered to, as a signed webhook.
     pub(super) callback_url: Option<String>,
     /// A page that was stored at most so long ago answers at once: whole seconds, or text such as "30s".
-    #[schema(value_type = Option<String>, example = "30s")]
+    #[schema(value_type = Option<SecondsOrText>, example = "30s")]
     pub(super) max_age: Option<Duration>,
     /// How long it is worth having: whole seconds, text such as "10m", or a time such as
     /// "2030-01-01T00:00:00Z"; at most 24 hours.
-    #[schema(value_type = Option<String>, example = "10m")]
+    #[schema(value_type = Option<SecondsOrText>, example = "10m")]
     pub(super) deadline: Duration,
     /// Headers to send along: accept, accept-language, if-modified-since, if-none-match, referer.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
@@ -61,6 +57,18 @@ pub(super) struct FetchRequest {
     /// Whether title, text and Markdown of the page are wanted, too.
     #[schema(required = false)]
     pub(super) extract: bool,
+}
+
+/// How times are written in JSON.
+#[derive(ToSchema)]
+#[schema(as = SecondsOrText)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "for its schema: times are read by `times`")]
+pub(super) enum SecondsOrText {
+    /// Whole seconds.
+    Seconds(u64),
+    /// Text, such as "30s".
+    Text(String),
 }
 
 impl FetchRequest {
@@ -72,16 +80,17 @@ impl FetchRequest {
         let mut reader = Reader { fields, faults: Vec::new() };
         reader.refuse_unknown();
         let request = FetchRequest {
-            url: reader.needed("url", |value| web_url(value, judge)),
-            retailer: reader.needed("retailer", retailer),
-            correlation_id: reader.needed("correlation_id", correlation_id),
-            callback_url: reader.optional("callback_url", |value| web_url(value, judge)),
+            url: reader.needed("url", |value| values::web_url(value, judge.guard)),
+            retailer: reader.needed("retailer", values::retailer),
+            correlation_id: reader.needed("correlation_id", values::correlation_id),
+            callback_url: reader
+                .optional("callback_url", |value| values::web_url(value, judge.guard)),
             max_age: reader.optional("max_age", times::max_age).filter(|age| !age.is_zero()),
             deadline: reader
                 .optional("deadline", |value| times::deadline(value, judge.wall))
                 .unwrap_or(judge.default_deadline),
             headers: reader.headers(),
-            extract: reader.optional("extract", switch).unwrap_or_default(),
+            extract: reader.optional("extract", values::switch).unwrap_or_default(),
         };
         if reader.faults.is_empty() { Ok(request) } else { Err(reader.faults) }
     }
@@ -92,15 +101,17 @@ impl FetchRequest {
     }
 }
 
-/// Why a value won't do, and what would.
-type Fault = String;
-
 struct Reader<'a> {
     fields: &'a Map<String, Value>,
     faults: Vec<FieldError>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// A field that is null might as well not be there.
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.fields.get(name).filter(|value| !value.is_null())
+    }
+
     fn refuse_unknown(&mut self) {
         for name in self.fields.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
             let detail = format!("is not a known field; known are {}", KNOWN.join(", "));
@@ -109,7 +120,7 @@ impl Reader<'_> {
     }
 
     fn needed(&mut self, name: &str, read: impl FnOnce(&Value) -> Result<String, Fault>) -> String {
-        if !self.fields.contains_key(name) {
+        if self.get(name).is_none() {
             self.faults.push(FieldError::at(pointer(&[name]), "is missing"));
         }
         self.optional(name, read).unwrap_or_default()
@@ -120,14 +131,14 @@ impl Reader<'_> {
         name: &str,
         read: impl FnOnce(&Value) -> Result<T, Fault>,
     ) -> Option<T> {
-        let found = self.fields.get(name)?;
+        let found = self.get(name)?;
         read(found).map_err(|fault| self.faults.push(FieldError::at(pointer(&[name]), fault))).ok()
     }
 
     /// Sorted by name, so that the same headers are the same however they were written.
     fn headers(&mut self) -> Vec<(String, String)> {
         let mut headers: Vec<(String, String)> = Vec::new();
-        let given = match self.fields.get("headers") {
+        let given = match self.get("headers") {
             None => return headers,
             Some(Value::Object(given)) => given,
             Some(_) => {
@@ -139,7 +150,7 @@ impl Reader<'_> {
         for (name, value) in given {
             let lower = name.to_ascii_lowercase();
             let is_twice = headers.iter().any(|(known, _)| *known == lower);
-            match header(&lower, value, is_twice) {
+            match values::header(&lower, value, is_twice) {
                 Ok(text) => headers.push((lower, text)),
                 Err(fault) => {
                     self.faults.push(FieldError::at(pointer(&["headers", name]), fault));
@@ -154,70 +165,6 @@ impl Reader<'_> {
 /// A JSON pointer (RFC 6901).
 pub(super) fn pointer(parts: &[&str]) -> String {
     parts.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect()
-}
-
-fn text(value: &Value) -> Result<&str, Fault> {
-    value.as_str().ok_or_else(|| "is no text; write it in quotes".to_owned())
-}
-
-/// The exact text is kept; what it means is judged here, as far as it shows. What a name leads to is
-/// judged when it is looked up.
-fn web_url(value: &Value, judge: &Judge<'_>) -> Result<String, Fault> {
-    let text = text(value)?;
-    if text.contains(|c: char| c.is_ascii_control()) {
-        return Err("has control characters; take them out".to_owned());
-    }
-    let url = WebUrl::parse(text).map_err(|fault| fault.to_string())?;
-    if let Some(address) = url.host_ip() {
-        judge.guard.check(address).map_err(|refusal| {
-            format!("is refused: {} is {} ({})", refusal.address, refusal.kind, refusal.range)
-        })?;
-    }
-    Ok(text.to_owned())
-}
-
-fn retailer(value: &Value) -> Result<String, Fault> {
-    let text = text(value)?;
-    let allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    if text.is_empty() || text.len() > MAX_RETAILER_BYTES || !text.bytes().all(allowed) {
-        return Err(format!(
-            "is no retailer; write 1 to {MAX_RETAILER_BYTES} of a-z, 0-9, _ and -"
-        ));
-    }
-    Ok(text.to_owned())
-}
-
-fn correlation_id(value: &Value) -> Result<String, Fault> {
-    let text = text(value)?;
-    let chars = text.chars().count();
-    if chars == 0 || chars > MAX_CORRELATION_ID_CHARS || text.contains(char::is_control) {
-        return Err(format!(
-            "must have 1 to {MAX_CORRELATION_ID_CHARS} characters, and no control characters"
-        ));
-    }
-    Ok(text.to_owned())
-}
-
-fn switch(value: &Value) -> Result<bool, Fault> {
-    value.as_bool().ok_or_else(|| "is neither true nor false".to_owned())
-}
-
-fn header(name: &str, value: &Value, is_twice: bool) -> Result<String, Fault> {
-    if !ALLOWED_HEADERS.contains(&name) {
-        return Err(format!("may not be sent along; allowed are {}", ALLOWED_HEADERS.join(", ")));
-    }
-    if is_twice {
-        return Err("stands there twice; upper and lower case are the same".to_owned());
-    }
-    let text = text(value)?;
-    let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if !printable || text.len() > MAX_HEADER_BYTES || HeaderValue::from_str(text).is_err() {
-        return Err(format!(
-            "can't stand in a header; write printable ASCII, at most {MAX_HEADER_BYTES} bytes"
-        ));
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -255,6 +202,7 @@ mod tests {
         assert_eq!(full.headers[0].0, "accept");
         assert_eq!((full.deadline.as_secs(), full.max_age.unwrap().as_secs()), (60, 30));
         assert_eq!(read(&json!({"max_age": 0})).unwrap().max_age, None);
+        assert_eq!(read(&json!({"callback_url": null, "headers": null})).unwrap(), plain);
     }
 
     #[test]
@@ -270,7 +218,8 @@ mod tests {
             (json!({"url": "http://a.test/\u{0}"}), "/url"),
             (json!({"url": format!("http://a.test/{}", "x".repeat(8_192))}), "/url"),
             (json!({"callback_url": "http://10.0.0.1/"}), "/callback_url"),
-            (json!({"callback_url": null}), "/callback_url"),
+            (json!({"callback_url": 1}), "/callback_url"),
+            (json!({"retailer": null}), "/retailer"),
             (json!({"retailer": "Admhr"}), "/retailer"),
             (json!({"retailer": "x".repeat(33)}), "/retailer"),
             (json!({"correlation_id": ""}), "/correlation_id"),

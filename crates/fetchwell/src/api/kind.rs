@@ -19,11 +19,12 @@ pub(crate) enum Kind {
     TooManyRequests,
     Internal,
     StoreUnavailable,
+    Busy,
 }
 
 impl Kind {
     /// All of them, by status.
-    pub(crate) const ALL: [Kind; 14] = [
+    pub(crate) const ALL: [Kind; 15] = [
         Kind::MalformedJson,
         Kind::Unauthorized,
         Kind::Forbidden,
@@ -38,6 +39,7 @@ impl Kind {
         Kind::TooManyRequests,
         Kind::Internal,
         Kind::StoreUnavailable,
+        Kind::Busy,
     ];
 
     /// The last part of its type: `/docs#problem-NAME`.
@@ -141,6 +143,13 @@ impl Kind {
                 S::INTERNAL_SERVER_ERROR,
                 "Something inside failed",
                 "Send it again; with an Idempotency-Key nothing is accepted twice.",
+            ),
+            Kind::Busy => (
+                "busy",
+                S::SERVICE_UNAVAILABLE,
+                "The server has no memory left for this now",
+                "Send it again after the time in the header Retry-After; fewer large requests at \
+                 once go faster.",
             ),
             Kind::StoreUnavailable => (
                 "store-unavailable",

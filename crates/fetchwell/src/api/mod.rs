@@ -5,18 +5,22 @@
 //! | `routes` | which path leads where; what every answer has |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
-//! | `fields`, `times`, `body`, `prefer` | what a request says |
+//! | `body`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
+//! | `accept`, `waiting` | what comes of it: a commit, and a result |
 //! | `view`, `problem`, `kind`, `openapi`, `docs`, `metrics` | what an answer says |
-//! | `server` | connections |
+//! | `server`, `usage`, `memory` | connections, and what they may hold |
 
+mod accept;
 mod allowance;
 mod audit;
+mod batch;
 mod body;
 mod docs;
 mod events;
 mod fields;
 mod identity;
 mod kind;
+mod memory;
 mod messages;
 mod metrics;
 mod openapi;
@@ -29,6 +33,8 @@ mod server;
 mod submit;
 mod times;
 mod token;
+mod usage;
+mod values;
 mod view;
 mod waiting;
 
@@ -45,6 +51,7 @@ use tracing::warn;
 
 use allowance::Allowances;
 use identity::KnownTokens;
+use memory::Memory;
 use problem::{Kind, Problem};
 
 pub(crate) use audit::{AuditWriter, audit_log};
@@ -86,6 +93,7 @@ pub(crate) struct Api {
     audit: audit::AuditLog,
     known_tokens: KnownTokens,
     allowances: Allowances,
+    memory: Memory,
     readiness: public::Readiness,
     last_fault: Mutex<Option<Instant>>,
     /// Ends whatever waits.
@@ -115,6 +123,7 @@ impl Api {
             audit,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
+            memory: Memory::default(),
             readiness: public::Readiness::default(),
             last_fault: Mutex::default(),
             stop: on.stop,

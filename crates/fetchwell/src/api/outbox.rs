@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::{OutboxMessage, OutboxMost, OutboxPage};
+use fetchwell_engine::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
 use http::HeaderMap;
 use http::header::ACCEPT;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::identity::Identity;
+use super::memory::Held;
 use super::prefer::MAX_WAIT_SECONDS;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::routes::json;
@@ -27,6 +28,7 @@ const MAX_PAGE_BYTES: u64 = 16 << 20;
 
 /// A part of a caller's outbox.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OutboxPage)]
 pub(super) struct OutboxAnswer {
     /// The results after the cursor, in the order of their commits.
     messages: Vec<OutboxView>,
@@ -73,31 +75,40 @@ pub(super) async fn outbox(
     }
     let mut waiting = Waiting::begin(&api, &identity.caller.name, asked.wait);
     loop {
-        let results = api.page(&identity, asked.after, asked.limit).await?;
+        let (results, share) = api.page(&identity, asked.after, asked.limit).await?;
         if !results.is_empty() || !waiting.next().await {
             identity.check_again(&api).await?;
             let last = results.last().map(|result| result.cursor).or(asked.after);
             let next = last.unwrap_or_default().to_string();
             let messages = results.into_iter().map(OutboxView::from).collect();
-            return Ok(json(&OutboxAnswer { messages, next }));
+            return Ok(share.until_sent(json(&OutboxAnswer { messages, next })));
         }
     }
 }
 
 impl Api {
-    /// Results of this caller after the cursor.
+    /// Results of this caller after the cursor, with their share of the memory.
     pub(super) async fn page(
         &self,
         identity: &Identity,
         after: Option<i64>,
         limit: u32,
-    ) -> Result<Vec<OutboxMessage>, Problem> {
+    ) -> Result<(Vec<OutboxMessage>, Held), Problem> {
+        let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
         let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
         match self.stored(self.inbox.outbox(&identity.caller.name, after, most).await)? {
-            OutboxPage::Results(results) => Ok(results),
+            OutboxPage::Results(results) => {
+                share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
+                Ok((results, share))
+            }
             OutboxPage::Gone { oldest } => Err(Problem::gone(oldest)),
         }
     }
+}
+
+fn content_bytes(result: &FetchResult) -> u64 {
+    let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len) as u64;
+    bytes(&result.content) + bytes(&result.extracted)
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {

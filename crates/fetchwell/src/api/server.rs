@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,15 +13,20 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 use tracing::{debug, warn};
 
 use super::identity::Peer;
+use super::usage::{Look, Usage};
 use super::{Api, routes};
 
-/// How long a request's head may take, and how long a connection may be idle.
+/// How long a connection may be idle, or silent at its beginning.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long what we send may stay unread.
@@ -115,30 +119,31 @@ impl Connection {
     async fn run(self, stream: TcpStream, stop: CancellationToken, _place: OwnedSemaphorePermit) {
         prepare(&stream);
         let Connection { builder, router, peer } = self;
-        let has_asked = Arc::new(AtomicBool::new(false));
-        let asked = has_asked.clone();
+        let usage = Arc::new(Usage::default());
+        let counted = usage.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
-            asked.store(true, Ordering::Relaxed);
+            let under_way = counted.begin();
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(Peer(peer));
             let answer = router.clone().call(request);
-            async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
+            async move {
+                let answer = answer.await.unwrap_or_else(|never| match never {});
+                drop(under_way);
+                Ok::<_, Infallible>(answer)
+            }
         });
         let serving = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(serving);
-        // Until the first bytes show which protocol it is, nobody else looks at the clock.
-        let silent = tokio::time::sleep(HEAD_TIMEOUT);
-        tokio::pin!(silent);
-        let mut watched = true;
+        let mut watch = tokio::time::interval_at(Instant::now() + IDLE_TIMEOUT, IDLE_TIMEOUT);
         let ended = loop {
             tokio::select! {
                 ended = serving.as_mut() => break ended,
-                () = silent.as_mut(), if watched => {
-                    watched = false;
-                    if !has_asked.load(Ordering::Relaxed) {
-                        return;
-                    }
-                }
+                _ = watch.tick() => match usage.look() {
+                    // Nobody else looks at the clock until the first bytes show which protocol it is.
+                    Look::NeverUsed => return,
+                    Look::Idle => serving.as_mut().graceful_shutdown(),
+                    Look::InUse => {}
+                },
                 () = stop.cancelled() => {
                     serving.as_mut().graceful_shutdown();
                     break serving.as_mut().await;

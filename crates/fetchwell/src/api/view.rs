@@ -9,6 +9,7 @@ use crate::timestamp::rfc3339;
 
 /// A message, with its result when there is one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub(crate) struct MessageView {
     /// Its name.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
@@ -34,6 +35,7 @@ pub(crate) struct MessageView {
 
 /// What came out of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = OutboxMessage)]
 pub(crate) struct OutboxView {
     /// Its name.
     #[schema(example = "out_018bcfe56800ffffffffffffffffffff")]

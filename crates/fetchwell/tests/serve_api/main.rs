@@ -1,5 +1,7 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
 mod client;
 mod refusals;
 mod results;
@@ -32,6 +34,8 @@ async fn a_message_is_queued_fetched_and_found_again() {
     assert!(outbox["content"].as_str().unwrap().contains("Some words on it."));
     assert!(outbox["markdown"].as_str().unwrap().contains("Some words on it."));
 
+    // They were fetched at the same time: either may have been the first.
+    service.get("/outbox?after=1&wait=10").await.expect(200);
     let found = service.get(&format!("/messages/{id}")).await.expect(200).json();
     assert_eq!((&found["id"], &found["correlation_id"]), (&json!(id), &json!("/page")));
     assert_eq!(found["outbox"]["inbox_message_id"], json!(id));
@@ -136,6 +140,11 @@ async fn what_is_public_needs_no_token() {
     let expected =
         ["/fetch", "/fetch/batch", "/livez", "/messages/{id}", "/metrics", "/outbox", "/readyz"];
     assert_eq!(paths, expected);
+    let schemas = &document["components"]["schemas"];
+    for reference in document.to_string().split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(schemas.get(name).is_some(), "{name} is not described");
+    }
     let docs = get("/docs").await.expect(200);
     let policy = docs.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use fetchwell_engine::adapters::sqlite::open_retriever;
+use fetchwell_engine::clock::Clock;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -102,4 +104,25 @@ async fn a_stream_ends_with_its_token() {
     read_until(&mut events, |text| text.contains("0\r\n\r\n")).await;
     service.token = own;
     service.get("/outbox").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_whose_results_are_gone_is_told_so() {
+    let service = Service::start(&[]).await;
+    submit(&service, 0..3).await;
+    service.get("/outbox?after=2&wait=10").await.expect(200);
+    let day = Duration::from_secs(86_400);
+    let file = service.program.file("fetchwell.db");
+    let store = open_retriever(&file, Clock::system(), day, day).await.unwrap();
+    assert_eq!(store.inbox.prune(Duration::ZERO, 2).await.unwrap(), 2);
+    let gone = service.get("/outbox?after=0").await.expect(410).json();
+    assert_eq!(gone["oldest"], "2");
+    let bearer = format!("Bearer {}", service.token);
+    let resumed =
+        [("authorization", &*bearer), ("accept", "text/event-stream"), ("last-event-id", "1")];
+    service.send("GET", "/outbox", &resumed, "").await.expect(410);
+    for path in ["/outbox?after=2", "/outbox"] {
+        let left = service.get(path).await.expect(200).json();
+        assert_eq!((left["messages"].as_array().unwrap().len(), &left["next"]), (1, &json!("3")));
+    }
 }
