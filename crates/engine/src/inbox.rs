@@ -251,8 +251,13 @@ pub struct OutboxMost {
 /// A part of an outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxPage {
-    /// These; none: there are none yet.
-    Results(Vec<OutboxMessage>),
+    /// There is nothing missing before these.
+    Results {
+        /// These; none: there are none yet.
+        results: Vec<OutboxMessage>,
+        /// The cursor to go on after.
+        next: i64,
+    },
     /// What follows the cursor was taken out already. The oldest cursor after which all is there.
     Gone {
         /// That one.

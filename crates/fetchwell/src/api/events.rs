@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::memory::Held;
-use super::outbox::{Asked, cursor};
+use super::outbox::{Asked, Found, cursor};
 use super::problem::{FieldError, Problem};
 use super::view::OutboxView;
 use super::waiting::Waiting;
@@ -39,7 +39,7 @@ pub(super) async fn stream(
         None => asked.after,
     };
     // The first results are read before the answer begins, so that a cursor that is gone is told.
-    let (results, share) = api.page(&identity, after, asked.limit).await?;
+    let Found { results, share, .. } = api.page(&identity, after, asked.limit).await?;
     let (results, share) = (results.into(), Some(share));
     let last_sent = Instant::now();
     let live = Live { api, identity, after, limit: asked.limit, results, share, last_sent };
@@ -96,7 +96,7 @@ impl Live {
             self.identity.check_again(&self.api).await.ok()?;
             self.share = None;
             let found = self.api.page(&self.identity, self.after, self.limit).await.ok()?;
-            (self.results, self.share) = (found.0.into(), Some(found.1));
+            (self.results, self.share) = (found.results.into(), Some(found.share));
             if !self.results.is_empty() || !waiting.next().await {
                 return Some(());
             }

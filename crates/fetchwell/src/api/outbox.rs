@@ -75,31 +75,38 @@ pub(super) async fn outbox(
     }
     let mut waiting = Waiting::begin(&api, &identity.caller.name, asked.wait);
     loop {
-        let (results, share) = api.page(&identity, asked.after, asked.limit).await?;
+        let Found { results, next, share } = api.page(&identity, asked.after, asked.limit).await?;
         if !results.is_empty() || !waiting.next().await {
             identity.check_again(&api).await?;
-            let last = results.last().map(|result| result.cursor).or(asked.after);
-            let next = last.unwrap_or_default().to_string();
             let messages = results.into_iter().map(OutboxView::from).collect();
-            return Ok(share.until_sent(json(&OutboxAnswer { messages, next })));
+            let answer = OutboxAnswer { messages, next: next.to_string() };
+            return Ok(share.until_sent(json(&answer)));
         }
     }
 }
 
+/// A part of an outbox, with its share of the memory.
+pub(super) struct Found {
+    pub(super) results: Vec<OutboxMessage>,
+    /// The cursor to go on after.
+    pub(super) next: i64,
+    pub(super) share: Held,
+}
+
 impl Api {
-    /// Results of this caller after the cursor, with their share of the memory.
+    /// Results of this caller after the cursor.
     pub(super) async fn page(
         &self,
         identity: &Identity,
         after: Option<i64>,
         limit: u32,
-    ) -> Result<(Vec<OutboxMessage>, Held), Problem> {
+    ) -> Result<Found, Problem> {
         let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
         let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
         match self.stored(self.inbox.outbox(&identity.caller.name, after, most).await)? {
-            OutboxPage::Results(results) => {
+            OutboxPage::Results { results, next } => {
                 share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
-                Ok((results, share))
+                Ok(Found { results, next, share })
             }
             OutboxPage::Gone { oldest } => Err(Problem::gone(oldest)),
         }

@@ -40,6 +40,9 @@ pub(crate) struct OutboxView {
     /// Its name.
     #[schema(example = "out_018bcfe56800ffffffffffffffffffff")]
     pub(crate) id: String,
+    /// Its place among the caller's results: `after` this one the next follows.
+    #[schema(example = "42")]
+    pub(crate) cursor: String,
     /// Which message it answers.
     pub(crate) inbox_message_id: String,
     /// The exact text that was posted.
@@ -91,6 +94,7 @@ impl From<OutboxMessage> for OutboxView {
         let result = message.result;
         OutboxView {
             id: outbox_id(message.message),
+            cursor: message.cursor.to_string(),
             inbox_message_id: message.message.to_string(),
             url: message.url,
             retailer: message.retailer,

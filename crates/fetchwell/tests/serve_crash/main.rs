@@ -3,6 +3,8 @@
 //!
 //! The short form is part of the test command; `scripts/soak` runs the long one.
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that can't go on may panic")]
+
 mod fleet;
 
 use std::collections::HashSet;
@@ -163,9 +165,9 @@ async fn while_the_database_is_away_the_answer_is_503_and_then_work_goes_on() {
         sleep(between_ms(&mut chance, 500, 1_500)).await;
         // Now by force, now as whoever runs it would.
         if restart % 2 == 0 {
-            server.crash().await
+            server.crash().await;
         } else {
-            server.stop().await
+            server.stop().await;
         }
         sleep(between_ms(&mut chance, 500, 1_500)).await;
         server.restart().await;

@@ -69,6 +69,7 @@ pub(super) async fn page(
 
 fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
     let mut results = Vec::new();
+    let mut next = after.unwrap_or(0);
     for row in rows {
         let pruned: i64 = row.try_get("pruned")?;
         if after.is_some_and(|after| after < pruned) {
@@ -76,8 +77,9 @@ fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
         }
         // A caller without results is one row with nothing but its own.
         results.extend(result_of(row)?);
+        next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
     }
-    Ok(OutboxPage::Results(results))
+    Ok(OutboxPage::Results { results, next })
 }
 
 fn message_of(row: &PgRow) -> sqlx::Result<Message> {

@@ -144,7 +144,8 @@ pub(super) fn page(
             break;
         }
     }
-    Ok(OutboxPage::Results(results))
+    let next = results.last().map_or(after, |last: &OutboxMessage| last.cursor);
+    Ok(OutboxPage::Results { results, next })
 }
 
 fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {

@@ -85,7 +85,7 @@ pub async fn a_page_of_the_outbox_is_bounded(place: &dyn InboxStore) {
         .page(ANNA, after, OutboxMost { results, bytes })
         .await
     {
-        OutboxPage::Results(results) => cursors(&results),
+        OutboxPage::Results { results, .. } => cursors(&results),
         OutboxPage::Gone { .. } => panic!("nothing is gone"),
     };
     assert_eq!(page(None, 4, u64::MAX).await, [1, 2, 3, 4]);

@@ -40,7 +40,11 @@ pub async fn what_is_old_goes_in_order(place: &dyn InboxStore) {
     assert_eq!(prune(&trial, 100).await, 2);
     assert_eq!(prune(&trial, 100).await, 0);
     assert_eq!(cursors(&trial.results(ANNA, Some(6)).await), [7]);
-    assert!(trial.find(young, None).await.is_some() && trial.find(waiting, None).await.is_some());
+    trial.wait(secs(KEEP_S + 1)).await;
+    assert_eq!(prune(&trial, 100).await, 1);
+    let nothing_left = OutboxPage::Results { results: Vec::new(), next: 7 };
+    assert_eq!(trial.page(ANNA, None, most).await, nothing_left, "whoever comes now misses none");
+    assert!(trial.find(young, None).await.is_none() && trial.find(waiting, None).await.is_some());
     let after = trial.ledger().await;
     assert_eq!((after.accepted, after.done), (ledger.accepted + 2, ledger.done + 1));
     // The cursors of what is gone are not given again.

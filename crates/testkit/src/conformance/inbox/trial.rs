@@ -164,7 +164,7 @@ impl Trial {
     /// All results of a caller that come after this one.
     pub(super) async fn results(&self, caller: &str, after: Option<i64>) -> Vec<OutboxMessage> {
         match self.page(caller, after, ALL).await {
-            OutboxPage::Results(results) => results,
+            OutboxPage::Results { results, .. } => results,
             OutboxPage::Gone { oldest } => panic!("all up to {oldest} are gone"),
         }
     }
