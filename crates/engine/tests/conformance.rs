@@ -20,6 +20,11 @@ mod sqlite {
         fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
     }
 
+    mod inbox {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
+    }
+
     mod politeness {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::politeness_conformance!(Some(SqliteStore::new()));
@@ -29,6 +34,17 @@ mod sqlite {
 }
 
 mod postgres {
+    mod queue {
+        use fetchwell_testkit::conformance::servers::PostgresStore;
+        fetchwell_testkit::queue_conformance!(PostgresStore::if_there());
+        fetchwell_testkit::durable_queue_conformance!(PostgresStore::if_there());
+    }
+
+    mod inbox {
+        use fetchwell_testkit::conformance::servers::PostgresStore;
+        fetchwell_testkit::inbox_conformance!(PostgresStore::if_there());
+    }
+
     mod politeness {
         use fetchwell_testkit::conformance::servers::PostgresStore;
         fetchwell_testkit::politeness_conformance!(PostgresStore::if_there());

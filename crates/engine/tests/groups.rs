@@ -1,7 +1,5 @@
 //! Groups (retailers) have a pace of their own, and lanes take turns: on a paused clock.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;

@@ -42,11 +42,9 @@ impl Parts {
         let own_listeners = OwnListeners::default();
         let client = http::Client::new(http_settings(settings, &user_agent, own_listeners.clone()))
             .map_err(|error| Exit::Usage(error.to_string()))?;
-        let store = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Process)?;
-        let clock = sqlite::clock(&store).await?;
         Ok(Parts {
-            politeness: open_politeness(settings, store).await?,
-            clock,
+            politeness: open_politeness(settings).await?,
+            clock: store_clock(settings).await?,
             client: Arc::new(client),
             own_listeners,
         })
@@ -80,53 +78,74 @@ impl Parts {
 }
 
 /// The politeness store that is named, or the store itself.
-async fn open_politeness(settings: &Settings, store: Db) -> Result<Arc<dyn Politeness>, Exit> {
+async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Politeness>, Exit> {
     let (rule, seed) = (breaker_rule(settings), random_seed());
-    Ok(match &settings.values.politeness {
-        None => sqlite_politeness(store, rule, seed).await?,
-        Some(StoreUrl::Sqlite(path)) => {
-            sqlite_politeness(sqlite::open(path, Durability::Process)?, rule, seed).await?
+    let values = &settings.values;
+    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
+        StoreUrl::Sqlite(path) => {
+            let db = sqlite::open(path, Durability::Process)?;
+            let clock = sqlite::clock(&db).await?;
+            Arc::new(SqlitePoliteness::new(db, clock, rule, seed))
         }
-        Some(StoreUrl::Postgres(url)) => {
+        StoreUrl::Postgres(url) => {
             let keeper = postgres::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
-        Some(StoreUrl::Redis(url)) => {
+        StoreUrl::Redis(url) => {
             let keeper = redis::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
     })
 }
 
-async fn sqlite_politeness(
-    db: Db,
-    rule: BreakerRule,
-    seed: u64,
-) -> Result<Arc<dyn Politeness>, Exit> {
-    let clock = sqlite::clock(&db).await?;
-    Ok(Arc::new(SqlitePoliteness::new(db, clock, rule, seed)))
+/// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
+async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
+    match &settings.values.store {
+        StoreUrl::Sqlite(path) => {
+            Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?)
+        }
+        StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(Clock::since_boot(Clock::booted_at())),
+    }
 }
 
 /// The store's file, opened for a queue. It keeps to the politeness store it was first used with.
 pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
-    let store = sqlite_path(&settings.values.store)?;
-    let db = sqlite::open(store, Durability::Disk)?;
-    let named = match &settings.values.politeness {
-        Some(StoreUrl::Sqlite(other)) if other != store => {
-            format!("sqlite:{}", std::path::absolute(other)?.display())
-        }
-        None | Some(StoreUrl::Sqlite(_)) => "the store itself".to_owned(),
-        Some(server) => server.to_string(),
-    };
-    let bound = sqlite::bind_politeness(&db, &named).await?;
-    if bound != named {
-        return Err(Exit::Usage(format!(
-            "{} keeps its sites' pace in {bound}, not in {named}; \
-             name that one with --politeness, or another --store",
-            settings.values.store
-        )));
-    }
+    let db = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?;
+    let named = politeness_name(settings)?;
+    refuse_another_politeness(settings, &sqlite::bind_politeness(&db, &named).await?, &named)?;
     Ok(db)
+}
+
+/// The store's database, opened for queues. It keeps to the politeness store it was first used with.
+pub(crate) async fn open_queue_database(
+    settings: &Settings,
+    url: &str,
+) -> Result<postgres::Database, Exit> {
+    let db = postgres::Database::open(url).await?;
+    let named = politeness_name(settings)?;
+    refuse_another_politeness(settings, &postgres::bind_politeness(&db, &named).await?, &named)?;
+    Ok(db)
+}
+
+fn politeness_name(settings: &Settings) -> Result<String, Exit> {
+    let values = &settings.values;
+    Ok(match &values.politeness {
+        Some(politeness) if *politeness == values.store => "the store itself".to_owned(),
+        None => "the store itself".to_owned(),
+        Some(StoreUrl::Sqlite(path)) => format!("sqlite:{}", std::path::absolute(path)?.display()),
+        Some(server) => server.to_string(),
+    })
+}
+
+fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> Result<(), Exit> {
+    if bound == named {
+        return Ok(());
+    }
+    Err(Exit::Usage(format!(
+        "{} keeps its sites' pace in {bound}, not in {named}; \
+         name that one with --politeness, or another --store",
+        settings.values.store
+    )))
 }
 
 pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {

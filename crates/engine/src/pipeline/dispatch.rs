@@ -139,6 +139,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             interval: rate.interval,
             interval_source,
             site_last_served: permit.last_served,
+            held_up_by: None,
         };
         let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
         let group = self.group_of(&item);
@@ -321,7 +322,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let robots = known_robots(room, url).filter(|_| item.request.obeys_robots);
         let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
         let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
-        Why { robots: rule, interval: rate.interval, interval_source, site_last_served: None }
+        Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
     }
 
     /// The group whose turn a request takes: the engine's own are nobody's.

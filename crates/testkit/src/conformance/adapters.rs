@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
+use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
 
@@ -97,6 +100,16 @@ impl QueueStore for SqliteStore {
 
     fn fresh(&self) -> Box<dyn QueueStore> {
         Box::new(SqliteStore::new())
+    }
+}
+
+#[async_trait]
+impl InboxStore for SqliteStore {
+    async fn open(&self, clock: Clock) -> RetrieverStore {
+        let path = self.folder.path().join("store.db");
+        let poll = Duration::from_millis(500);
+        let store = sqlite::open_retriever(&path, clock, inbox::LEASE_TTL, poll).await;
+        store.expect("the file opens")
     }
 }
 

@@ -1,10 +1,11 @@
 //! One conformance suite a port, run against each adapter.
 //!
 //! A case is a named async function that takes a store and panics when the store breaks the port's
-//! promise. The macros [`queue_conformance!`](crate::queue_conformance) and
+//! promise. The macros [`queue_conformance!`](crate::queue_conformance),
+//! [`inbox_conformance!`](crate::inbox_conformance) and
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
-//! that a failure names the adapter and the case. A new adapter implements
-//! [`queue::QueueStore`] and [`politeness::PolitenessStore`], and calls the macros.
+//! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
+//! [`inbox::InboxStore`] and [`politeness::PolitenessStore`], and calls the macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
 
@@ -15,6 +16,7 @@
 
 pub mod adapters;
 mod hand_clock;
+pub mod inbox;
 pub mod politeness;
 pub mod queue;
 mod replay;

@@ -4,23 +4,32 @@
 //! database. Without the variable the tests say that they were skipped.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::postgres::PostgresKeeper;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::postgres::{
+    Database, PostgresKeeper, PostgresQueue, StoreClock, open_retriever,
+};
 use fetchwell_engine::adapters::redis::RedisKeeper;
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Politeness, RobotsRecord, StoreFault};
+use fetchwell_engine::inbox::RetrieverStore;
+use fetchwell_engine::ports::{Ledger, Politeness, RobotsRecord, StoreFault};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
+use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
+/// How often queues are looked at for what others put in.
+const QUEUE_POLL: Duration = Duration::from_millis(500);
 
 /// A schema of its own in the database that `FETCHWELL_TEST_POSTGRES_URL` names.
 pub struct PostgresStore {
@@ -60,6 +69,58 @@ impl PolitenessStore for PostgresStore {
 
     fn fresh(&self) -> Box<dyn PolitenessStore> {
         Box::new(PostgresStore { url: self.url.clone(), schema: Arc::default() })
+    }
+}
+
+impl PostgresStore {
+    /// Connections of its own, as each process has them.
+    async fn connect(&self) -> Database {
+        let url = self.url.clone();
+        let address = self.schema.get_or_init(|| new_schema(url)).await;
+        Database::open(address).await.expect("the server answers")
+    }
+}
+
+#[async_trait]
+impl QueueStore for PostgresStore {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+        let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
+        let queue =
+            PostgresQueue::open(db, "conformance", clock, LEASE_TTL, run_once, QUEUE_POLL).await;
+        Box::new(queue.expect("the queue opens"))
+    }
+
+    fn fresh(&self) -> Box<dyn QueueStore> {
+        Box::new(PostgresStore { url: self.url.clone(), schema: Arc::default() })
+    }
+}
+
+#[async_trait]
+impl InboxStore for PostgresStore {
+    async fn open(&self, clock: Clock) -> RetrieverStore {
+        let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
+        let store = open_retriever(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
+        store.expect("the inbox opens")
+    }
+}
+
+#[async_trait]
+impl Queue for PostgresQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
+        PostgresQueue::enqueue(self, jobs).await.expect("jobs go in")
+    }
+
+    fn instance(&self) -> Box<dyn Instance> {
+        Box::new(PostgresQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Ledger {
+        let audit = self.audit().await.expect("the tables can be read");
+        audit.unwrap_or_else(|difference| panic!("{difference}"))
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        PostgresQueue::dead(self, u32::MAX).await.expect("the dead can be read")
     }
 }
 

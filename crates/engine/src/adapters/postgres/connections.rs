@@ -19,7 +19,7 @@ use crate::ports::StoreFault;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Statements under way at once: each is short, and more would only wait for each other.
-const CONNECTIONS: usize = 4;
+pub(super) const CONNECTIONS: usize = 4;
 
 /// Connects when it is needed, and again after a fault.
 pub(super) struct Connections {
@@ -51,6 +51,11 @@ impl Connections {
             None => within(self.options.connect()).await.map_err(|error| self.fault(&error))?,
         };
         Ok(Taken { connection, idle: self.idle.clone(), _room: room })
+    }
+
+    /// Closes those that nobody uses.
+    pub(super) fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Says where it went wrong.

@@ -4,6 +4,7 @@
 
 pub mod durable;
 pub mod instances;
+pub mod lanes;
 mod model;
 pub mod random;
 pub mod settling;
@@ -75,6 +76,16 @@ macro_rules! queue_conformance {
                 exhausted_only_when_nobody_has_anything_left,
                 a_queue_that_goes_on_is_never_exhausted,
                 what_is_overdue_comes_although_its_site_is_closed,
+            ],
+            lanes: [
+                lanes_take_turns,
+                a_flood_over_many_sites_does_not_hold_up_another_lane,
+                groups_that_rest_give_nothing_this_time,
+                no_more_of_a_group_than_asked_for,
+                each_lane_of_a_site_gives_so_many,
+                a_closed_site_is_closed_for_every_lane,
+                a_job_stays_in_its_lane,
+                what_is_overdue_comes_in_whatever_lane,
             ],
             settling: [
                 done_and_skipped_are_counted_and_gone,

@@ -1,0 +1,167 @@
+//! A database as the queues use it: short transactions, none of which waits for long.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{Executor, Postgres};
+
+use super::connections::{CONNECTIONS, Connections, Taken, within};
+use super::schema::migrate;
+use crate::ports::StoreFault;
+
+/// So that nothing hangs: neither a statement, nor one that waits for another's lock. The third frees the
+/// rows that a process held when it was stopped half-way: what it meant to do is undone.
+const PATIENCE: [(&str, &str); 3] = [
+    ("statement_timeout", "4500ms"),
+    ("lock_timeout", "2s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+];
+
+/// Begins a transaction that sees what others have committed meanwhile, whatever the server's default.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// Connections to one database. Clones share them.
+#[derive(Clone)]
+pub struct Database {
+    /// Commits wait for the disk.
+    lasting: Arc<Connections>,
+    /// Commits do not wait: for renewals, which must not stand in line behind anything either.
+    brisk: Arc<Connections>,
+    /// For what is only looked at.
+    reading: Arc<Connections>,
+}
+
+impl Database {
+    /// Makes sure that the server can be reached, and that it has the tables.
+    pub async fn open(url: &str) -> Result<Database, StoreFault> {
+        let options = options_of(url)?;
+        let lasting = options.clone().options([("synchronous_commit", "on")]);
+        let with_patience =
+            |options: PgConnectOptions| Arc::new(Connections::new(options.options(PATIENCE)));
+        let database = Database {
+            lasting: with_patience(lasting.clone()),
+            brisk: with_patience(options.clone().options([("synchronous_commit", "off")])),
+            reading: with_patience(options),
+        };
+        // Without that patience: another process may be at it for a while.
+        let migrating = Connections::new(lasting);
+        let mut taken = migrating.take().await?;
+        within(migrate(&mut taken)).await.map_err(|error| migrating.fault(&error))?;
+        Ok(database)
+    }
+
+    /// Begins a transaction whose commit waits for the disk.
+    pub(super) async fn begin(&self) -> Result<Tx, StoreFault> {
+        Tx::begin(&self.lasting).await
+    }
+
+    /// Begins a transaction that a crash of the server may undo.
+    pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreFault> {
+        Tx::begin(&self.brisk).await
+    }
+
+    /// Looks something up, in one statement.
+    pub(super) async fn read(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreFault> {
+        let mut taken = self.reading.take().await?;
+        let rows = within(query.fetch_all(&mut *taken)).await;
+        let rows = rows.map_err(|error| {
+            // A server that was started anew left the others behind, too.
+            self.reading.close_idle();
+            self.fault(&error)
+        })?;
+        taken.keep();
+        Ok(rows)
+    }
+
+    /// Whether the trouble is with what was written, or with the store: that may pass.
+    pub(super) fn fault(&self, error: &sqlx::Error) -> StoreFault {
+        match self.lasting.fault(error) {
+            StoreFault::Unavailable(text) if !may_pass(error) => StoreFault::Damaged(text),
+            fault => fault,
+        }
+    }
+}
+
+/// What an address says, or how to write one.
+pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreFault> {
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
+        StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
+    })?;
+    Ok(options.application_name("fetchwell"))
+}
+
+/// A transaction. Unless it is committed its connection is closed, and with that it is undone: so it is
+/// when the task that has it is stopped, too.
+pub(super) struct Tx {
+    taken: Taken,
+}
+
+impl Tx {
+    async fn begin(connections: &Connections) -> Result<Tx, StoreFault> {
+        // Connections that a server left behind when it was started anew are found out here, where
+        // nothing is lost by trying the next one.
+        for _ in 0..CONNECTIONS {
+            let mut taken = connections.take().await?;
+            if within(taken.execute(BEGIN)).await.is_ok() {
+                return Ok(Tx { taken });
+            }
+        }
+        let mut taken = connections.take().await?;
+        within(taken.execute(BEGIN)).await.map_err(|error| connections.fault(&error))?;
+        Ok(Tx { taken })
+    }
+
+    /// Runs a statement, and gives its rows.
+    pub(super) async fn fetch(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<Vec<PgRow>> {
+        within(query.fetch_all(&mut *self.taken)).await
+    }
+
+    /// Runs a statement that gives one row.
+    pub(super) async fn fetch_one(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<PgRow> {
+        within(query.fetch_one(&mut *self.taken)).await
+    }
+
+    /// Runs a statement, and says how many rows it touched.
+    pub(super) async fn execute(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<u64> {
+        Ok(within(query.execute(&mut *self.taken)).await?.rows_affected())
+    }
+
+    /// Ends it: what was done is done.
+    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
+        within(self.taken.execute("COMMIT")).await?;
+        self.taken.keep();
+        Ok(())
+    }
+}
+
+/// Whether the same statement may work the next time: not if the server refuses what it says. Classes of
+/// SQLSTATE: 22 is data, 23 a constraint, 42 a name or a right, 54 a size.
+pub(super) fn may_pass(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(refusal) => !refusal.code().is_some_and(|code| {
+            ["22", "23", "42", "54"].iter().any(|class| code.starts_with(class))
+        }),
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        _ => false,
+    }
+}
+
+/// Text as PostgreSQL can hold it: it has no place for NUL, so that becomes U+FFFD, as bytes do that are
+/// no UTF-8.
+pub(super) fn writable(text: &str) -> String {
+    text.replace('\0', "\u{FFFD}")
+}

@@ -1,0 +1,268 @@
+//! The moves of jobs between their standings, in one transaction. Each changes the ledger with it.
+//!
+//! Locks are taken in one order, so that no two transactions wait for each other: the instance, names of
+//! submissions, lanes, jobs by id, callers by name, rooms by queue, site and lane, and the ledger. Taking
+//! goes from rooms to jobs, and waits for neither: what another holds is left out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use sqlx::Row;
+
+use super::database::{Database, Tx};
+use super::moment::{Moment, StoreClock, now_or};
+use super::new_row::{NewRow, insert};
+use crate::adapters::NewJob;
+use crate::ports::{Lane, Ledger, StoreFault};
+
+/// Names a queue in the database.
+pub(super) type QueueId = i32;
+/// Names a lane in the database.
+pub(super) type LaneId = i64;
+/// Nobody's.
+const NO_LANE: LaneId = 0;
+
+pub(super) const QUEUED: i16 = 0;
+pub(super) const DELAYED: i16 = 1;
+
+/// In so many rows a queue's ledger is kept.
+const SHARDS: i32 = 64;
+/// How often lanes are looked up: between two of them, an unused one may have been taken out.
+const LANE_TRIES: usize = 3;
+
+/// Some moves at one time, in one transaction.
+pub(super) struct Moves {
+    pub(super) tx: Tx,
+    pub(super) moment: Moment,
+    changes: BTreeMap<QueueId, Ledger>,
+    /// Rooms with something new in them, and when the first of it is due.
+    opened: BTreeMap<(QueueId, String, LaneId), Time>,
+}
+
+impl Moves {
+    /// Begins a transaction; nothing has moved yet.
+    pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreFault> {
+        let mut tx = db.begin().await?;
+        let query = sqlx::query(concat!("SELECT ", now_or!("$1"))).bind(clock.given());
+        let now = async { tx.fetch_one(query).await?.try_get(0) }.await;
+        let now: i64 = now.map_err(|error| db.fault(&error))?;
+        Ok(Moves::at(clock.moment(now), tx))
+    }
+
+    /// Nothing has moved yet.
+    pub(super) fn at(moment: Moment, tx: Tx) -> Moves {
+        Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new() }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.moment.now
+    }
+
+    /// What has moved in a queue.
+    pub(super) fn change(&mut self, queue: QueueId) -> &mut Ledger {
+        self.changes.entry(queue).or_default()
+    }
+
+    /// Something waits in a room from now on.
+    pub(super) fn now_waits(&mut self, queue: QueueId, site: String, lane: LaneId, due: Time) {
+        if due > self.now() {
+            self.change(queue).delayed += 1;
+        } else {
+            self.change(queue).queued += 1;
+        }
+        let first = self.opened.entry((queue, site, lane)).or_insert(due);
+        *first = due.min(*first);
+    }
+
+    /// How something that is due then stands while it waits.
+    pub(super) fn waiting_state(&self, due: Time) -> i16 {
+        if due > self.now() { DELAYED } else { QUEUED }
+    }
+
+    /// Enters all that has moved, and commits.
+    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
+        self.open_rooms().await?;
+        self.enter().await?;
+        self.tx.commit().await
+    }
+
+    /// Puts jobs in, but for those whose keys are there already. Returns how many went in.
+    pub(super) async fn accept(
+        &mut self,
+        queue: QueueId,
+        jobs: Vec<NewJob>,
+    ) -> sqlx::Result<usize> {
+        let lanes = jobs.iter().map(|new| new.job.lane.clone()).collect();
+        let lanes = self.lane_ids(queue, lanes).await?;
+        let ids = self.new_ids(jobs.len()).await?;
+        let (moment, now) = (self.moment, self.now());
+        let rows = jobs.into_iter().zip(ids).map(|(NewJob { job, key, due }, id)| {
+            let due = due.map_or(now, |due| moment.to_store(due));
+            NewRow {
+                id,
+                queue,
+                lane: lanes.get(&job.lane).copied().unwrap_or(NO_LANE),
+                key,
+                site: job.site.as_ref().map_or(String::new(), |site: &Site| site.as_str().into()),
+                url: job.url,
+                payload: job.payload,
+                deadline: job.deadline.map(|deadline| moment.to_store(deadline)),
+                state: self.waiting_state(due),
+                due,
+                message: None,
+            }
+        });
+        self.put_in(rows.collect()).await
+    }
+
+    /// Puts rows in, but for those whose keys are there already. Returns how many went in.
+    pub(super) async fn put_in(&mut self, rows: Vec<NewRow>) -> sqlx::Result<usize> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let inserted = insert(&mut self.tx, &rows, self.moment.now).await?;
+        for row in rows.into_iter().filter(|row| inserted.contains(&row.id)) {
+            self.change(row.queue).accepted += 1;
+            if row.waits() {
+                self.now_waits(row.queue, row.site, row.lane, row.due);
+            } else {
+                self.change(row.queue).done += 1;
+            }
+        }
+        Ok(inserted.len())
+    }
+
+    /// Names for so many jobs, the earlier the smaller.
+    pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<i64>> {
+        let query = sqlx::query(
+            "SELECT nextval('fetchwell_job_id') FROM generate_series(1, $1) ORDER BY 1",
+        );
+        let rows = self.tx.fetch(query.bind(i64::try_from(count).unwrap_or(i64::MAX))).await?;
+        rows.iter().map(|row| row.try_get(0)).collect()
+    }
+
+    /// The lanes' names in the database; new ones are made. Those that are looked up here stay until the
+    /// commit: then their jobs are there to see.
+    pub(super) async fn lane_ids(
+        &mut self,
+        queue: QueueId,
+        mut lanes: BTreeSet<Lane>,
+    ) -> sqlx::Result<HashMap<Lane, LaneId>> {
+        lanes.remove(&Lane::default());
+        let name = |name: &Option<String>| name.clone().unwrap_or_default();
+        let groups: Vec<String> = lanes.iter().map(|lane| name(&lane.group)).collect();
+        let parties: Vec<String> = lanes.iter().map(|lane| name(&lane.party)).collect();
+        let mut found = HashMap::new();
+        for attempt in 0..LANE_TRIES {
+            if found.len() == lanes.len() {
+                break;
+            }
+            if attempt > 0 {
+                let query = sqlx::query(
+                    "INSERT INTO fetchwell_lane (queue, grp, party)
+                     SELECT $1, grp, party FROM unnest($2::TEXT[], $3::TEXT[]) WITH ORDINALITY
+                         AS new (grp, party, place) ORDER BY place
+                     ON CONFLICT DO NOTHING",
+                );
+                let query = query.bind(queue).bind(&groups).bind(&parties);
+                self.tx.execute(query).await?;
+            }
+            let query = sqlx::query(
+                "SELECT id, grp, party FROM fetchwell_lane AS lane
+                 JOIN unnest($2::TEXT[], $3::TEXT[]) AS wanted (grp, party) USING (grp, party)
+                 WHERE queue = $1 FOR KEY SHARE OF lane",
+            );
+            let rows = self.tx.fetch(query.bind(queue).bind(&groups).bind(&parties)).await?;
+            for row in rows {
+                found.insert(lane_of(row.try_get(1)?, row.try_get(2)?), row.try_get(0)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A room with something waiting gives no later than that is due, unless its site is closed: then it
+    /// is for every lane.
+    async fn open_rooms(&mut self) -> sqlx::Result<()> {
+        if self.opened.is_empty() {
+            return Ok(());
+        }
+        let (mut queues, mut sites, mut lanes, mut dues) = (vec![], vec![], vec![], vec![]);
+        for ((queue, site, lane), due) in std::mem::take(&mut self.opened) {
+            queues.push(queue);
+            sites.push(site);
+            lanes.push(lane);
+            dues.push(due.as_micros());
+        }
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_room AS room (queue, site, lane, due, closed_until)
+             SELECT new.queue, new.site, new.lane, new.due, closed.until
+             FROM unnest($1::INTEGER[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[]) WITH ORDINALITY
+                 AS new (queue, site, lane, due, place)
+             CROSS JOIN LATERAL (
+                 SELECT coalesce(max(closed_until), 0) AS until FROM fetchwell_room AS other
+                 WHERE other.queue = new.queue AND other.site = new.site) AS closed
+             ORDER BY place
+             ON CONFLICT (queue, site, lane) DO UPDATE SET due = excluded.due
+                 WHERE excluded.due < room.due",
+        );
+        self.tx.execute(query.bind(queues).bind(sites).bind(lanes).bind(dues)).await?;
+        Ok(())
+    }
+
+    async fn enter(&mut self) -> sqlx::Result<()> {
+        let changes: Vec<(QueueId, Ledger)> = std::mem::take(&mut self.changes)
+            .into_iter()
+            .filter(|(_, change)| *change != Ledger::default())
+            .collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let column = |read: fn(&Ledger) -> i64| -> Vec<i64> {
+            changes.iter().map(|(_, change)| read(change)).collect()
+        };
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_ledger AS ledger
+                 (queue, shard, accepted, done, skipped, queued, in_flight, delayed, dead)
+             SELECT queue, $1, accepted, done, skipped, queued, in_flight, delayed, dead
+             FROM unnest($2::INTEGER[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[],
+                     $7::BIGINT[], $8::BIGINT[], $9::BIGINT[])
+                 AS change (queue, accepted, done, skipped, queued, in_flight, delayed, dead)
+             ORDER BY queue
+             ON CONFLICT (queue, shard) DO UPDATE SET
+                 accepted = ledger.accepted + excluded.accepted,
+                 done = ledger.done + excluded.done,
+                 skipped = ledger.skipped + excluded.skipped,
+                 queued = ledger.queued + excluded.queued,
+                 in_flight = ledger.in_flight + excluded.in_flight,
+                 delayed = ledger.delayed + excluded.delayed,
+                 dead = ledger.dead + excluded.dead",
+        );
+        let query = query
+            .bind(some_shard())
+            .bind(changes.iter().map(|(queue, _)| *queue).collect::<Vec<_>>())
+            .bind(column(|change| change.accepted))
+            .bind(column(|change| change.done))
+            .bind(column(|change| change.skipped))
+            .bind(column(|change| change.queued))
+            .bind(column(|change| change.in_flight))
+            .bind(column(|change| change.delayed))
+            .bind(column(|change| change.dead));
+        self.tx.execute(query).await?;
+        Ok(())
+    }
+}
+
+/// Another one each time, from one on that differs from process to process.
+fn some_shard() -> i32 {
+    static NEXT: AtomicI32 = AtomicI32::new(0);
+    let first = i32::try_from(std::process::id() % 0x7fff).unwrap_or(0);
+    (first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))).rem_euclid(SHARDS)
+}
+
+/// A lane by its names.
+pub(super) fn lane_of(group: String, party: String) -> Lane {
+    let named = |name: String| (!name.is_empty()).then_some(name);
+    Lane { group: named(group), party: named(party) }
+}

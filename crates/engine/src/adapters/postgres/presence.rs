@@ -1,0 +1,114 @@
+//! Who is at work on a queue, and what becomes of what the dead held.
+
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+
+use super::database::{Database, Tx};
+use super::moment::{StoreClock, now_or};
+use super::moves::{Moves, QueueId};
+use crate::ports::{LeaseId, StoreFault};
+
+/// Whoever holds this row can't be taken for dead before the commit: a rescue passes it by. A renewal does
+/// not wait for it.
+const IS_LIVE: &str = concat!(
+    "WITH clock AS MATERIALIZED (SELECT ",
+    now_or!("$1"),
+    " AS now)
+    SELECT now, (SELECT TRUE FROM fetchwell_instance WHERE epoch = $2 AND expires_at > now
+                 FOR KEY SHARE) IS NOT NULL
+    FROM clock"
+);
+
+/// What a dead instance held waits again.
+const ORPHANS: &str = "
+    WITH orphan AS (
+        SELECT id FROM fetchwell_job
+        WHERE state = 2 AND epoch = ANY($1) AND id <> ALL($4) ORDER BY id FOR UPDATE
+    )
+    UPDATE fetchwell_job AS job SET
+        state = 0, due = $2, epoch = NULL, started = FALSE,
+        interruptions = job.interruptions + (job.started AND $3)::INTEGER
+    FROM orphan WHERE job.id = orphan.id
+    RETURNING site, lane";
+
+impl Moves {
+    /// Begins a transaction of an instance, and says whether that is alive.
+    pub(super) async fn begin_for(
+        db: &Database,
+        clock: &StoreClock,
+        epoch: i64,
+    ) -> Result<(Moves, bool), StoreFault> {
+        let mut tx = db.begin().await?;
+        let looked = async {
+            let row = tx.fetch_one(sqlx::query(IS_LIVE).bind(clock.given()).bind(epoch)).await?;
+            Ok((row.try_get::<i64, _>(0)?, row.try_get::<bool, _>(1)?))
+        };
+        let (now, lives) = looked.await.map_err(|error| db.fault(&error))?;
+        Ok((Moves::at(clock.moment(now), tx), lives))
+    }
+
+    /// Takes out the instances whose time is over, and lets what they held wait again.
+    pub(super) async fn rescue(&mut self, queue: QueueId) -> sqlx::Result<()> {
+        let query = sqlx::query(
+            "DELETE FROM fetchwell_instance WHERE epoch IN (
+                 SELECT epoch FROM fetchwell_instance WHERE queue = $1 AND expires_at <= $2
+                 ORDER BY epoch FOR UPDATE SKIP LOCKED)
+             RETURNING epoch",
+        );
+        let rows = self.tx.fetch(query.bind(queue).bind(self.now().as_micros())).await?;
+        let dead: Vec<i64> = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
+        if dead.is_empty() {
+            return Ok(());
+        }
+        self.orphan(queue, dead, true, &[]).await
+    }
+
+    /// Takes an instance out that leaves of its own accord.
+    pub(super) async fn leave(&mut self, queue: QueueId, epoch: i64) -> sqlx::Result<()> {
+        let query = sqlx::query("DELETE FROM fetchwell_instance WHERE epoch = $1");
+        self.tx.execute(query.bind(epoch)).await?;
+        self.orphan(queue, vec![epoch], false, &[]).await
+    }
+
+    /// Lets what these instances hold wait again, but for what is `known`. What was being fetched was
+    /// `interrupted`, unless they say otherwise.
+    pub(super) async fn orphan(
+        &mut self,
+        queue: QueueId,
+        epochs: Vec<i64>,
+        interrupted: bool,
+        known: &[LeaseId],
+    ) -> sqlx::Result<()> {
+        let now = self.now();
+        let query =
+            sqlx::query(ORPHANS).bind(epochs).bind(now.as_micros()).bind(interrupted).bind(known);
+        for row in self.tx.fetch(query).await? {
+            self.change(queue).in_flight -= 1;
+            self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
+        }
+        Ok(())
+    }
+}
+
+/// Lengthens an instance's lease, if it still has one. Returns whether it had.
+pub(super) async fn lengthen(
+    tx: &mut Tx,
+    epoch: i64,
+    now: Time,
+    expires_at: Time,
+) -> sqlx::Result<bool> {
+    let query = sqlx::query(
+        "UPDATE fetchwell_instance SET expires_at = $2 WHERE epoch = $1 AND expires_at > $3",
+    );
+    let query = query.bind(epoch).bind(expires_at.as_micros()).bind(now.as_micros());
+    Ok(tx.execute(query).await? == 1)
+}
+
+/// A new instance. Its transaction must wait for the disk: a number that was lost with the server would be
+/// given to two.
+pub(super) async fn join(tx: &mut Tx, queue: QueueId, expires_at: Time) -> sqlx::Result<i64> {
+    let query = sqlx::query(
+        "INSERT INTO fetchwell_instance (queue, expires_at) VALUES ($1, $2) RETURNING epoch",
+    );
+    tx.fetch_one(query.bind(queue).bind(expires_at.as_micros())).await?.try_get(0)
+}

@@ -1,0 +1,87 @@
+//! What every inbox promises: [`Inbox`](fetchwell_engine::inbox::Inbox), and how its messages end.
+//!
+//! Every operation of every case goes through `Trial`, which compares the ledger after it.
+
+pub mod access;
+pub mod deliveries;
+pub mod instances;
+pub mod results;
+pub mod retention;
+pub mod sharing;
+pub mod submitting;
+mod trial;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::RetrieverStore;
+
+/// An instance that has not renewed for this long is dead.
+pub const LEASE_TTL: Duration = Duration::from_secs(20);
+
+/// A place with one inbox in it, empty at first.
+#[async_trait]
+pub trait InboxStore: Send + Sync {
+    /// Opens it as a process does at its start. Opened twice, it is the same inbox.
+    async fn open(&self, clock: Clock) -> RetrieverStore;
+}
+
+/// Tests of all that every inbox promises: `inbox_conformance!(Some(SqliteStore::new()))`.
+#[macro_export]
+macro_rules! inbox_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            inbox,
+            $store,
+            submitting: [
+                a_message_is_read_back_as_it_was_sent,
+                anothers_message_is_as_unknown_as_one_that_never_was,
+                a_batch_goes_in_whole_or_not_at_all,
+                a_bad_submission_harms_no_other,
+                what_is_sent_again_is_not_accepted_again,
+                of_many_at_once_with_one_name_one_wins,
+                of_two_bodies_at_once_with_one_name_one_is_accepted,
+                many_at_once_all_go_in,
+            ],
+            results: [
+                a_result_is_read_back_as_it_was_stored,
+                a_message_shows_where_it_stands,
+                a_page_of_the_outbox_is_bounded,
+                cursors_have_no_gaps_when_two_processes_write,
+                a_reader_that_follows_misses_nothing,
+                a_strange_result_harms_no_other,
+                a_new_result_rings_for_its_caller,
+            ],
+            sharing: [
+                a_stored_page_answers_at_once,
+                a_failure_answers_nobody_else,
+                a_follower_has_its_leaders_result,
+                a_follower_of_a_leader_that_fails_fails_with_it,
+                a_follower_whose_deadline_passes_goes_its_own_way,
+                of_equal_ones_in_one_batch_the_first_leads,
+                a_follower_outlives_a_leader_that_is_given_up,
+                no_follower_is_left_behind_when_its_leader_ends_meanwhile,
+            ],
+            deliveries: [a_callback_is_delivered_once, those_who_share_a_result_are_each_told],
+            instances: [
+                a_message_ends_once,
+                the_dead_write_nothing,
+                what_a_killed_process_held_ends_once,
+                what_is_handed_back_or_tried_again_has_no_result_yet,
+                a_batch_is_answered_in_order,
+            ],
+            access: [
+                a_token_names_its_caller_until_it_is_revoked,
+                a_caller_that_comes_back_finds_its_results,
+                the_audit_tells_what_happened,
+                an_inbox_that_works_says_so,
+            ],
+            retention: [
+                what_is_old_goes_in_order,
+                a_young_result_keeps_those_after_it,
+                a_name_is_forgotten_with_its_messages,
+            ],
+        );
+    };
+}

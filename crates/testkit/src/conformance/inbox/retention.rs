@@ -1,0 +1,85 @@
+//! What is old goes, and whoever reads on is told.
+
+use fetchwell_engine::inbox::{Idempotency, OutboxMost, OutboxPage, Submission, Submitted};
+
+use super::InboxStore;
+use super::trial::{ANNA, BERTA, Trial, cursors, message, secs, submission, success};
+
+const KEEP_S: u64 = 600;
+
+async fn prune(trial: &Trial, most: u32) -> u64 {
+    let pruned = trial.store.inbox.prune(secs(KEEP_S), most).await.expect("it is pruned");
+    trial.ledger().await;
+    pruned
+}
+
+/// The oldest first and no more than asked for; a reader that is behind is told where to go on.
+pub async fn what_is_old_goes_in_order(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let mut ids = Vec::new();
+    for n in 0..6 {
+        ids.push(trial.send(ANNA, message(&format!("http://a.test/{n}"))).await);
+        trial.end_all(&success("page")).await;
+    }
+    let ledger = trial.ledger().await;
+    assert_eq!(prune(&trial, 100).await, 0, "all are young");
+    trial.wait(secs(KEEP_S + 1)).await;
+    let young = trial.send(ANNA, message("http://a.test/young")).await;
+    trial.end_all(&success("page")).await;
+    let waiting = trial.send(BERTA, message("http://a.test/waiting")).await;
+    assert_eq!(prune(&trial, 4).await, 4);
+    assert_eq!(cursors(&trial.results(ANNA, None).await), [5, 6, 7]);
+    assert_eq!(cursors(&trial.results(ANNA, Some(4)).await), [5, 6, 7]);
+    let most = OutboxMost { results: 10, bytes: u64::MAX };
+    for behind in [0, 3] {
+        let page = trial.page(ANNA, Some(behind), most).await;
+        assert_eq!(page, OutboxPage::Gone { oldest: 4 });
+    }
+    assert_eq!(trial.find(ids[3], Some(ANNA)).await, None);
+    assert!(trial.find(ids[4], Some(ANNA)).await.is_some());
+    assert_eq!(prune(&trial, 100).await, 2);
+    assert_eq!(prune(&trial, 100).await, 0);
+    assert_eq!(cursors(&trial.results(ANNA, Some(6)).await), [7]);
+    assert!(trial.find(young, None).await.is_some() && trial.find(waiting, None).await.is_some());
+    let after = trial.ledger().await;
+    assert_eq!((after.accepted, after.done), (ledger.accepted + 2, ledger.done + 1));
+    // The cursors of what is gone are not given again.
+    assert_eq!(trial.end_all(&success("page")).await, 1);
+    assert_eq!(cursors(&trial.results(BERTA, None).await), [1]);
+}
+
+/// Between two results that are there, none is missing.
+pub async fn a_young_result_keeps_those_after_it(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    for n in 0..4 {
+        trial.send(ANNA, message(&format!("http://a.test/{n}"))).await;
+        trial.end_all(&success("page")).await;
+        trial.wait(secs(KEEP_S / 4)).await;
+    }
+    trial.wait(secs(KEEP_S / 2)).await;
+    // They are 900, 750, 600 and 450 seconds and a moment old.
+    let pruned = prune(&trial, 100).await;
+    let left = cursors(&trial.results(ANNA, None).await);
+    let first = i64::try_from(pruned).unwrap_or(0) + 1;
+    assert_eq!(left, (first..=4).collect::<Vec<i64>>());
+    assert!((2..=3).contains(&pruned), "{pruned}");
+}
+
+/// After that, it can be used for something else.
+pub async fn a_name_is_forgotten_with_its_messages(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let named = |body: u8| {
+        let idempotency = Some(Idempotency { key: "k".to_owned(), body_hash: [body; 32] });
+        Submission { idempotency, ..submission(ANNA, vec![message("http://a.test/")]) }
+    };
+    trial.try_to_submit(named(1)).await.expect("it is accepted");
+    trial.end_all(&success("page")).await;
+    trial.wait(secs(KEEP_S - 1)).await;
+    prune(&trial, 100).await;
+    let other = trial.try_to_submit(named(2)).await.expect("it is answered");
+    assert_eq!(other, Submitted::KeyUsedOtherwise);
+    trial.wait(secs(2)).await;
+    prune(&trial, 100).await;
+    let other = trial.try_to_submit(named(2)).await.expect("it is answered");
+    assert!(matches!(other, Submitted::Accepted(_)));
+}

@@ -1,0 +1,173 @@
+//! What is accepted, and what is accepted once.
+
+use fetchwell_engine::inbox::{
+    Idempotency, Message, MessageStatus, NewMessage, Submission, Submitted,
+};
+use fetchwell_engine::ports::Lane;
+use futures::future::join_all;
+
+use super::InboxStore;
+use super::trial::{ANNA, BERTA, DEADLINE, Trial, message, submission};
+
+fn named(key: &str, body: u8, messages: Vec<NewMessage>) -> Submission {
+    let name = Idempotency { key: key.to_owned(), body_hash: [body; 32] };
+    Submission { idempotency: Some(name), ..submission(ANNA, messages) }
+}
+
+/// Its caller finds all that it sent, and the flow what it needs.
+pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let sent = NewMessage {
+        correlation_id: "ü 1".to_owned(),
+        options: vec![0, 255, 10],
+        ..message("HTTP://Shop.test:8080/x?y#z")
+    };
+    let id = trial.send(ANNA, sent.clone()).await;
+    let expected = Message {
+        id,
+        url: sent.url.clone(),
+        retailer: sent.retailer.clone(),
+        correlation_id: sent.correlation_id.clone(),
+        caller: ANNA.to_owned(),
+        status: MessageStatus::Queued,
+        created_at: trial.now(),
+        attempts: 0,
+        outbox: None,
+    };
+    assert_eq!(trial.find(id, Some(ANNA)).await, Some(expected));
+    let job = trial.lease_one().await.job;
+    assert_eq!((job.url, job.site, job.payload), (sent.url, Some(sent.site), sent.options));
+    assert_eq!(job.deadline, Some(trial.now() + DEADLINE));
+    let (group, party) = (Some(sent.retailer), Some(ANNA.to_owned()));
+    assert_eq!(job.lane, Lane { group, party });
+}
+
+/// A caller is told of nobody else's messages, not even that there are any.
+pub async fn anothers_message_is_as_unknown_as_one_that_never_was(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let id = trial.send(ANNA, message("http://a.test/")).await;
+    assert_eq!(trial.find(id, Some(BERTA)).await, None);
+    assert_eq!(trial.find(message("http://a.test/").id, Some(BERTA)).await, None);
+    assert!(trial.find(id, Some(ANNA)).await.is_some());
+    assert!(trial.find(id, None).await.is_some());
+    trial.end_all(&super::trial::success("page")).await;
+    assert!(trial.results(BERTA, None).await.is_empty());
+    assert_eq!(trial.results(ANNA, None).await.len(), 1);
+    assert!(trial.results("nobody", None).await.is_empty());
+}
+
+/// Whether a store can hold such a message or not: it is all of them, or none.
+pub async fn a_batch_goes_in_whole_or_not_at_all(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let mut messages: Vec<NewMessage> =
+        (0..20).map(|n| message(&format!("http://a{n}.test/"))).collect();
+    messages[13].correlation_id = "with a \0 in it".to_owned();
+    let ids: Vec<_> = messages.iter().map(|message| message.id).collect();
+    let accepted = trial.try_to_submit(submission(ANNA, messages)).await.is_ok();
+    let expected = if accepted { ids.len() } else { 0 };
+    let found = join_all(ids.into_iter().map(|id| trial.find(id, Some(ANNA)))).await;
+    assert_eq!(found.into_iter().flatten().count(), expected);
+    assert_eq!(trial.lease(100).await.len(), expected);
+}
+
+/// Those that are committed together with one that can't be are accepted all the same.
+pub async fn a_bad_submission_harms_no_other(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let submissions = (0..30).map(|n| {
+        let mut one = message(&format!("http://a{n}.test/"));
+        if n == 11 {
+            one.correlation_id = "with a \0 in it".to_owned();
+        }
+        (n == 11, submission(ANNA, vec![one]))
+    });
+    let submit = submissions.map(|(is_bad, one)| {
+        let trial = &trial;
+        async move { (is_bad, trial.try_to_submit(one).await.is_ok()) }
+    });
+    let answers = join_all(submit).await;
+    assert!(answers.iter().all(|(is_bad, accepted)| *is_bad || *accepted), "{answers:?}");
+    let accepted = answers.iter().filter(|(_, accepted)| *accepted).count();
+    assert_eq!(trial.lease(100).await.len(), accepted);
+}
+
+/// The same body gets the first answer, another one is told so; others have names of their own.
+pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let two = || vec![message("http://a.test/1"), message("http://a.test/2")];
+    let first = trial.try_to_submit(named("k", 1, two())).await.expect("it is accepted");
+    assert_eq!(trial.ledger().await.accepted, 2);
+    let again = trial.try_to_submit(named("k", 1, two())).await.expect("it is answered");
+    assert_eq!(again, first);
+    let other = trial.try_to_submit(named("k", 2, two())).await.expect("it is answered");
+    assert_eq!(other, Submitted::KeyUsedOtherwise);
+    assert_eq!(trial.ledger().await.accepted, 2);
+    let audited = trial.store.inbox.audit_trail(100).await.expect("the audit can be read");
+    assert_eq!(audited.iter().filter(|entry| entry.action == "submit").count(), 1);
+
+    let of_another = Submission { caller: BERTA.to_owned(), ..named("k", 1, two()) };
+    let ids: Vec<_> = of_another.messages.iter().map(|message| message.id).collect();
+    let accepted = trial.try_to_submit(of_another).await.expect("it is accepted");
+    assert_eq!(accepted, Submitted::Accepted(ids));
+    assert_eq!(trial.ledger().await.accepted, 4);
+    // It holds when the first answer's messages have ended, too.
+    trial.end_all(&super::trial::success("page")).await;
+    let late = trial.try_to_submit(named("k", 1, two())).await.expect("it is answered");
+    assert_eq!(late, first);
+}
+
+/// From two processes, the same submission many times: all get the one answer.
+pub async fn of_many_at_once_with_one_name_one_wins(place: &dyn InboxStore) {
+    let here = Trial::new(place).await;
+    let there = here.beside(place).await;
+    for round in 0..5 {
+        let key = format!("round {round}");
+        let submit = (0..8).map(|n| {
+            let trial = if n % 2 == 0 { &here } else { &there };
+            trial.try_to_submit(named(&key, 1, vec![message("http://a.test/")]))
+        });
+        let answers: Vec<Submitted> = join_all(submit)
+            .await
+            .into_iter()
+            .map(|answer| answer.expect("it is answered"))
+            .collect();
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+        let Submitted::Accepted(ids) = &answers[0] else { panic!("{answers:?}") };
+        assert!(here.find(ids[0], Some(ANNA)).await.is_some());
+        assert_eq!(here.ledger().await.accepted, round + 1);
+    }
+}
+
+/// Of two different bodies one is accepted, and the other is told so.
+pub async fn of_two_bodies_at_once_with_one_name_one_is_accepted(place: &dyn InboxStore) {
+    let here = Trial::new(place).await;
+    let there = here.beside(place).await;
+    for round in 0..5 {
+        let key = format!("round {round}");
+        let one = || vec![message("http://a.test/")];
+        let (first, second) = tokio::join!(
+            here.try_to_submit(named(&key, 1, one())),
+            there.try_to_submit(named(&key, 2, one())),
+        );
+        let answers = [first.expect("it is answered"), second.expect("it is answered")];
+        let refused = answers.iter().filter(|one| **one == Submitted::KeyUsedOtherwise).count();
+        assert_eq!((refused, here.ledger().await.accepted), (1, round + 1), "{answers:?}");
+    }
+}
+
+/// Whatever comes together, each is there.
+pub async fn many_at_once_all_go_in(place: &dyn InboxStore) {
+    let here = Trial::new(place).await;
+    let there = here.beside(place).await;
+    let submit = (0..60).map(|n| {
+        let (trial, caller) = if n % 2 == 0 { (&here, ANNA) } else { (&there, BERTA) };
+        let messages = (0..n % 7 + 1).map(|m| message(&format!("http://a{n}.test/{m}")));
+        trial.submit(caller, messages.collect())
+    });
+    let ids: Vec<_> = join_all(submit).await.concat();
+    assert_eq!(here.ledger().await.accepted, i64::try_from(ids.len()).unwrap_or(0));
+    for id in &ids {
+        assert!(there.find(*id, None).await.is_some());
+    }
+    let (some, more) = (here.lease(1_000).await, there.lease(1_000).await);
+    assert_eq!(some.len() + more.len(), ids.len());
+}

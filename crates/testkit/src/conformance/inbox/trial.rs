@@ -1,0 +1,255 @@
+//! An inbox on a hand-set clock, whose ledger is compared after every single operation.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::inbox::{
+    Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost, OutboxPage,
+    RetrieverStore, Role, Submission, Submitted,
+};
+use fetchwell_engine::ports::{
+    Demand, Finished, Lease, Ledger, Settled, Settlement, Source, StoreFault, Taken,
+};
+use fetchwell_engine::web::Phases;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+use super::InboxStore;
+use crate::conformance::HandClock;
+
+/// How long messages are worth having, where a case does not say otherwise.
+pub(super) const DEADLINE: Duration = Duration::from_secs(3_600);
+pub(super) const ANNA: &str = "anna";
+pub(super) const BERTA: &str = "berta";
+/// More than any case has.
+const ALL: OutboxMost = OutboxMost { results: 100_000, bytes: u64::MAX };
+
+/// An inbox under test, as one process sees it.
+pub(super) struct Trial {
+    pub(super) clock: HandClock,
+    pub(super) store: RetrieverStore,
+}
+
+impl Trial {
+    /// An inbox with two callers, on a clock of its own.
+    pub(super) async fn new(place: &dyn InboxStore) -> Trial {
+        let trial = Trial::open(place, &HandClock::new()).await;
+        for (number, name) in [(1, ANNA), (2, BERTA)] {
+            let caller = Caller { name: name.to_owned(), role: Role::Caller };
+            let added = trial.store.inbox.add_caller(&caller, &[number; 32]).await;
+            assert!(added.expect("a caller is added"));
+        }
+        trial
+    }
+
+    /// The inbox as another process sees it.
+    pub(super) async fn beside(&self, place: &dyn InboxStore) -> Trial {
+        Trial::open(place, &self.clock).await
+    }
+
+    pub(super) async fn open(place: &dyn InboxStore, clock: &HandClock) -> Trial {
+        let trial = Trial { clock: clock.clone(), store: place.open(clock.clock()).await };
+        trial.renew().await;
+        trial
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Moves the clock on in steps that keep this process alive.
+    pub(super) async fn wait(&self, span: Duration) {
+        let end = self.now() + span;
+        while self.now() < end {
+            self.clock.set((self.now() + super::LEASE_TTL / 2).min(end));
+            self.renew().await;
+        }
+    }
+
+    pub(super) async fn renew(&self) {
+        Source::renew(&*self.store.messages.source).await.expect("a lease is renewed or lost");
+        Source::renew(&*self.store.deliveries.source).await.expect("a lease is renewed or lost");
+        self.ledger().await;
+    }
+
+    pub(super) async fn try_to_submit(
+        &self,
+        submission: Submission,
+    ) -> Result<Submitted, StoreFault> {
+        let submitted = self.store.inbox.submit(submission).await;
+        self.ledger().await;
+        submitted
+    }
+
+    /// Sends messages that must be accepted.
+    pub(super) async fn submit(&self, caller: &str, messages: Vec<NewMessage>) -> Vec<MessageId> {
+        let expected: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
+        let submitted = self.try_to_submit(submission(caller, messages)).await;
+        assert_eq!(submitted.expect("it is accepted"), Submitted::Accepted(expected.clone()));
+        expected
+    }
+
+    /// Sends one message.
+    pub(super) async fn send(&self, caller: &str, message: NewMessage) -> MessageId {
+        self.submit(caller, vec![message]).await[0]
+    }
+
+    /// What is handed out of at most `most`.
+    pub(super) async fn lease(&self, most: usize) -> Vec<Lease> {
+        self.lease_from(&*self.store.messages.source, most).await
+    }
+
+    /// What is to be delivered.
+    pub(super) async fn deliveries(&self) -> Vec<Lease> {
+        self.lease_from(&*self.store.deliveries.source, 100).await
+    }
+
+    async fn lease_from(&self, source: &dyn Source, most: usize) -> Vec<Lease> {
+        let demand = Demand { most, most_per_site: most, ..Demand::default() };
+        let taken = source.take(&demand).await.expect("the inbox gives or says why not");
+        self.ledger().await;
+        match taken {
+            Taken::Jobs(leases) => leases,
+            Taken::Idle { .. } | Taken::Exhausted => Vec::new(),
+        }
+    }
+
+    /// The one message that is due.
+    pub(super) async fn lease_one(&self) -> Lease {
+        let mut leases = self.lease(2).await;
+        assert_eq!(leases.len(), 1, "{leases:?}");
+        leases.remove(0)
+    }
+
+    /// Ends a message with its result.
+    pub(super) async fn end(&self, lease: &Lease, result: FetchResult) -> Settled {
+        self.finish(vec![finished(lease, Settlement::Done, Some(result))]).await[0]
+    }
+
+    pub(super) async fn finish(&self, batch: Vec<Finished<FetchResult>>) -> Vec<Settled> {
+        let settled = self.store.messages.finish.finish(&batch).await;
+        self.ledger().await;
+        let settled = settled.expect("a batch is answered");
+        assert_eq!(settled.len(), batch.len());
+        settled
+    }
+
+    /// Fetches all that is due, with the same result.
+    pub(super) async fn end_all(&self, result: &FetchResult) -> usize {
+        let leases = self.lease(1_000).await;
+        for lease in &leases {
+            assert_eq!(self.end(lease, result.clone()).await, Settled::Confirmed);
+        }
+        leases.len()
+    }
+
+    pub(super) async fn find(&self, id: MessageId, of: Option<&str>) -> Option<Message> {
+        self.store.inbox.message(id, of).await.expect("messages can be read")
+    }
+
+    pub(super) async fn message(&self, id: MessageId) -> Message {
+        self.find(id, None).await.expect("the message is there")
+    }
+
+    pub(super) async fn page(
+        &self,
+        caller: &str,
+        after: Option<i64>,
+        most: OutboxMost,
+    ) -> OutboxPage {
+        self.store.inbox.outbox(caller, after, most).await.expect("the outbox can be read")
+    }
+
+    /// All results of a caller that come after this one.
+    pub(super) async fn results(&self, caller: &str, after: Option<i64>) -> Vec<OutboxMessage> {
+        match self.page(caller, after, ALL).await {
+            OutboxPage::Results(results) => results,
+            OutboxPage::Gone { oldest } => panic!("all up to {oldest} are gone"),
+        }
+    }
+
+    pub(super) async fn ledger(&self) -> Ledger {
+        let ledger = self.store.inbox.ledger().await.expect("the ledger can be read");
+        assert!(ledger.balances(), "{ledger:?}");
+        ledger
+    }
+}
+
+/// A message that nobody sent before.
+pub(super) fn message(url: &str) -> NewMessage {
+    let number = next_number();
+    NewMessage {
+        id: MessageId::new(Time::from_secs(1_700_000_000), u128::from(number)),
+        url: url.to_owned(),
+        site: WebUrl::parse(url).expect("a URL").site(),
+        retailer: "a-shop".to_owned(),
+        correlation_id: format!("number {number}"),
+        deadline_in: DEADLINE,
+        callback_url: None,
+        options: Vec::new(),
+        kind: u128::from(number).to_le_bytes(),
+        max_age: None,
+    }
+}
+
+/// A message that shares its result with others of the kind.
+pub(super) fn shared(url: &str, kind: u8, max_age: Duration) -> NewMessage {
+    NewMessage { kind: [kind; 16], max_age: Some(max_age), ..message(url) }
+}
+
+fn next_number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(super) fn submission(caller: &str, messages: Vec<NewMessage>) -> Submission {
+    let (caller, from) = (caller.to_owned(), "192.0.2.7".to_owned());
+    Submission { caller, from, idempotency: None, messages }
+}
+
+pub(super) fn finished(
+    lease: &Lease,
+    settlement: Settlement,
+    record: Option<FetchResult>,
+) -> Finished<FetchResult> {
+    Finished {
+        lease: lease.clone(),
+        records: record.into_iter().collect(),
+        settlement,
+        phases: Phases::default(),
+        share: Share::none(),
+    }
+}
+
+/// A page.
+pub(super) fn success(content: &str) -> FetchResult {
+    FetchResult {
+        status: FetchResult::SUCCESS.to_owned(),
+        content: Some(content.to_owned()),
+        content_type: Some("text/html".to_owned()),
+        http_status: Some(200),
+        error: None,
+        extracted: None,
+        attempts: 1,
+    }
+}
+
+/// No page.
+pub(super) fn failure(error: &str) -> FetchResult {
+    FetchResult {
+        status: "http_error".to_owned(),
+        content: None,
+        http_status: Some(404),
+        error: Some(error.to_owned()),
+        ..success("")
+    }
+}
+
+pub(super) fn cursors(results: &[OutboxMessage]) -> Vec<i64> {
+    results.iter().map(|result| result.cursor).collect()
+}
+
+pub(super) const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
