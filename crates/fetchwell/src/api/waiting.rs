@@ -12,22 +12,23 @@ use super::problem::Problem;
 /// The store is asked at least so often: another process may have stored the result.
 const POLL: Duration = Duration::from_millis(500);
 
-/// It is not asked more often than this, however often the bell rings.
-const LEAST_GAP: Duration = Duration::from_millis(10);
+/// After a ring it is asked this much later, and each time by so much more: a caller with many who wait
+/// and many results must not have each of them ask for each.
+const GAP: Duration = Duration::from_millis(10);
 
 /// Waits for one caller's bell, until a time.
 pub(super) struct Waiting<'a> {
     api: &'a Api,
     bell: watch::Receiver<()>,
-    since: Instant,
+    gap: Duration,
     until: Instant,
 }
 
 impl<'a> Waiting<'a> {
     /// Begins to listen. What is looked for in the store after this can't be missed.
     pub(super) fn begin(api: &'a Api, caller: &str, at_most: Duration) -> Waiting<'a> {
-        let since = Instant::now();
-        Waiting { api, bell: api.results.listen(caller), since, until: since + at_most }
+        let until = Instant::now() + at_most;
+        Waiting { api, bell: api.results.listen(caller), gap: GAP, until }
     }
 
     /// Returns when it is worth looking again; `false`: the time is over, or the server stops.
@@ -35,17 +36,16 @@ impl<'a> Waiting<'a> {
         if Instant::now() >= self.until || self.api.stop.is_cancelled() {
             return false;
         }
-        // A caller with many who wait and many results must not have each of them ask for each.
-        let gap = (self.since.elapsed() / 8).clamp(LEAST_GAP, POLL);
+        let gap = self.gap;
         let rung = async {
-            tokio::time::sleep(gap).await;
             // An error means that the bell is gone: then polling is what is left.
             if self.bell.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
+            tokio::time::sleep(gap).await;
         };
         tokio::select! {
-            () = rung => {}
+            () = rung => self.gap = (self.gap + GAP).min(POLL),
             () = tokio::time::sleep(POLL) => {}
             () = tokio::time::sleep_until(self.until) => {}
             () = self.api.stop.cancelled() => return false,
