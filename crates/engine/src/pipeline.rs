@@ -150,6 +150,7 @@ async fn conduct<R: Send + Sync + 'static>(
     let mut conductor = Conductor::start(door, plant).await?;
     loop {
         conductor.renew_lease_when_due();
+        conductor.tell_the_late();
         conductor.take_when_there_is_room();
         conductor.dispatch_what_is_due();
         conductor.note_what_started();

@@ -15,7 +15,7 @@ use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::ports::Lane;
+use crate::ports::{Lane, LeaseId};
 
 pub use room::{FlightNumber, Item, JobKey, Room, Standing};
 pub use shelf::Parcel;
@@ -149,11 +149,15 @@ impl Workbench {
         }
     }
 
+    /// Takes this lease off a shelf, if it is there.
+    pub fn unshelve_lease(&mut self, site: &Site, lease: LeaseId) -> Option<Parcel> {
+        self.places.get_mut(site)?.shelf.take_first(|parcel| parcel.id() == lease)
+    }
+
     /// Takes out all requests that wait for a job, wherever they are.
-    pub fn forget(&mut self, job: JobKey) {
-        for room in self.places.values_mut().filter_map(|place| place.room.as_deref_mut()) {
-            room.forget(job);
-        }
+    pub fn forget(&mut self, job: JobKey) -> Vec<Item> {
+        let rooms = self.places.values_mut().filter_map(|place| place.room.as_deref_mut());
+        rooms.flat_map(|room| room.forget(job)).collect()
     }
 
     /// All sites that something waits for or is under way to.

@@ -11,14 +11,14 @@ use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::{
-    Demand, Finish, Finished, Job, LeaseId, Moment, Plan, Renewal, Settle, Settled, Settlement,
-    Sink, SinkThenSettle, Source, Step, StoreFault, Taken,
+    Demand, Finish, Finished, Job, LeaseId, Moment, Plan, Politeness, Renewal, Settle, Settled,
+    Settlement, Sink, SinkThenSettle, Source, Step, StoreFault, Taken,
 };
 use fetchwell_engine::web::{Outcome, Phases, Request};
 use fetchwell_policy::outcome::Happened;
-use fetchwell_policy::url::WebUrl;
-use fetchwell_simweb::{Failure, SiteScript};
-use fetchwell_testkit::rig::{Rig, job};
+use fetchwell_policy::url::{Site, WebUrl};
+use fetchwell_simweb::{Failure, Manner, SiteScript};
+use fetchwell_testkit::rig::{Rig, Row, job};
 use tokio_util::sync::CancellationToken;
 
 /// Does what its URL says.
@@ -246,6 +246,32 @@ async fn a_url_that_kills_processes_is_quarantined_and_one_that_was_there_by_cha
         assert_eq!(records[1], "http://a.test/innocent");
         assert!(rig.queue.ledger().balances());
     }
+}
+
+/// Whether it waits for robots.txt, for its slot or for an answer.
+#[tokio::test(start_paused = true)]
+async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
+    let slow = SiteScript::new("slow.test").slow(Duration::from_secs(20));
+    let silent = SiteScript::new("silent.test").manner("/", Manner::Stall);
+    let busy = SiteScript::new("busy.test");
+    let rig = Rig::new([slow, silent, busy]);
+    let deadline = rig.clock.now() + Duration::from_secs(5);
+    let urgent = |url: String| NewJob::now(Job { deadline: Some(deadline), ..job(&url) });
+    let waiting = (0..9).map(|page| urgent(format!("http://busy.test/{page}")));
+    let others = ["http://slow.test/", "http://silent.test/"].map(|url| urgent(url.to_owned()));
+    rig.queue.enqueue(others.into_iter().chain(waiting).collect());
+    rig.run().await.unwrap();
+    let late = rig.clock.now().since(deadline);
+    assert!(late <= Duration::from_secs(1), "the last was told {late:?} late");
+    let rows = rig.rows();
+    let passed = |row: &&Row| row.happened == Happened::DeadlinePassed;
+    let fetched = |row: &&Row| row.happened == Happened::Answered(200);
+    assert_eq!(rows.iter().filter(fetched).count(), 5, "{rows:?}");
+    assert_eq!(rows.iter().filter(passed).count(), 6, "{rows:?}");
+    assert_eq!(rig.queue.ledger().done, 11);
+    // A deadline of ours is no failure of the site.
+    let (state, _) = rig.politeness.look(&Site::parse("silent.test").unwrap()).await.unwrap();
+    assert_eq!(state.unwrap().breaker.consecutive_failures, 0);
 }
 
 #[tokio::test(start_paused = true)]

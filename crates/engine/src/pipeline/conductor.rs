@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::retry_budget::RetryBudget;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
+use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use tracing::{error, warn};
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
+use super::lateness::Deadlines;
 use super::{Door, Ended, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
@@ -81,6 +82,8 @@ pub(super) struct Flight {
     pub(super) job: JobKey,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
+    /// The tag of its request, and where it goes.
+    pub(super) request: (u32, WebUrl),
     pub(super) abort: AbortHandle,
 }
 
@@ -110,6 +113,7 @@ pub(super) struct Conductor<R> {
     pub(super) unsettled_pages: usize,
     pub(super) closed: HashMap<Site, Time>,
     pub(super) groups: Groups,
+    pub(super) deadlines: Deadlines,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
@@ -164,6 +168,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             unsettled_pages: 0,
             closed: HashMap::new(),
             groups: Groups::default(),
+            deadlines: Deadlines::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
             taking: false,
@@ -242,8 +247,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn cut_short_when_grace_is_over(&mut self) {
         let grace = self.plant.limits.shutdown_grace;
         if self.stopping_since.is_some_and(|since| since.elapsed() >= grace) {
-            for job in self.abort_flights() {
-                self.hand_back(job, self.now());
+            for flight in self.abort_flights(|_| true) {
+                self.hand_back(flight.job, self.now());
             }
             self.hand_back_all_that_waits();
         }
@@ -288,6 +293,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             (something_to_say && !self.turning).then_some(self.turn_at),
             may_finish.then_some(self.finish_at),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
+            self.deadlines.next(),
         ];
         due.into_iter().flatten().min()
     }
@@ -401,8 +407,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Nothing that we hold is ours any more.
     fn drop_everything(&mut self) {
-        self.abort_flights();
+        self.abort_flights(|_| true);
         self.bench = Workbench::default();
+        self.deadlines = Deadlines::default();
         self.jobs.clear();
         self.learning.clear();
         self.asks.clear();
@@ -415,15 +422,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.take_at = self.now();
     }
 
-    /// Ends all requests under way, and names their jobs.
-    fn abort_flights(&mut self) -> Vec<JobKey> {
-        let flights: Vec<Flight> = self.flights.drain().map(|(_, flight)| flight).collect();
+    /// Ends the requests under way of which `which` is true.
+    pub(super) fn abort_flights(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
+        let flights: Vec<Flight> =
+            self.flights.extract_if(|_, flight| which(flight)).map(|(_, flight)| flight).collect();
         for flight in &flights {
             flight.abort.abort();
             self.head_written(&flight.site, flight.number);
             self.landed(&flight.site);
         }
-        flights.into_iter().map(|flight| flight.job).collect()
+        flights
     }
 
     pub(super) fn store_retry_at(&self) -> Time {

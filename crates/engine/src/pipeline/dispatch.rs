@@ -216,8 +216,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             phases,
             why,
         };
+        let request = (flight.item.request.tag, flight.item.request.url.clone());
         let abort = self.tasks.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
-        self.flights.insert(abort.id(), Flight { job, number, site: site.clone(), abort });
+        self.flights.insert(abort.id(), Flight { job, number, site: site.clone(), request, abort });
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {

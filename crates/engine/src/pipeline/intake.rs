@@ -108,8 +108,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let at = now + HORIZON / 2;
             return self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
-        self.leases_held += 1;
-        self.groups.came(&lease.job.lane);
+        self.lease_came(&lease);
         match lease.job.site.clone() {
             Some(site) if lease.job.deadline.is_none_or(|deadline| now < deadline) => {
                 self.bench.shelve(&site, Parcel::of(lease, now), now);
@@ -118,6 +117,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             _ => self.begin(lease, now),
         }
+    }
+
+    fn lease_came(&mut self, lease: &Lease) {
+        self.leases_held += 1;
+        self.groups.came(&lease.job.lane);
+        self.deadlines.came(lease);
+    }
+
+    fn lease_went(&mut self, lease: &Lease) {
+        self.leases_held -= 1;
+        self.groups.went(&lease.job.lane);
+        self.deadlines.went(lease);
     }
 
     /// Begins leases of a site until one of them has a request there, unless one waits already.
@@ -152,14 +163,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
         {
-            self.leases_held += 1;
-            self.groups.came(&suspect.job.lane);
+            self.lease_came(&suspect);
             self.begin(suspect, self.now());
         }
     }
 
     /// Makes the plan of a lease that has waited since then, and takes its first step.
-    fn begin(&mut self, lease: Lease, since: Time) {
+    pub(super) fn begin(&mut self, lease: Lease, since: Time) {
         if lease.history == History::default() {
             self.retries.earn();
         }
@@ -167,8 +177,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Ok(plan) => plan,
             Err(reason) => {
                 let records = (self.door.obituary)(&lease, &reason);
-                self.leases_held -= 1;
-                self.groups.went(&lease.job.lane);
+                self.lease_went(&lease);
                 return self.finished(lease, records, Settlement::Dead { reason });
             }
         };
@@ -176,6 +185,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let phases = Phases { queued, ..Phases::default() };
         let job = self.next_job;
         self.next_job += 1;
+        self.deadlines.began(&lease, job);
         let plan = Arc::new(Mutex::new(plan));
         let share = Share::none();
         let knows_that_its_deadline_passed = false;
@@ -228,7 +238,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     return self.give_up(job, "its plan neither fetches nor finishes".to_owned());
                 }
                 if work.lease.job.deadline.is_some_and(|deadline| deadline <= now) {
-                    return self.tell_that_the_deadline_passed(job, requests);
+                    return self.tell_that_the_deadline_passed(job, &requests);
                 }
                 for request in requests {
                     let site = request.url.site();
@@ -296,8 +306,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     fn hand_back_parcel(&mut self, site: &Site, parcel: Parcel, at: Time) {
         let lease = parcel.open(site);
-        self.leases_held -= 1;
-        self.groups.went(&lease.job.lane);
+        self.lease_went(&lease);
         self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
 
@@ -329,8 +338,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             *at = self.retries.spend(*at, self.plant.clock.now());
         }
         if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
-            self.leases_held -= 1;
-            self.groups.went(&work.lease.job.lane);
+            self.lease_went(&work.lease);
             let LeaseWork { lease, phases, share, outstanding, .. } = *work;
             if outstanding > 0 {
                 self.bench.forget(job); // What else it asked for has nobody to come back to.

@@ -1,25 +1,131 @@
-//! What a plan is told whose deadline passed, and what held it up.
+//! Deadlines: a plan is told when its own has passed, and what held it up.
+//!
+//! What is in the window is watched here, wherever it stands: on a shelf, in a room or under way. What is
+//! in the store comes out of it when its deadline passes.
+
+use std::collections::{BTreeSet, HashMap};
 
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Site, WebUrl};
 
 use super::conductor::{Conductor, Event, Work};
-use crate::ports::{Politeness, RobotsRecord};
+use crate::ports::{Lease, LeaseId, Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
 use crate::workbench::JobKey;
 
+/// The deadlines of what is in the window.
+#[derive(Default)]
+pub(super) struct Deadlines {
+    agenda: BTreeSet<(Time, LeaseId)>,
+    places: HashMap<LeaseId, Place>,
+}
+
+/// Where a lease is.
+enum Place {
+    /// On the shelf of this site.
+    Shelf(Site),
+    /// It has begun, as this job.
+    Job(JobKey),
+}
+
+impl Deadlines {
+    /// A lease came in.
+    pub(super) fn came(&mut self, lease: &Lease) {
+        if let (Some(deadline), Some(site)) = (lease.job.deadline, lease.job.site.clone()) {
+            self.agenda.insert((deadline, lease.id));
+            self.places.insert(lease.id, Place::Shelf(site));
+        }
+    }
+
+    /// It began.
+    pub(super) fn began(&mut self, lease: &Lease, job: JobKey) {
+        if let Some(place) = self.places.get_mut(&lease.id) {
+            *place = Place::Job(job);
+        }
+    }
+
+    /// It went out.
+    pub(super) fn went(&mut self, lease: &Lease) {
+        if let Some(deadline) = lease.job.deadline {
+            self.agenda.remove(&(deadline, lease.id));
+            self.places.remove(&lease.id);
+        }
+    }
+
+    /// When the next one passes.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.agenda.first().map(|(deadline, _)| *deadline)
+    }
+
+    fn pop_passed(&mut self, now: Time) -> Option<(LeaseId, Place)> {
+        let (_, lease) = self.agenda.first().copied().filter(|(deadline, _)| *deadline <= now)?;
+        self.agenda.pop_first();
+        Some((lease, self.places.remove(&lease)?))
+    }
+}
+
+/// A request that will not be made, or whose answer is not waited for.
+struct Unanswered {
+    tag: u32,
+    url: WebUrl,
+    obeys_robots: bool,
+}
+
+impl Unanswered {
+    fn of(request: &Request) -> Unanswered {
+        let Request { tag, url, obeys_robots, .. } = request;
+        Unanswered { tag: *tag, url: url.clone(), obeys_robots: *obeys_robots }
+    }
+}
+
 impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Tells those whose deadlines have passed.
+    pub(super) fn tell_the_late(&mut self) {
+        while let Some((lease, place)) = self.deadlines.pop_passed(self.now()) {
+            match place {
+                Place::Job(job) => {
+                    let unanswered = self.call_off(job);
+                    self.tell(job, unanswered);
+                }
+                Place::Shelf(site) => {
+                    if let Some(parcel) = self.bench.unshelve_lease(&site, lease) {
+                        let since = parcel.since;
+                        self.begin(parcel.open(&site), since);
+                    }
+                }
+            }
+        }
+    }
+
     /// Answers requests that come too late. A plan that goes on all the same is given up.
-    pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: Vec<Request>) {
+    pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
             return self.give_up(job, "its plan goes on after its deadline".to_owned());
         }
-        for request in requests {
+        self.tell(job, requests.iter().map(Unanswered::of).collect());
+    }
+
+    /// Takes back what a job asked for, waiting or under way. No site is blamed for that.
+    fn call_off(&mut self, job: JobKey) -> Vec<Unanswered> {
+        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return Vec::new() };
+        work.knows_that_its_deadline_passed = true;
+        let mut unanswered: Vec<Unanswered> =
+            self.bench.forget(job).iter().map(|item| Unanswered::of(&item.request)).collect();
+        for flight in self.abort_flights(|flight| flight.job == job) {
+            let (tag, url) = flight.request;
+            unanswered.push(Unanswered { tag, url, obeys_robots: true });
+        }
+        unanswered
+    }
+
+    fn tell(&mut self, job: JobKey, unanswered: Vec<Unanswered>) {
+        for unanswered in unanswered {
             let politeness = self.plant.gate.politeness.clone();
             self.tasks.spawn(async move {
-                let held_up_by = what_holds_up(politeness.as_ref(), &request).await;
-                Event::HeldUpBy(job, request.tag, held_up_by)
+                let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
+                Event::HeldUpBy(job, unanswered.tag, held_up_by)
             });
         }
     }
@@ -33,16 +139,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 }
 
 /// What keeps a request from going, in words, as far as the store knows.
-async fn what_holds_up(politeness: &dyn Politeness, request: &Request) -> Option<String> {
+async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Option<String> {
     let (state, now) = politeness.look(&request.url.site()).await.ok()?;
     let robots = politeness.robots(&request.url.origin()).await.ok()?;
     let state = state.unwrap_or_default();
-    let for_s = |since: Time| now.since(since).as_secs();
     if state.breaker.blocked_until().is_some() {
-        let since = state.breaker.failing_since.unwrap_or(now);
+        let failing_for_s = now.since(state.breaker.failing_since.unwrap_or(now)).as_secs();
         return Some(format!(
-            "the site is down: its circuit is open, it has failed for {} s",
-            for_s(since)
+            "the site is down: its circuit is open, it has failed for {failing_for_s} s"
         ));
     }
     if state.penalty_until > now {

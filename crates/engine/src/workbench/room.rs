@@ -107,8 +107,8 @@ impl Room {
     }
 
     /// Takes out all that waits for a job.
-    pub(super) fn forget(&mut self, job: JobKey) {
-        self.pages.retain(|item| item.job != job);
+    pub(super) fn forget(&mut self, job: JobKey) -> Vec<Item> {
+        std::iter::from_fn(|| self.pages.take_first(|item| item.job == job)).collect()
     }
 
     /// Takes out all errands.

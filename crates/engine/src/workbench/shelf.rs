@@ -46,6 +46,10 @@ impl Parcel {
         Lease { id: self.id, job, history, interruptions, accepted_at: self.accepted_at }
     }
 
+    pub(super) fn id(&self) -> LeaseId {
+        self.id
+    }
+
     pub(super) fn lane(&self) -> Option<&Lane> {
         self.rest.as_deref().map(|rest| &rest.lane)
     }

@@ -62,12 +62,14 @@ impl<T> Turns<T> {
         taken
     }
 
-    /// Keeps those for which `wanted` is true.
-    pub(super) fn retain(&mut self, wanted: impl Fn(&T) -> bool) {
-        self.lanes.retain_mut(|(_, queue)| {
-            queue.retain(&wanted);
-            !queue.is_empty()
+    /// Takes out the first for which `wanted` is true, whoever's turn it is.
+    pub(super) fn take_first(&mut self, wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let taken = self.lanes.iter_mut().find_map(|(_, queue)| {
+            let place = queue.iter().position(&wanted)?;
+            queue.remove(place)
         });
+        self.lanes.retain(|(_, queue)| !queue.is_empty());
+        taken
     }
 
     /// The lanes that something waits in.
@@ -144,7 +146,10 @@ mod tests {
         let mut turns = four();
         assert_eq!((turns.take_beyond(2), turns.len()), (vec![3, 2], 2));
         assert_eq!((turns.take_beyond(2), turns.len()), (vec![], 2));
-        turns.retain(|entry| *entry != 1);
+        assert_eq!(
+            (turns.take_first(|entry| *entry == 1), turns.take_first(|_| false)),
+            (Some(1), None)
+        );
         assert_eq!((turns.take_beyond(0), turns.is_empty()), (vec![4], true));
     }
 }
