@@ -65,9 +65,11 @@ const OVERDUE: &str = "
     SELECT late.id, room.site, room.lane
     FROM (SELECT id, site, lane, deadline FROM fetchwell_job
           WHERE queue = $1 AND state < 2 AND deadline <= $2 ORDER BY deadline LIMIT $3) AS late
-    JOIN fetchwell_room AS room
-        ON room.queue = $1 AND room.site = late.site AND room.lane = late.lane
-    ORDER BY late.deadline FOR UPDATE OF room SKIP LOCKED";
+    CROSS JOIN LATERAL (
+        SELECT site, lane FROM fetchwell_room AS its
+        WHERE its.queue = $1 AND its.site = late.site AND its.lane = late.lane
+        FOR UPDATE SKIP LOCKED) AS room
+    ORDER BY late.deadline, late.id";
 
 /// A job that another looks at just now, to follow it, is left out: it goes the next time.
 const CLAIM: &str = "
