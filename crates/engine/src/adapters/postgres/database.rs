@@ -62,6 +62,18 @@ impl Database {
         Tx::begin(&self.brisk).await
     }
 
+    /// Runs one statement that gives one row, and that a crash of the server may undo.
+    pub(super) async fn run_brisk(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<PgRow, StoreFault> {
+        let mut taken = self.brisk.take().await?;
+        let row = within(query.fetch_one(&mut *taken)).await;
+        let row = row.map_err(|error| self.fault(&error))?;
+        taken.keep();
+        Ok(row)
+    }
+
     /// Looks something up, in one statement.
     pub(super) async fn read(
         &self,

@@ -73,7 +73,8 @@ impl MessageFinish {
         let PostgresQueue { db, clock, .. } = &self.instance.queue;
         let (moves, lives) = Moves::begin_for(db, clock, self.instance.epoch()).await?;
         if !lives {
-            return Ok(Ok(vec![Settled::Stale; conclusions.len()]));
+            let ended = moves.commit().await;
+            return Ok(ended.map(|()| vec![Settled::Stale; conclusions.len()]));
         }
         let concluded = self.write(moves, conclusions).await.map(|(settled, callers)| {
             self.deliveries.news.notify_one();

@@ -21,6 +21,8 @@ use crate::ports::{Lane, Ledger, StoreFault};
 pub(super) type QueueId = i32;
 /// Names a lane in the database.
 pub(super) type LaneId = i64;
+/// A queue, a site and a lane.
+type RoomName = (QueueId, String, LaneId);
 /// Nobody's.
 const NO_LANE: LaneId = 0;
 
@@ -29,6 +31,8 @@ pub(super) const DELAYED: i16 = 1;
 
 /// In so many rows a queue's ledger is kept.
 const SHARDS: i32 = 64;
+/// Rooms that are opened by one statement.
+const MAX_ROOMS_PER_STATEMENT: usize = 8_192;
 /// How often lanes are looked up: between two of them, an unused one may have been taken out.
 const LANE_TRIES: usize = 3;
 
@@ -38,7 +42,7 @@ pub(super) struct Moves {
     pub(super) moment: Moment,
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with something new in them, and when the first of it is due.
-    opened: BTreeMap<(QueueId, String, LaneId), Time>,
+    opened: BTreeMap<RoomName, Time>,
 }
 
 impl Moves {
@@ -185,16 +189,14 @@ impl Moves {
     /// A room with something waiting gives no later than that is due, unless its site is closed: then it
     /// is for every lane.
     async fn open_rooms(&mut self) -> sqlx::Result<()> {
-        if self.opened.is_empty() {
-            return Ok(());
+        let opened: Vec<_> = std::mem::take(&mut self.opened).into_iter().collect();
+        for some in opened.chunks(MAX_ROOMS_PER_STATEMENT) {
+            self.open_some(some).await?;
         }
-        let (mut queues, mut sites, mut lanes, mut dues) = (vec![], vec![], vec![], vec![]);
-        for ((queue, site, lane), due) in std::mem::take(&mut self.opened) {
-            queues.push(queue);
-            sites.push(site);
-            lanes.push(lane);
-            dues.push(due.as_micros());
-        }
+        Ok(())
+    }
+
+    async fn open_some(&mut self, rooms: &[(RoomName, Time)]) -> sqlx::Result<()> {
         let query = sqlx::query(
             "INSERT INTO fetchwell_room AS room (queue, site, lane, due, closed_until)
              SELECT new.queue, new.site, new.lane, new.due, closed.until
@@ -207,7 +209,12 @@ impl Moves {
              ON CONFLICT (queue, site, lane) DO UPDATE SET due = excluded.due
                  WHERE excluded.due < room.due",
         );
-        self.tx.execute(query.bind(queues).bind(sites).bind(lanes).bind(dues)).await?;
+        let query = query
+            .bind(rooms.iter().map(|((queue, ..), _)| *queue).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|((_, site, _), _)| site.as_str()).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|((.., lane), _)| *lane).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|(_, due)| due.as_micros()).collect::<Vec<_>>());
+        self.tx.execute(query).await?;
         Ok(())
     }
 

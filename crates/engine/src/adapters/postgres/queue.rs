@@ -9,11 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use super::database::Database;
 use super::ledger;
-use super::moment::{StoreClock, now_or};
+use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
 use super::presence::{join, lengthen};
 use crate::adapters::NewJob;
@@ -45,6 +45,8 @@ pub struct PostgresInstance {
     /// The lane that is first at the next take.
     turn: AtomicI64,
     held: Mutex<Held>,
+    /// One take at a time, so that what another leases just now is not taken for unknown.
+    taking: AsyncMutex<()>,
 }
 
 /// What an instance knows of its leases.
@@ -84,8 +86,13 @@ impl PostgresQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> PostgresInstance {
-        let (epoch, turn) = (AtomicI64::new(NO_EPOCH), AtomicI64::new(0));
-        PostgresInstance { queue: self.clone(), epoch, turn, held: Mutex::default() }
+        PostgresInstance {
+            queue: self.clone(),
+            epoch: AtomicI64::new(NO_EPOCH),
+            turn: AtomicI64::new(0),
+            held: Mutex::default(),
+            taking: AsyncMutex::default(),
+        }
     }
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
@@ -179,12 +186,23 @@ impl PostgresInstance {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
         let given_back = async {
-            moves.orphan(*queue, vec![self.epoch()], false, &known).await?;
+            moves.give_back(*queue, self.epoch(), &known).await?;
             moves.commit().await
         };
         given_back.await.map_err(|error| db.fault(&error))?;
         self.held().is_unsure = false;
         Ok(())
+    }
+
+    /// What dead instances held waits again.
+    async fn rescue(&self) -> Result<(), StoreFault> {
+        let PostgresQueue { db, clock, queue, .. } = &self.queue;
+        let mut moves = Moves::begin(db, clock).await?;
+        let rescued = async {
+            moves.rescue(*queue).await?;
+            moves.commit().await
+        };
+        rescued.await.map_err(|error| db.fault(&error))
     }
 
     async fn take_now(&self, mut moves: Moves, demand: &Demand) -> sqlx::Result<Taken> {
@@ -208,6 +226,7 @@ impl PostgresInstance {
 #[async_trait]
 impl Source for PostgresInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let _taking = self.taking.lock().await;
         self.give_back_the_unknown().await?;
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
         let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
@@ -250,20 +269,20 @@ impl Source for PostgresInstance {
 
     async fn renew(&self) -> Result<Renewal, StoreFault> {
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
-        let before = self.epoch();
-        let ttl = *lease_ttl;
+        let (before, ttl) = (self.epoch(), *lease_ttl);
         // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
-        let mut tx = db.begin_brisk().await?;
-        let renewed = async {
-            let query = sqlx::query(concat!("SELECT ", now_or!("$1"))).bind(clock.given());
-            let moment = clock.moment(tx.fetch_one(query).await?.try_get(0)?);
-            let held = lengthen(&mut tx, before, moment.now, moment.now + ttl).await?;
-            let mut moves = Moves::at(moment, tx);
-            moves.rescue(*queue).await?;
-            moves.commit().await?;
-            Ok(held)
-        };
-        if renewed.await.map_err(|error| db.fault(&error))? {
+        let lengthened = lengthen(db, clock, *queue, before, ttl).await?;
+        if lengthened.has_dead {
+            let rescued = self.rescue().await;
+            // Our own lease stands, whatever became of others': they are rescued the next time.
+            if let (Err(fault), false) = (&rescued, lengthened.is_held) {
+                return Err(fault.clone());
+            }
+            if let Err(fault) = rescued {
+                tracing::warn!(%fault, "what dead instances held waits for the next renewal");
+            }
+        }
+        if lengthened.is_held {
             return Ok(Renewal::Held { ttl });
         }
         let mut moves = Moves::begin(db, clock).await?;
@@ -304,11 +323,11 @@ impl Settle for PostgresInstance {
         let batch: Vec<(LeaseId, &Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, *settlement)).collect();
         let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
-        if !lives {
-            return Ok(vec![Settled::Stale; batch.len()]);
-        }
         let settled = async {
-            let settled = moves.settle(*queue, self.epoch(), &batch).await?;
+            let settled = match lives {
+                true => moves.settle(*queue, self.epoch(), &batch).await?,
+                false => vec![Settled::Stale; batch.len()],
+            };
             moves.commit().await?;
             Ok(settled)
         };

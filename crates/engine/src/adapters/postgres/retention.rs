@@ -30,13 +30,13 @@ pub(super) async fn prune(
     let mut left = most;
     for caller in callers {
         let caller: String = caller.try_get(0).map_err(|error| db.fault(&error))?;
-        loop {
+        while left > 0 {
             let step = left.min(STEP);
             let moves = Moves::begin(db, clock).await?;
             let gone = prune_caller(moves, &caller, keep, step).await;
             let gone = gone.map_err(|error| db.fault(&error))?;
             left -= gone;
-            if gone < step || left == 0 {
+            if gone < step {
                 break;
             }
         }
@@ -70,6 +70,7 @@ async fn prune_caller(
         last = row.try_get(1)?;
     }
     if jobs.is_empty() {
+        moves.commit().await?;
         return Ok(0);
     }
     let query = sqlx::query("DELETE FROM fetchwell_outbox WHERE job = ANY($1)");
