@@ -8,8 +8,9 @@ use async_trait::async_trait;
 
 use super::database::may_pass;
 use super::ending::End;
+use super::instance::PostgresInstance;
 use super::moves::Moves;
-use super::queue::{PostgresInstance, PostgresQueue};
+use super::queue::PostgresQueue;
 use crate::inbox::{Bell, FetchResult};
 use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, Sink, StoreFault};
 
