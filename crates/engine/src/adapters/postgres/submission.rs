@@ -80,7 +80,11 @@ async fn put_in(
         ended.extend(ended_at_once(message, caller, &standing));
         rows.push(row_of(message, caller, queues.messages, now, &standing));
     }
-    moves.put_in(rows).await?;
+    let count = rows.len();
+    if moves.put_in(rows).await? < count {
+        let why = "a message of the same name is there already".to_owned();
+        return Err(sqlx::Error::InvalidArgument(why));
+    }
     Ok(ended)
 }
 
