@@ -82,6 +82,7 @@ macro_rules! inbox_conformance {
                 what_is_old_goes_in_order,
                 a_young_result_keeps_those_after_it,
                 a_name_is_forgotten_with_its_messages,
+                a_lane_that_was_empty_is_used_again,
             ],
         );
     };
