@@ -68,6 +68,9 @@ pub trait Inbox: Send + Sync {
     /// Whose token this is, unless it was revoked.
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault>;
 
+    /// What is kept of a caller's token, unless it was revoked: webhooks are signed by it.
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault>;
+
     /// Adds a caller, or gives a revoked one another token. `false`: there is one of that name.
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault>;
 

@@ -13,6 +13,7 @@ mod dispatch;
 mod flight;
 mod groups;
 mod intake;
+mod lateness;
 mod learning;
 mod results;
 mod verdicts;

@@ -165,6 +165,8 @@ pub struct Why {
     pub interval_source: &'static str,
     /// When the site last served a page, as far as the store knows.
     pub site_last_served: Option<Time>,
+    /// What kept it from going until its deadline passed, in words.
+    pub held_up_by: Option<String>,
 }
 
 /// Where the time of one request went.

@@ -256,7 +256,9 @@ async fn what_waits_for_a_closed_site_is_told_when_its_deadline_passes() {
     let urgent = Job { deadline: Some(deadline), ..job("http://down.test/") };
     rig.queue.enqueue(vec![NewJob::now(urgent)]);
     rig.run().await.unwrap();
-    assert_eq!(rig.rows()[0].happened, Happened::DeadlinePassed);
+    let row = rig.rows().remove(0);
+    assert_eq!(row.happened, Happened::DeadlinePassed);
+    assert!(row.held_up_by.is_some_and(|why| why.contains("its circuit is open")));
     let late = rig.clock.now().since(deadline);
     assert!(late <= Duration::from_secs(1), "it was told {late:?} late");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fetchwell_engine::adapters::postgres::open_retriever;
+use fetchwell_engine::adapters::postgres::{Database, StoreClock, open_retriever};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::inbox::{
@@ -37,7 +37,7 @@ impl Process {
     async fn start(address: &str) -> Process {
         let proxy = FaultProxy::start(host_and_port(address).parse().unwrap()).await.unwrap();
         let through = address.replacen(host_and_port(address), &proxy.address().to_string(), 1);
-        let store = open_retriever(&through, Clock::system(), LEASE_TTL, POLL).await.unwrap();
+        let store = open(&through).await;
         Process { proxy, store }
     }
 
@@ -98,6 +98,11 @@ impl Process {
     }
 }
 
+async fn open(address: &str) -> RetrieverStore {
+    let db = Database::open(address).await.unwrap();
+    open_retriever(db, StoreClock::Server(Clock::system()), LEASE_TTL, POLL).await.unwrap()
+}
+
 fn host_and_port(address: &str) -> &str {
     let rest = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)
@@ -142,7 +147,7 @@ fn end_of(lease: Lease) -> Finished<FetchResult> {
 async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
     let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
     let address = unused_postgres_schema(server).await;
-    let observer = open_retriever(&address, Clock::system(), LEASE_TTL, POLL).await.unwrap();
+    let observer = open(&address).await;
     let (one, other) = (Process::start(&address).await, Process::start(&address).await);
     let (lines_hold, work_is_done) = (AtomicBool::new(false), AtomicBool::new(false));
     let submit_then_wait = async {

@@ -1,5 +1,6 @@
 //! The parts of the `fetchwell` binary: command line, settings, and one module a door.
 
+mod api;
 pub mod cli;
 mod demo;
 pub mod doors;

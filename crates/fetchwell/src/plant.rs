@@ -31,20 +31,22 @@ pub(crate) struct Parts {
     pub(crate) politeness: Arc<dyn Politeness>,
     /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
+    /// Where this process listens: the client never connects there.
+    pub(crate) own_listeners: OwnListeners,
 }
 
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
         let user_agent = user_agent(settings);
-        let client = http::Client::new(http_settings(settings, &user_agent))
+        let own_listeners = OwnListeners::default();
+        let client = http::Client::new(http_settings(settings, &user_agent, own_listeners.clone()))
             .map_err(|error| Exit::Usage(error.to_string()))?;
-        let store = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Process)?;
-        let clock = sqlite::clock(&store).await?;
         Ok(Parts {
-            politeness: open_politeness(settings, store).await?,
-            clock,
+            politeness: open_politeness(settings).await?,
+            clock: store_clock(settings).await?,
             client: Arc::new(client),
+            own_listeners,
         })
     }
 
@@ -76,56 +78,77 @@ impl Parts {
 }
 
 /// The politeness store that is named, or the store itself.
-async fn open_politeness(settings: &Settings, store: Db) -> Result<Arc<dyn Politeness>, Exit> {
+async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Politeness>, Exit> {
     let (rule, seed) = (breaker_rule(settings), random_seed());
-    Ok(match &settings.values.politeness {
-        None => sqlite_politeness(store, rule, seed).await?,
-        Some(StoreUrl::Sqlite(path)) => {
-            sqlite_politeness(sqlite::open(path, Durability::Process)?, rule, seed).await?
+    let values = &settings.values;
+    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
+        StoreUrl::Sqlite(path) => {
+            let db = sqlite::open(path, Durability::Process)?;
+            let clock = sqlite::clock(&db).await?;
+            Arc::new(SqlitePoliteness::new(db, clock, rule, seed))
         }
-        Some(StoreUrl::Postgres(url)) => {
+        StoreUrl::Postgres(url) => {
             let keeper = postgres::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
-        Some(StoreUrl::Redis(url)) => {
+        StoreUrl::Redis(url) => {
             let keeper = redis::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
     })
 }
 
-async fn sqlite_politeness(
-    db: Db,
-    rule: BreakerRule,
-    seed: u64,
-) -> Result<Arc<dyn Politeness>, Exit> {
-    let clock = sqlite::clock(&db).await?;
-    Ok(Arc::new(SqlitePoliteness::new(db, clock, rule, seed)))
+/// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
+async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
+    match &settings.values.store {
+        StoreUrl::Sqlite(path) => {
+            Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?)
+        }
+        StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(Clock::since_boot(Clock::booted_at())),
+    }
 }
 
 /// The store's file, opened for a queue. It keeps to the politeness store it was first used with.
 pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
-    let store = sqlite_path(&settings.values.store)?;
-    let db = sqlite::open(store, Durability::Disk)?;
-    let named = match &settings.values.politeness {
-        Some(StoreUrl::Sqlite(other)) if other != store => {
-            format!("sqlite:{}", std::path::absolute(other)?.display())
-        }
-        None | Some(StoreUrl::Sqlite(_)) => "the store itself".to_owned(),
-        Some(server) => server.to_string(),
-    };
-    let bound = sqlite::bind_politeness(&db, &named).await?;
-    if bound != named {
-        return Err(Exit::Usage(format!(
-            "{} keeps its sites' pace in {bound}, not in {named}; \
-             name that one with --politeness, or another --store",
-            settings.values.store
-        )));
-    }
+    let db = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?;
+    let named = politeness_name(settings)?;
+    refuse_another_politeness(settings, &sqlite::bind_politeness(&db, &named).await?, &named)?;
     Ok(db)
 }
 
-fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
+/// The store's database, opened for queues. It keeps to the politeness store it was first used with.
+pub(crate) async fn open_queue_database(
+    settings: &Settings,
+    url: &str,
+) -> Result<postgres::Database, Exit> {
+    let db = postgres::Database::open(url).await?;
+    let named = politeness_name(settings)?;
+    refuse_another_politeness(settings, &postgres::bind_politeness(&db, &named).await?, &named)?;
+    Ok(db)
+}
+
+fn politeness_name(settings: &Settings) -> Result<String, Exit> {
+    let values = &settings.values;
+    Ok(match &values.politeness {
+        Some(politeness) if *politeness == values.store => "the store itself".to_owned(),
+        None => "the store itself".to_owned(),
+        Some(StoreUrl::Sqlite(path)) => format!("sqlite:{}", std::path::absolute(path)?.display()),
+        Some(server) => server.to_string(),
+    })
+}
+
+fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> Result<(), Exit> {
+    if bound == named {
+        return Ok(());
+    }
+    Err(Exit::Usage(format!(
+        "{} keeps its sites' pace in {bound}, not in {named}; \
+         name that one with --politeness, or another --store",
+        settings.values.store
+    )))
+}
+
+pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
     match url {
         StoreUrl::Sqlite(path) => Ok(path),
         StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Err(Exit::Usage(format!(
@@ -141,7 +164,7 @@ pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     Gate::new(Arc::new(nothing), gate_rules(settings, None), clock)
 }
 
-fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
+pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
     let robots = robots_rules(settings, &user_agent(settings));
     GateRules { pace: pace_rules(settings), robots, give_up_after }
 }
@@ -198,7 +221,11 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
     }
 }
 
-fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
+fn http_settings(
+    settings: &Settings,
+    user_agent: &str,
+    own_listeners: OwnListeners,
+) -> HttpSettings {
     let values = &settings.values;
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
     let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
@@ -219,13 +246,18 @@ fn http_settings(settings: &Settings, user_agent: &str) -> HttpSettings {
             body_budget_bytes: bytes(values.http_body_budget),
             ..HttpLimits::default()
         },
-        guard: AddressGuard::new(values.allow_private.clone()),
+        guard: address_guard(settings),
         resolve: resolve.collect(),
         dns: DnsSettings { servers: values.dns_servers.clone(), timeout: values.dns_timeout },
-        own_listeners: OwnListeners::default(),
+        own_listeners,
         private_only: private_only(settings),
         extra_ca_file: values.http_extra_ca_file.clone(),
     }
+}
+
+/// Which addresses may be connected to.
+pub(crate) fn address_guard(settings: &Settings) -> AddressGuard {
+    AddressGuard::new(settings.values.allow_private.clone())
 }
 
 /// Sites without pacing are for private addresses, unless their owner says that they are his.

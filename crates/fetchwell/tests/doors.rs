@@ -14,7 +14,6 @@ use fetchwell::doors::articles::ArticleRecord;
 use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
 use fetchwell::doors::commoncrawl_work::WorkRecord;
 use fetchwell::doors::pages::PageRecord;
-use fetchwell::doors::retriever::OutboxStatus;
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{
     articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, schedule, webhooks,
@@ -25,8 +24,8 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Plant};
-use fetchwell_engine::ports::{Job, Lane, Ledger, Sink, SinkThenSettle, StoreFault};
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::ports::{Job, Lane, Lease, Ledger, Sink, SinkThenSettle, StoreFault};
+use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Timeouts, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
@@ -155,17 +154,16 @@ async fn pages_are_cached_skipped_or_dead() {
 #[tokio::test(start_paused = true)]
 async fn an_inbox_message_becomes_an_outbox_row() {
     let shop = SiteScript::new("shop.test").fails_first("/flaky", 2, 500).status("/down", 500);
-    let message = |id: &str| json!({"id": id, "retailer": "admhr", "correlation_id": "c"});
-    let jobs = vec![
-        job("http://shop.test/flaky", &message("m1")),
-        job("http://shop.test/down", &message("m2")),
-    ];
-    let (mut rows, ledger) = run(Arc::new(retriever::plan), jobs, simulated([shop]).1, None).await;
-    rows.sort_by(|one, other| one.inbox_message_id.cmp(&other.inbox_message_id));
+    let jobs =
+        vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
+    let plan =
+        |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default());
+    let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1, None).await;
+    rows.sort_by_key(|row| row.http_status);
     assert_eq!((rows.len(), ledger.done), (2, 2));
-    assert_eq!((rows[0].status, rows[0].http_status), (OutboxStatus::Success, Some(200)));
+    assert_eq!((&*rows[0].status, rows[0].http_status), ("success", Some(200)));
     assert!(rows[0].content.as_ref().is_some_and(|page| page.contains("shop.test/flaky")));
-    assert_eq!((rows[1].status, rows[1].http_status), (OutboxStatus::HttpError, Some(500)));
+    assert_eq!((&*rows[1].status, rows[1].http_status), ("http_error", Some(500)));
     assert_eq!((rows[1].content.as_ref(), rows[1].error.is_some()), (None, true));
 }
 
@@ -240,10 +238,10 @@ async fn a_plan_queues_its_urls_and_those_of_its_sitemaps() {
 async fn a_delivery_is_posted_until_it_is_taken() {
     let caller = SiteScript::new("caller.test").fails_first("/hook", 2, 404).status("/gone", 410);
     let (world, web) = simulated([caller]);
-    let delivery = json!({"id": "m1", "body": "{}"});
+    let delivery = json!({"post": {"id": "m1", "caller": "me", "body": "{}"}});
     let jobs =
         vec![job("http://caller.test/hook", &delivery), job("http://caller.test/gone", &delivery)];
-    let sign: Sign = Arc::new(|content| format!("v1,{}", content.len()));
+    let sign: Sign = Arc::new(|_, content| Some(format!("v1,{}", content.len())));
     let planner: Planner<Infallible> = Arc::new(move |lease| webhooks::plan(&sign, lease));
     let (records, ledger) = run(planner, jobs, web, None).await;
     assert!(records.is_empty());

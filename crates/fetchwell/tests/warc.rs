@@ -1,6 +1,6 @@
 //! `fetchwell fetch --format warc`: read back by our own reader, by gzip and by warcio.
 //!
-//! The last is another's program, so it needs `FETCHWELL_TEST_WARCIO`: the Python of an environment
+//! The last is another's program, so it needs `FETCHWELL_TEST_PYTHON`: the Python of an environment
 //! that has warcio, such as `scripts/setup --test` makes. Without it those checks say that they skip.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a helper of tests is test code")]
@@ -91,8 +91,8 @@ for record in ArchiveIterator(open(sys.argv[1], 'rb'), check_digests='raise'):
     body = record.content_stream().read()
     print(json.dumps([record.rec_type, record.rec_headers.get_header('WARC-Target-URI'),
         record.http_headers.get_statuscode() if record.http_headers else None, len(body)]))";
-    let Some(python) = std::env::var_os("FETCHWELL_TEST_WARCIO") else {
-        println!("SKIPPED: FETCHWELL_TEST_WARCIO is not set, so warcio does not read the archive");
+    let Some(python) = std::env::var_os("FETCHWELL_TEST_PYTHON") else {
+        println!("SKIPPED: FETCHWELL_TEST_PYTHON is not set, so warcio does not read the archive");
         return None;
     };
     let run = |arguments: &[&str]| {

@@ -10,6 +10,7 @@ pub mod fault_proxy;
 pub mod held;
 pub mod hostile;
 pub mod namespace;
+pub mod plain_http;
 pub mod rig;
 pub mod simulated_web;
 mod watched_politeness;

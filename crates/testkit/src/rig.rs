@@ -36,6 +36,8 @@ pub struct Row {
     pub happened: Happened,
     /// Attempts, the first one included.
     pub attempts: u32,
+    /// What kept it from going until its deadline passed.
+    pub held_up_by: Option<String>,
 }
 
 /// A simulated web with the whole system on it. Make it inside a paused tokio runtime.
@@ -193,6 +195,7 @@ impl Plan<Row> for PagePlan {
                     url: self.url.clone(),
                     happened: arrival.happened,
                     attempts: arrival.attempts,
+                    held_up_by: arrival.why.held_up_by,
                 };
                 Step::Finish(vec![row], Settlement::Done)
             }

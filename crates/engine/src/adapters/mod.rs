@@ -1,5 +1,6 @@
 //! The stores behind the ports.
 
+pub mod apart;
 pub mod memory;
 pub mod postgres;
 pub mod redis;

@@ -67,6 +67,7 @@ pub(super) enum Event<R> {
     Renewed(Instant, Result<Renewal, StoreFault>),
     Noted(Result<(), StoreFault>),
     StartNoted(Result<(), StoreFault>),
+    HeldUpBy(JobKey, u32, Option<String>),
 }
 
 /// What wakes the conductor.
@@ -347,6 +348,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
             Event::Noted(result) => note_lost(result),
+            Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
             Event::StartNoted(result) => {
                 self.noting = false;
                 note_lost(result);

@@ -122,9 +122,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     ) {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
-        let turn_of = room.turn_of.take();
-        let may_go = self.groups.may_go(&self.plant.gate, turn_of.clone(), now);
+        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
+        let turn_of = if item.is_errand { None } else { room.turn_of.take() };
         room.in_flight += 1;
         let follows = !item.is_errand && take(&mut room.follows_robots);
         let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
@@ -139,14 +139,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             interval: rate.interval,
             interval_source,
             site_last_served: permit.last_served,
+            held_up_by: None,
         };
         let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-        let group = self.lane_of(item.job).group.filter(|_| !item.is_errand);
-        if group.is_some() && group != turn_of {
+        let group = self.group_of(&item);
+        if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
-        let leave = leave.following_robots(follows);
-        self.fly(site, item, permit, why, leave, group, !unpaced);
+        self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
         self.bench.ask_at(site, now);
     }
 
@@ -174,7 +174,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         permit: Permit,
         why: Why,
         leave: GateLeave,
-        group: Option<String>,
         paced: bool,
     ) {
         let (job, now) = (item.job, self.now());
@@ -194,6 +193,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             _ => None,
         };
         let number = self.flights_begun;
+        let group = self.group_of(&item);
         let rate = group.as_deref().and_then(|group| self.plant.gate.group_rate(group));
         let leave = Announced {
             leave: leave.in_the_name_of(group.as_deref().zip(rate)),
@@ -322,7 +322,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let robots = known_robots(room, url).filter(|_| item.request.obeys_robots);
         let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
         let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
-        Why { robots: rule, interval: rate.interval, interval_source, site_last_served: None }
+        Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
+    }
+
+    /// The group whose turn a request takes: the engine's own are nobody's.
+    pub(super) fn group_of(&self, item: &Item) -> Option<String> {
+        if item.is_errand { None } else { self.lane_of(item.job).group }
     }
 
     pub(super) fn lane_of(&self, job: JobKey) -> Lane {

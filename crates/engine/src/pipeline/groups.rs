@@ -29,6 +29,12 @@ struct Standing {
     leases: usize,
 }
 
+impl Standing {
+    fn has_enough(&self, rate: Option<Rate>) -> bool {
+        rate.is_some_and(|rate| self.leases >= enough_for(rate))
+    }
+}
+
 impl Groups {
     /// Whether something of a lane may go now, for one that `turn_of` has its turn already.
     pub(super) fn may_go(
@@ -92,11 +98,20 @@ impl Groups {
         }
     }
 
-    /// The groups of which as much is here as their pace lets go within the horizon.
-    pub(super) fn resting(&self, gate: &Gate) -> Vec<String> {
-        let has_enough = |(group, known): &(&String, &Standing)| {
-            gate.group_rate(group).is_some_and(|rate| known.leases >= enough_for(rate))
+    /// Whether as much of a lane's group is here as its pace lets go within the horizon.
+    pub(super) fn has_enough(&self, lane: &Lane, gate: &Gate) -> bool {
+        let Some((group, known)) =
+            lane.group.as_ref().and_then(|group| self.known.get_key_value(group))
+        else {
+            return false;
         };
+        known.has_enough(gate.group_rate(group))
+    }
+
+    /// The groups of which there is enough.
+    pub(super) fn resting(&self, gate: &Gate) -> Vec<String> {
+        let has_enough =
+            |(group, known): &(&String, &Standing)| known.has_enough(gate.group_rate(group));
         self.known.iter().filter(has_enough).map(|(group, _)| group.clone()).collect()
     }
 

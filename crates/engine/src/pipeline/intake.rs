@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
@@ -14,7 +13,7 @@ use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
-use crate::web::{Outcome, Phases, Request, Why};
+use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
 /// A take is one transaction, and other processes wait for its end.
@@ -105,6 +104,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.hand_back_all_that_waits();
         }
         let now = self.now();
+        if self.groups.has_enough(&lease.job.lane, &self.plant.gate) {
+            let at = now + HORIZON / 2;
+            return self.finished(lease, Vec::new(), Settlement::HandBack { at });
+        }
         self.leases_held += 1;
         self.groups.came(&lease.job.lane);
         match lease.job.site.clone() {
@@ -236,21 +239,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     self.keep_within_bounds(&site);
                 }
             }
-        }
-    }
-
-    /// Answers requests that come too late. A plan that goes on all the same is given up.
-    fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: Vec<Request>) {
-        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
-        if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
-            return self.give_up(job, "its plan goes on after its deadline".to_owned());
-        }
-        for request in requests {
-            if let Some(Work::Lease(work)) = self.jobs.get_mut(&job) {
-                work.outstanding -= 1;
-            }
-            let late = Outcome::unsent(request.tag, Happened::DeadlinePassed, Why::default());
-            self.step(job, Some(late));
         }
     }
 

@@ -102,19 +102,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn next_move(&mut self, site: &Site) -> Move {
         self.begin_next(site);
         let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
-        let Some(room) = self.bench.existing(site) else { return Move::Leave };
+        let Some(room) = self.bench.existing(site) else { return self.rest_or_leave(site) };
         if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
         }
         let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
-        let Some(item) = room.next(may_go) else {
-            let groups = self.bench.lanes(site).filter_map(|lane| lane.group.as_deref());
-            let opens_at = |group| self.groups.opens_at(group, &self.plant.gate, now);
-            return match groups.map(opens_at).min() {
-                Some(until) => Move::Rest { until },
-                None => Move::Leave,
-            };
-        };
+        let Some(item) = room.next(may_go) else { return self.rest_or_leave(site) };
         if !item.request.obeys_robots {
             return Move::Ask { rule: None };
         }
@@ -139,6 +132,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Some(RobotsView::Refused(why)) => Move::Refuse(Happened::Refused(why.clone())),
             _ => Move::Learn(url.origin()),
+        }
+    }
+
+    /// What waits for a site and may not go waits for the turns of its groups.
+    fn rest_or_leave(&self, site: &Site) -> Move {
+        let now = self.now();
+        let groups = self.bench.lanes(site).filter_map(|lane| lane.group.as_deref());
+        match groups.map(|group| self.groups.opens_at(group, &self.plant.gate, now)).min() {
+            Some(until) => Move::Rest { until },
+            None => Move::Leave,
         }
     }
 

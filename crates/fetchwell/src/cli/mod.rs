@@ -11,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crate::settings::Flag;
 
 pub use exit::Exit;
+pub(crate) use run::print;
 pub use run::run;
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
@@ -99,6 +100,13 @@ pub(crate) enum Command {
     Fetch(FetchArgs),
     /// Say what would happen to a URL, and why; fetches no page
     Explain(ExplainArgs),
+    /// Take URLs by an HTTP API, and give results by it
+    Serve(ServeArgs),
+    /// Add, list and revoke those who may use the API of "serve"
+    Callers {
+        #[command(subcommand)]
+        command: CallersCommand,
+    },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings
@@ -158,6 +166,33 @@ pub(crate) struct ExplainArgs {
     /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
     #[arg(long, value_name = "FILE")]
     pub(crate) robots: Option<PathBuf>,
+}
+
+/// `fetchwell serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CallersCommand {
+    /// Add a caller, and print its token: it is shown this once
+    Add {
+        /// 1 to 32 of a-z, 0-9, _ and -
+        name: String,
+        /// What it may do: send and see its own; see everything; do everything
+        #[arg(long, default_value = "caller", value_parser = ["caller", "viewer", "operator"])]
+        role: String,
+    },
+    /// List all callers
+    List,
+    /// Take a caller's token away
+    Revoke {
+        /// Whose
+        name: String,
+    },
 }
 
 /// `fetchwell demo`.

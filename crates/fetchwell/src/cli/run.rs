@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{Cli, Command, ConfigCommand, Exit, FetchArgs};
+use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, ServeArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
@@ -18,6 +18,10 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     if let Command::Fetch(FetchArgs { give_up_after: Some(after), .. }) = &cli.command {
         let (key, name) = ("fetch.give_up_after", "--give-up-after");
         flags.push(Flag { key, name, value: after.clone() });
+    }
+    if let Command::Serve(ServeArgs { listen: Some(listen) }) = &cli.command {
+        let (key, name) = ("retriever.listen", "--listen");
+        flags.push(Flag { key, name, value: listen.clone() });
     }
     let sources = Sources {
         flags: &flags,
@@ -53,6 +57,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
         }
+        Command::Serve(_) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::retriever::serve(&settings).await
+        }
+        Command::Callers { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::retriever::callers(&settings, command, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;
@@ -69,7 +83,8 @@ fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
     print(format!("wrote {}\n", path.display()).as_bytes())
 }
 
-fn print(bytes: &[u8]) -> Result<Exit, Exit> {
+/// Prints data to standard output.
+pub(crate) fn print(bytes: &[u8]) -> Result<Exit, Exit> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // Whoever read us has had enough: that is no error of ours.

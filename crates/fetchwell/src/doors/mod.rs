@@ -31,3 +31,4 @@ mod one_page;
 mod ranged;
 #[cfg(test)]
 mod samples;
+mod signing;

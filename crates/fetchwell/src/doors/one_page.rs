@@ -2,7 +2,7 @@
 
 use fetchwell_engine::journey::{Arrival, Journey, Stage};
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
-use fetchwell_engine::web::Outcome;
+use fetchwell_engine::web::{Outcome, Timeouts};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
@@ -31,6 +31,12 @@ impl<F> OnePage<F> {
     /// The same with headers of its own.
     pub(crate) fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
         self.journey = self.journey.with_headers(headers);
+        self
+    }
+
+    /// The same with time limits of its own.
+    pub(crate) fn with_timeouts(mut self, timeouts: Timeouts) -> OnePage<F> {
+        self.journey = self.journey.with_timeouts(timeouts);
         self
     }
 }

@@ -13,7 +13,7 @@ use fetchwell_policy::retry::{Backoff, History};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
-use super::foregone::{by_payload, dead};
+use super::foregone::{Foregone, by_payload, dead};
 use super::notation::unix_seconds;
 
 /// Attempts at a delivery, the first one included: with the back-off, about two days.
@@ -21,32 +21,61 @@ const MAX_ATTEMPTS: u32 = 10;
 const BACKOFF: Backoff =
     Backoff { base: Duration::from_secs(5), factor: 5.0, cap: Duration::from_secs(12 * 3_600) };
 
-/// What a job of this door carries besides the receiver's URL.
+/// How long a delivery waits that could not be made ready.
+const NOT_READY: Duration = Duration::from_secs(5);
+
+/// What is to be done with a job of this door, whose own payload is a message's name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Delivery {
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// This is posted.
+    Post(Letter),
+    /// Its message could not be read now.
+    Later,
+    /// It can't be delivered any more, for this reason.
+    Dead(String),
+}
+
+/// What is posted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Letter {
     /// The `webhook-id`: the same in each attempt, so that the receiver sees a repetition.
     pub id: String,
+    /// Whose secret it is signed with.
+    pub caller: String,
     /// The JSON text to deliver.
     pub body: String,
 }
 
-/// Signs `id.timestamp.body`: `v1,` and the Base64 of its HMAC-SHA256.
-pub type Sign = Arc<dyn Fn(&str) -> String + Send + Sync>;
+/// Signs `id.timestamp.body` with a caller's secret: `v1,` and the Base64 of its HMAC-SHA256. `None`: the
+/// caller has none any more.
+pub type Sign = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
 /// Makes the plan of a delivery.
 pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
     by_payload(lease, |delivery: Delivery| {
-        let url = match WebUrl::parse(&lease.job.url) {
-            Ok(url) => url,
-            Err(fault) => return dead(format!("the callback URL can't be used: {fault}")),
+        let letter = match delivery {
+            Delivery::Post(letter) => letter,
+            Delivery::Dead(reason) => return dead(reason),
+            Delivery::Later => {
+                let later = |moment: Moment| {
+                    (Vec::new(), Settlement::HandBack { at: moment.now + NOT_READY })
+                };
+                return Box::new(Foregone(later));
+            }
         };
-        Box::new(DeliveryPlan { url, delivery, sign: sign.clone(), history: lease.history })
+        match WebUrl::parse(&lease.job.url) {
+            Ok(url) => {
+                Box::new(DeliveryPlan { url, letter, sign: sign.clone(), history: lease.history })
+            }
+            Err(fault) => dead(format!("the callback URL can't be used: {fault}")),
+        }
     })
 }
 
 struct DeliveryPlan {
     url: WebUrl,
-    delivery: Delivery,
+    letter: Letter,
     sign: Sign,
     history: History,
 }
@@ -54,23 +83,30 @@ struct DeliveryPlan {
 impl Plan<Infallible> for DeliveryPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Infallible> {
         match last {
-            None => Step::Fetch(vec![self.request(moment)]),
+            None => match self.request(moment) {
+                Some(request) => Step::Fetch(vec![request]),
+                None => {
+                    let reason = "the caller's token was revoked".to_owned();
+                    Step::Finish(Vec::new(), Settlement::Dead { reason })
+                }
+            },
             Some(outcome) => Step::Finish(Vec::new(), self.settlement(&outcome, moment)),
         }
     }
 }
 
 impl DeliveryPlan {
-    fn request(&self, moment: Moment) -> Request {
-        let Delivery { id, body } = &self.delivery;
+    fn request(&self, moment: Moment) -> Option<Request> {
+        let Letter { id, caller, body } = &self.letter;
         let timestamp = unix_seconds(moment.wall);
-        let signature = (self.sign)(&format!("{id}.{timestamp}.{body}"));
-        Request::ungoverned(self.url.clone())
+        let signature = (self.sign)(caller, &format!("{id}.{timestamp}.{body}"))?;
+        let request = Request::ungoverned(self.url.clone())
             .by(Method::Post(body.clone().into()))
             .with_header("content-type", "application/json")
             .with_header("webhook-id", id)
             .with_header("webhook-timestamp", timestamp.to_string())
-            .with_header("webhook-signature", signature)
+            .with_header("webhook-signature", signature);
+        Some(request)
     }
 
     /// A delivery is no fetch: whatever is not a 2xx may pass, but for a receiver that says that it
@@ -103,9 +139,10 @@ mod tests {
     use crate::doors::samples::{MOMENT, end_of, lease};
 
     fn delivery(failures: u32) -> Box<dyn Plan<Infallible>> {
-        let mut lease = lease("http://caller.test/hook", r#"{"id":"m1","body":"{}"}"#);
+        let mut lease =
+            lease("http://caller.test/hook", r#"{"post":{"id":"m1","caller":"me","body":"{}"}}"#);
         lease.history.url_failures = failures;
-        let sign: Sign = Arc::new(|content| format!("v1,signed<{content}>"));
+        let sign: Sign = Arc::new(|caller, content| Some(format!("v1,{caller}<{content}>")));
         plan(&sign, &lease)
     }
 
@@ -119,9 +156,24 @@ mod tests {
                 ("content-type", "application/json".to_owned()),
                 ("webhook-id", "m1".to_owned()),
                 ("webhook-timestamp", "1700000000".to_owned()),
-                ("webhook-signature", "v1,signed<m1.1700000000.{}>".to_owned()),
+                ("webhook-signature", "v1,me<m1.1700000000.{}>".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn what_cannot_be_delivered_now_or_ever_makes_no_request() {
+        let end = |payload| {
+            let sign: Sign = Arc::new(|_, _| None);
+            let lease = lease("http://caller.test/hook", payload);
+            end_of(plan(&sign, &lease), Happened::Answered(200)).1
+        };
+        assert!(matches!(end(r#""later""#), Settlement::HandBack { .. }));
+        assert!(
+            matches!(end(r#"{"dead":"gone"}"#), Settlement::Dead { reason } if reason == "gone")
+        );
+        let unsigned = end(r#"{"post":{"id":"m1","caller":"me","body":"{}"}}"#);
+        assert!(matches!(unsigned, Settlement::Dead { reason } if reason.contains("revoked")));
     }
 
     #[test]

@@ -147,6 +147,27 @@ impl Kind for NameServer {
     }
 }
 
+/// Where a server listens.
+pub(super) struct Listen;
+
+impl Kind for Listen {
+    type Value = SocketAddr;
+
+    fn read(&self, raw: &Raw) -> Result<SocketAddr, Wrong> {
+        let text = raw.one()?;
+        text.parse().map_err(|_| {
+            Wrong::new(
+                format!("{} is no address to listen on", quoted(text)),
+                r#"write an address and a port, such as "127.0.0.1:8080" or "[::]:8080""#,
+            )
+        })
+    }
+
+    fn show(&self, value: &SocketAddr) -> Json {
+        value.to_string().into()
+    }
+}
+
 /// Where the hosts of a pattern are found, instead of by DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveRule {

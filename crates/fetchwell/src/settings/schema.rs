@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::addresses::{Cidr, NameServer, Resolve, ResolveRule, Store, StoreUrl};
+use super::addresses::{Cidr, Listen, NameServer, Resolve, ResolveRule, Store, StoreUrl};
 use super::choices::{LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable};
 use super::combined::{ListOf, Optional};
 use super::key::{Key, key, pages, pages_seconds};
@@ -144,6 +144,48 @@ table! {
         /// How long "fetch" waits for a site that stays down before its URLs fail.
         fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
 
+        /// Where "serve" listens, as ADDR:PORT.
+        retriever_listen: SocketAddr = Listen, key("retriever.listen", "127.0.0.1:8080");
+        /// Another port than that of retriever.listen; empty: that one.
+        retriever_api_port: Option<u16> = Optional(whole(1, 65_535)), key("retriever.api_port", "");
+        /// How often "serve" looks for messages that other processes accepted.
+        retriever_inbox_poll_interval: Duration = POSITIVE,
+            key("retriever.inbox_poll_interval", "500ms");
+        /// Messages that are fetched at once; empty: max_in_flight.
+        retriever_worker_count: Option<usize> = Optional(whole(1, 100_000)),
+            key("retriever.worker_count", "");
+        /// Attempts at a message's page, the first one included.
+        retriever_max_retries: u32 = whole(1, 100), key("retriever.max_retries", "3");
+        /// How long opening a connection may take; empty: http.connect_timeout.
+        retriever_connection_timeout: Option<Duration> = Optional(TIMEOUT),
+            key("retriever.connection_timeout", "");
+        /// How long a whole request may take; empty: http.request_timeout.
+        retriever_request_timeout: Option<Duration> = Optional(TIMEOUT),
+            key("retriever.request_timeout", "");
+        /// Requests per second for a retailer that has no table of its own.
+        retriever_default_requests_per_second: f64 = decimal(0.001, 10_000.0),
+            key("retriever.default_requests_per_second", "10");
+        /// Requests that may go at once after a pause, for such a retailer.
+        retriever_default_burst_size: u32 = whole(1, 100_000),
+            key("retriever.default_burst_size", "20");
+        /// How long messages and their results are kept once they have ended.
+        retriever_retention: Duration = POSITIVE, key("retriever.retention", "7d");
+        /// How long a message is worth having that does not say so itself.
+        retriever_deadline: Duration = TIMEOUT, key("retriever.deadline", "1h");
+        /// Messages and questions per second of one caller; 0: any number.
+        retriever_caller_rate: f64 = decimal(0.0, 1_000_000.0), key("retriever.caller_rate", "1000");
+        /// How many may come at once after a pause.
+        retriever_caller_burst: u32 = whole(1, 10_000_000), key("retriever.caller_burst", "5000");
+        /// Connections to "serve" at once; more wait.
+        retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
+        /// The largest body of a batch of messages.
+        retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "4MiB");
+        /// Whether /metrics can be read without a token.
+        retriever_public_metrics: bool = Switch, key("retriever.public_metrics", "true");
+
+        /// Deliveries per second to each receiver of webhooks.
+        webhooks_rate: f64 = decimal(0.001, 10_000.0), key("webhooks.rate", "10");
+
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
     }
@@ -160,13 +202,14 @@ table! {
 table! {
     /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
     pub Retailer {
-        /// Requests per second for this retailer.
-        requests_per_second: f64 = decimal(0.001, 10_000.0), key("requests_per_second", "10");
-        /// Requests that may go at once after a pause.
-        burst_size: u32 = whole(1, 100_000), key("burst_size", "20");
-        /// How long opening a connection may take; empty: http.connect_timeout.
+        /// Requests per second for this retailer; empty: retriever.default_requests_per_second.
+        requests_per_second: Option<f64> = Optional(decimal(0.001, 10_000.0)),
+            key("requests_per_second", "");
+        /// Requests that may go at once after a pause; empty: retriever.default_burst_size.
+        burst_size: Option<u32> = Optional(whole(1, 100_000)), key("burst_size", "");
+        /// How long opening a connection may take; empty: retriever.connection_timeout.
         connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");
-        /// How long a whole request may take; empty: http.request_timeout.
+        /// How long a whole request may take; empty: retriever.request_timeout.
         request_timeout: Option<Duration> = Optional(TIMEOUT), key("request_timeout", "");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::postgres::{
-    Database, PostgresKeeper, PostgresQueue, StoreClock, retriever_on,
+    Database, PostgresKeeper, PostgresQueue, StoreClock, open_retriever,
 };
 use fetchwell_engine::adapters::redis::RedisKeeper;
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
@@ -99,7 +99,7 @@ impl QueueStore for PostgresStore {
 impl InboxStore for PostgresStore {
     async fn open(&self, clock: Clock) -> RetrieverStore {
         let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
-        let store = retriever_on(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
+        let store = open_retriever(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
         store.expect("the inbox opens")
     }
 }

@@ -18,6 +18,16 @@ pub(super) async fn caller_of(
     rows.first().map(caller_in).transpose().map_err(|error| db.fault(&error))
 }
 
+/// The token of a caller that is not revoked.
+pub(super) async fn token_of(db: &Database, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+    let query = sqlx::query(
+        "SELECT token_hash FROM fetchwell_caller WHERE name = $1 AND token_hash IS NOT NULL",
+    );
+    let rows = db.read(query.bind(caller)).await?;
+    let hash = |row: &PgRow| row.try_get::<TokenHash, _>(0);
+    rows.first().map(hash).transpose().map_err(|error| db.fault(&error))
+}
+
 /// Adds a caller, or gives a revoked one another token.
 pub(super) async fn add(
     tx: &mut Tx,

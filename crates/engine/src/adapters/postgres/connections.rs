@@ -53,6 +53,11 @@ impl Connections {
         Ok(Taken { connection, idle: self.idle.clone(), _room: room })
     }
 
+    /// Closes those that nobody uses.
+    pub(super) fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Says where it went wrong.
     pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreFault {
         let (host, port) = (self.options.get_host(), self.options.get_port());

@@ -71,7 +71,11 @@ impl Database {
     ) -> Result<PgRow, StoreFault> {
         let mut taken = self.brisk.take().await?;
         let row = within(query.fetch_one(&mut *taken)).await;
-        let row = row.map_err(|error| self.fault(&error))?;
+        let row = row.map_err(|error| {
+            // A server that was started anew left the others behind, too: the next try is a good one.
+            self.brisk.close_idle();
+            self.fault(&error)
+        })?;
         taken.keep();
         Ok(row)
     }
@@ -83,7 +87,11 @@ impl Database {
     ) -> Result<Vec<PgRow>, StoreFault> {
         let mut taken = self.reading.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
-        let rows = rows.map_err(|error| self.fault(&error))?;
+        let rows = rows.map_err(|error| {
+            // A server that was started anew left the others behind, too.
+            self.reading.close_idle();
+            self.fault(&error)
+        })?;
         taken.keep();
         Ok(rows)
     }

@@ -13,7 +13,6 @@ use super::queue::PostgresQueue;
 use super::submission::Queues;
 use super::submitting::{Desk, Submitter};
 use super::{callers, ledger, reading, retention};
-use crate::clock::Clock;
 use crate::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     RetrieverStore, Station, Submission, Submitted, TokenHash,
@@ -22,16 +21,6 @@ use crate::ports::{Ledger, SinkThenSettle, StoreFault};
 
 /// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
 pub async fn open_retriever(
-    url: &str,
-    clock: Clock,
-    lease_ttl: Duration,
-    poll: Duration,
-) -> Result<RetrieverStore, StoreFault> {
-    retriever_on(Database::open(url).await?, StoreClock::Server(clock), lease_ttl, poll).await
-}
-
-/// The same on a clock of one's choice, for tests that set the time by hand.
-pub async fn retriever_on(
     db: Database,
     clock: StoreClock,
     lease_ttl: Duration,
@@ -105,6 +94,10 @@ impl Inbox for PostgresInbox {
 
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
         callers::caller_of(&self.db, token).await
+    }
+
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+        callers::token_of(&self.db, caller).await
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {

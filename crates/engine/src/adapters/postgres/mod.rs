@@ -12,6 +12,7 @@ mod instance;
 mod keeper;
 mod lanes;
 mod ledger;
+mod meta;
 mod moment;
 mod moves;
 mod names;
@@ -30,9 +31,10 @@ mod submitting;
 mod taking;
 
 pub use database::Database;
-pub use inbox::{open_retriever, retriever_on};
+pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
 pub use keeper::PostgresKeeper;
+pub use meta::bind_politeness;
 pub use moment::StoreClock;
 pub use queue::PostgresQueue;
 

@@ -176,6 +176,11 @@ const STEPS: &[&str] = &["
         origin TEXT NOT NULL
     );
     CREATE INDEX fetchwell_audit_age ON fetchwell_audit (at);
+
+    CREATE TABLE fetchwell_meta (
+        key TEXT PRIMARY KEY,
+        value TEXT NOT NULL
+    );
 "];
 
 /// Any number will do that nobody else uses.

@@ -29,6 +29,13 @@ pub(super) fn add(
     Ok(added == 1)
 }
 
+/// What is kept of a caller's token.
+pub(super) fn token_of(tx: &Connection, caller: &str) -> rusqlite::Result<Option<TokenHash>> {
+    tx.prepare_cached("SELECT token_hash FROM caller WHERE name = ?1 AND token_hash IS NOT NULL")?
+        .query_row([caller], |row| row.get(0))
+        .optional()
+}
+
 /// All callers, by name.
 pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
     tx.prepare_cached("SELECT name, role, created_at, revoked_at FROM caller ORDER BY name")?

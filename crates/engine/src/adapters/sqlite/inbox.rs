@@ -85,7 +85,8 @@ impl Inbox for SqliteInbox {
             }
             moves.enter()?;
             ending.deliveries.enter()?;
-            let ids = submission.messages.iter().map(|message| message.id).collect();
+            let ids: Vec<MessageId> =
+                submission.messages.iter().map(|message| message.id).collect();
             remember_answer(tx, &submission, &ids, now)?;
             callers::audit(tx, &callers::of_submission(&submission, wall))?;
             Ok((Submitted::Accepted(ids), ending.callers))
@@ -121,6 +122,11 @@ impl Inbox for SqliteInbox {
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
         let token = *token;
         self.reader.write(move |tx| callers::caller_of(tx, &token)).await
+    }
+
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| callers::token_of(tx, &caller)).await
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
@@ -182,7 +188,7 @@ fn earlier_answer(tx: &Connection, submission: &Submission) -> rusqlite::Result<
 fn remember_answer(
     tx: &Connection,
     submission: &Submission,
-    ids: &Vec<MessageId>,
+    ids: &[MessageId],
     now: Time,
 ) -> rusqlite::Result<()> {
     let Some(Idempotency { key, body_hash }) = &submission.idempotency else { return Ok(()) };

@@ -139,7 +139,7 @@ fn sites_and_retailers_have_tables() {
     assert_eq!(settings.site_rates(), &BTreeMap::from(rates));
     assert_eq!(origin(&settings, "sites.\"example.com\".rate"), "file ./fetchwell.toml line 2");
     let retailer = &settings.retailers()["admhr"];
-    assert_eq!((retailer.requests_per_second, retailer.burst_size), (10.0, 5));
+    assert_eq!((retailer.requests_per_second, retailer.burst_size), (None, Some(5)));
     assert_eq!(retailer.request_timeout, Some(Duration::from_secs(3)));
     assert_eq!(retailer.connection_timeout, None);
 }

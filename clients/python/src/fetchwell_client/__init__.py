@@ -1,0 +1,29 @@
+"""A client of `fetchwell serve`: send pages to be fetched, and read what came back.
+
+    from fetchwell_client import Fetchwell
+
+    with Fetchwell("http://127.0.0.1:8080", token) as fetchwell:
+        message = fetchwell.fetch("https://example.com/", retailer="admhr", wait=30)
+"""
+
+from .asynchronous import AsyncFetchwell
+from .errors import CursorGone, FetchwellError, Problem, Unreachable
+from .models import Fetch, Message, OutboxMessage, Page, Receipt
+from .synchronous import Fetchwell
+from .webhooks import BadSignature, verify_webhook
+
+__all__ = [
+    "AsyncFetchwell",
+    "BadSignature",
+    "CursorGone",
+    "Fetch",
+    "Fetchwell",
+    "FetchwellError",
+    "Message",
+    "OutboxMessage",
+    "Page",
+    "Problem",
+    "Receipt",
+    "Unreachable",
+    "verify_webhook",
+]

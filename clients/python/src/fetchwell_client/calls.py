@@ -1,0 +1,88 @@
+"""The calls of the service as plain data, so that both clients say them once.
+
+A call that failed because the service was away or busy is made again. Messages are sent under an idempotency key, so
+one that arrived although its answer was lost is not accepted twice.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from .errors import CursorGone, Problem
+from .models import Fetch
+
+LONGEST_WAIT_S = 60
+"""The service waits no longer than this for a result."""
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 10.0
+PASSING = frozenset({408, 429, 502, 503, 504})
+"""Statuses of a service that is away or busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    method: str
+    path: str
+    headers: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    json: Any = None
+    wait_s: float = 0.0
+    """How long the service may take on purpose."""
+
+
+def fetch(message: Fetch, wait: int, idempotency_key: str | None) -> Call:
+    headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    if wait:
+        headers["Prefer"] = f"wait={wait}"
+    return Call("POST", "/fetch", headers, json=message.to_json(), wait_s=min(wait, LONGEST_WAIT_S))
+
+
+def batch(messages: Sequence[Fetch], idempotency_key: str | None) -> Call:
+    headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    return Call("POST", "/fetch/batch", headers, json={"messages": [message.to_json() for message in messages]})
+
+
+def message(message_id: str) -> Call:
+    return Call("GET", f"/messages/{message_id}")
+
+
+def outbox(after: str | None, limit: int, wait: int) -> Call:
+    params = {"limit": str(limit), "wait": str(wait)}
+    if after is not None:
+        params["after"] = after
+    return Call("GET", "/outbox", params=params, wait_s=min(wait, LONGEST_WAIT_S))
+
+
+def is_passing(answer: httpx.Response | httpx.TransportError) -> bool:
+    """Whether it is worth asking again."""
+    if isinstance(answer, httpx.Response):
+        return answer.status_code in PASSING
+    return True
+
+
+def pause_s(attempt: int, answer: httpx.Response | httpx.TransportError) -> float:
+    """How long to wait before asking again: as long as the service says, else longer each time, by chance."""
+    own: float = random.uniform(0.5, 1.0) * min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
+    if isinstance(answer, httpx.Response):
+        asked = answer.headers.get("retry-after", "")
+        return max(own, float(asked)) if asked.isdigit() else own
+    return own
+
+
+def result(response: httpx.Response) -> Mapping[str, Any]:
+    """The JSON of an answer, or the problem that it is."""
+    if response.is_success:
+        json: Mapping[str, Any] = response.json()
+        return json
+    try:
+        members = response.json()
+    except ValueError:
+        members = {"title": response.reason_phrase, "detail": response.text[:200]}
+    kind = CursorGone if response.status_code == 410 else Problem
+    raise kind(response.status_code, members)

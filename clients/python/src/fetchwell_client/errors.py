@@ -1,0 +1,43 @@
+"""What can go wrong, by what a program can do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class FetchwellError(Exception):
+    """Any error of this package."""
+
+
+class Unreachable(FetchwellError):
+    """The service could not be reached, or stayed busy, for as long as the client tries."""
+
+
+class Problem(FetchwellError):
+    """The service refused, and says why (RFC 9457)."""
+
+    def __init__(self, status: int, members: dict[str, Any]) -> None:
+        self.status = status
+        """The HTTP status."""
+        self.members = members
+        """The problem as it was sent: title, detail, url, correlation_id, errors…"""
+        super().__init__(f"{status} {self.title}: {self.detail}" if self.detail else f"{status} {self.title}")
+
+    @property
+    def title(self) -> str:
+        return str(self.members.get("title", "the service refused"))
+
+    @property
+    def detail(self) -> str:
+        errors = self.members.get("errors") or []
+        fields = "; ".join(f"{error.get('pointer') or error.get('header')} {error.get('detail')}" for error in errors)
+        return fields or str(self.members.get("detail") or "")
+
+
+class CursorGone(Problem):
+    """What follows the cursor is no longer kept."""
+
+    @property
+    def oldest(self) -> str:
+        """The oldest cursor after which everything is still there."""
+        return str(self.members["oldest"])

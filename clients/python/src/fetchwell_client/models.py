@@ -1,0 +1,118 @@
+"""What is sent, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A page to be fetched."""
+
+    url: str
+    retailer: str
+    correlation_id: str
+    callback_url: str | None = None
+    max_age: int | str | None = None
+    """A result at most this old will do: seconds, or text such as "10m"."""
+    headers: Mapping[str, str] | None = None
+    deadline: int | str | None = None
+    """How long it is worth having: seconds, text such as "10m", or an RFC 3339 time."""
+    extract: bool = False
+    """Adds title, text and markdown to the result."""
+
+    def to_json(self) -> dict[str, Any]:
+        members = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.headers is not None:
+            members["headers"] = dict(self.headers)
+        return {name: value for name, value in members.items() if value is not None and value is not False}
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A message was accepted: it is committed, and will have a result."""
+
+    message_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxMessage:
+    """What came of a message."""
+
+    id: str
+    cursor: str
+    """Its place among your results: go on after it."""
+    inbox_message_id: str
+    url: str
+    retailer: str
+    correlation_id: str
+    status: str
+    content: str | None
+    content_type: str | None
+    http_status: int | None
+    error: str | None
+    created_at: datetime
+    title: str | None = None
+    text: str | None = None
+    markdown: str | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.status == "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message, with its result when there is one."""
+
+    id: str
+    url: str
+    retailer: str
+    correlation_id: str
+    caller_id: str
+    status: str
+    created_at: datetime
+    attempts: int
+    outbox: OutboxMessage | None
+
+    @property
+    def message_id(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of the outbox."""
+
+    messages: list[OutboxMessage]
+    next: str
+    """The cursor to go on after."""
+
+    def __iter__(self) -> Iterator[OutboxMessage]:
+        return iter(self.messages)
+
+
+def read(model: type[Model], json: Mapping[str, Any]) -> Model:
+    """Reads what this version knows; what a later service adds is left out."""
+    known = {field.name for field in fields(model)}  # type: ignore[arg-type]
+    members = {name: value for name, value in json.items() if name in known}
+    if "created_at" in members:
+        members["created_at"] = datetime.fromisoformat(members["created_at"].replace("Z", "+00:00"))
+    if members.get("outbox") is not None:
+        members["outbox"] = read(OutboxMessage, members["outbox"])
+    return model(**members)
+
+
+def read_page(json: Mapping[str, Any]) -> Page:
+    return Page([read(OutboxMessage, message) for message in json["messages"]], str(json["next"]))
+
+
+def read_answer(json: Mapping[str, Any]) -> Receipt | Message:
+    """The answer to a message: with `wait` it may be the message itself."""
+    return read(Receipt, json) if "message_id" in json else read(Message, json)

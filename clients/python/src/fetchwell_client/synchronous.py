@@ -1,0 +1,95 @@
+"""The client for programs that wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from . import calls
+from .errors import Unreachable
+from .models import Fetch, Message, OutboxMessage, Page, Receipt, read, read_answer, read_page
+
+
+class Fetchwell:
+    """A connection to `fetchwell serve`, for one caller."""
+
+    def __init__(self, base_url: str, token: str, *, patience_s: float = 60.0, timeout_s: float = 30.0) -> None:
+        """`patience_s` is how long a service that is away or busy is asked again."""
+        self._http = httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s)
+        self._patience_s = patience_s
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Fetchwell:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(self, message: Fetch, *, wait: int = 0, idempotency_key: str | None = None) -> Receipt | Message:
+        """Sends a message. With `wait` (seconds, at most 60) it comes back with its result, if that came in time."""
+        return read_answer(self._call(calls.fetch(message, wait, idempotency_key)))
+
+    def fetch(self, url: str, retailer: str, correlation_id: str = "", *, wait: int = 60, **options: Any) -> Message:
+        """Fetches a page and waits for it, however often the service has to be asked; options as in `Fetch`."""
+        answer = self.send(Fetch(url, retailer, correlation_id or url[:256], **options), wait=wait)
+        while not isinstance(answer, Message) or answer.outbox is None:
+            time.sleep(calls.FIRST_PAUSE_S)
+            answer = self.message(answer.message_id)
+        return answer
+
+    def send_all(self, messages: Sequence[Fetch], *, idempotency_key: str | None = None) -> list[Receipt]:
+        """Sends up to 1,000 messages: all are accepted, or none."""
+        answer = self._call(calls.batch(messages, idempotency_key))
+        return [read(Receipt, receipt) for receipt in answer["messages"]]
+
+    def message(self, message_id: str) -> Message:
+        """What became of a message."""
+        return read(Message, self._call(calls.message(message_id)))
+
+    def outbox(self, after: str | None = None, *, limit: int = 100, wait: int = 0) -> Page:
+        """Results after a cursor, in the order in which they were stored."""
+        return read_page(self._call(calls.outbox(after, limit, wait)))
+
+    def results(self, after: str | None = None, *, wait: int = 30) -> Iterator[OutboxMessage]:
+        """Every result after a cursor, for ever. Keep the cursor of the last one that you are done with: going on
+        after it misses none and repeats none."""
+        while True:
+            page = self.outbox(after, wait=wait)
+            for message in page.messages:
+                yield message
+            after = page.next
+
+    def _call(self, call: calls.Call) -> Mapping[str, Any]:
+        gives_up_at = time.monotonic() + self._patience_s
+        attempt = 0
+        while True:
+            answer: httpx.Response | httpx.TransportError
+            try:
+                answer = self._http.request(
+                    call.method,
+                    call.path,
+                    headers=call.headers,
+                    params=call.params,
+                    json=call.json,
+                    timeout=self._timeout_s + call.wait_s,
+                )
+                if not calls.is_passing(answer):
+                    return calls.result(answer)
+            except httpx.TransportError as error:
+                answer = error
+            pause_s = calls.pause_s(attempt, answer)
+            if time.monotonic() + pause_s > gives_up_at:
+                if isinstance(answer, httpx.Response):
+                    return calls.result(answer)
+                raise Unreachable(f"{self._http.base_url} could not be reached: {answer}") from answer
+            time.sleep(pause_s)
+            attempt += 1

@@ -1,0 +1,88 @@
+"""The client against a running service on a simulated web; run by crates/fetchwell/tests/serve_python.rs.
+
+The web has `pages.test` (pages), `gone.test` (404), `private.test` (robots.txt disallows /) and `down.test` (refuses).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt
+
+URL = os.environ["FETCHWELL_URL"]
+TOKEN = os.environ["FETCHWELL_TOKEN"]
+
+
+def one_page_is_waited_for(fetchwell: Fetchwell) -> None:
+    message = fetchwell.fetch("http://pages.test/one", "admhr", "c-1", extract=True)
+    assert message.status == "completed" and message.attempts == 1, message
+    assert message.outbox is not None and message.outbox.is_success, message
+    assert message.outbox.http_status == 200 and message.outbox.content, message
+    assert message.outbox.inbox_message_id == message.id and message.outbox.correlation_id == "c-1"
+    assert message.outbox.text, "extract adds the text"
+    assert fetchwell.message(message.id) == message
+
+
+def failures_are_results(fetchwell: Fetchwell) -> None:
+    for url, status, http_status in [
+        ("http://gone.test/x", "http_error", 404),
+        ("http://private.test/x", "refused_by_robots", None),
+    ]:
+        message = fetchwell.fetch(url, "admhr", "c-2")
+        assert message.status == "failed" and message.outbox is not None, message
+        assert (message.outbox.status, message.outbox.http_status) == (status, http_status), message
+        assert message.outbox.error, message
+
+
+def what_is_refused_says_why(fetchwell: Fetchwell) -> None:
+    for wrong in [Fetch("ftp://pages.test/", "admhr", "c"), Fetch("http://pages.test/", "No Retailer", "c")]:
+        try:
+            fetchwell.send(wrong)
+        except Problem as problem:
+            assert problem.status == 422 and problem.members["url"] == wrong.url, problem.members
+            assert problem.members["correlation_id"] == "c" and problem.detail, problem.members
+        else:
+            raise AssertionError(wrong)
+
+
+def a_repetition_is_not_accepted_twice(fetchwell: Fetchwell) -> None:
+    message = Fetch("http://pages.test/again", "admhr", "c-3")
+    first, second = (fetchwell.send(message, idempotency_key="k-1") for _ in range(2))
+    assert isinstance(first, Receipt) and first.message_id == second.message_id
+
+
+def results_come_in_order_and_none_is_missed(fetchwell: Fetchwell) -> None:
+    receipts = fetchwell.send_all([Fetch(f"http://pages.test/many/{n}", "admhr", f"m-{n}") for n in range(20)])
+    waiting, cursor = {receipt.message_id for receipt in receipts}, 0
+    for result in fetchwell.results():
+        assert int(result.cursor) == cursor + 1, (result.cursor, cursor)
+        cursor = int(result.cursor)
+        waiting.discard(result.inbox_message_id)
+        if not waiting:
+            break
+
+
+async def the_same_without_waiting() -> None:
+    async with AsyncFetchwell(URL, TOKEN) as fetchwell:
+        messages = await asyncio.gather(
+            *(fetchwell.fetch(f"http://pages.test/async/{n}", "admhr", f"a-{n}") for n in range(5))
+        )
+        assert all(isinstance(message, Message) and message.status == "completed" for message in messages)
+        async for result in fetchwell.results():
+            assert result.cursor == "1"
+            break
+
+
+def main() -> None:
+    with Fetchwell(URL, TOKEN) as fetchwell:
+        one_page_is_waited_for(fetchwell)
+        failures_are_results(fetchwell)
+        what_is_refused_says_why(fetchwell)
+        a_repetition_is_not_accepted_twice(fetchwell)
+        results_come_in_order_and_none_is_missed(fetchwell)
+    asyncio.run(the_same_without_waiting())
+    print("all held")
+
+
+main()

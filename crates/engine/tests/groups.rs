@@ -1,0 +1,125 @@
+//! Groups (retailers) have a pace of their own, and lanes take turns: on a paused clock.
+
+use std::time::Duration;
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::ports::{Job, Lane};
+use fetchwell_policy::pace::Rate;
+use fetchwell_simweb::{Hit, HitKind, SiteScript};
+use fetchwell_testkit::rig::{Rig, job};
+use tokio_util::sync::CancellationToken;
+
+const RATE: f64 = 10.0;
+const BURST: u32 = 20;
+
+fn rig(sites: usize, rate: f64, burst: u32) -> Rig {
+    let mut rig = Rig::new((0..sites).map(|number| SiteScript::new(&format!("s{number}.test"))));
+    rig.rules.pace.groups.default = Some(Rate::per_second(rate, burst));
+    rig
+}
+
+fn job_of(group: &str, party: &str, url: &str) -> NewJob {
+    let lane = Lane { group: Some(group.to_owned()), party: Some(party.to_owned()) };
+    NewJob::now(Job { lane, ..job(url) })
+}
+
+/// Pages of a group, whose name begins their paths, in the order of their times.
+fn pages(rig: &Rig, group: &str) -> Vec<Hit> {
+    let mut hits = rig.world.hits();
+    hits.retain(|hit| hit.kind == HitKind::Page && hit.path.starts_with(&format!("/{group}/")));
+    hits.sort_by_key(|hit| hit.at);
+    hits
+}
+
+/// In no stretch of time are there more than the burst and what the rate brings.
+fn keeps_its_pace(hits: &[Hit], rate: f64, burst: u32) {
+    for (first, from) in hits.iter().enumerate() {
+        for (last, to) in hits.iter().enumerate().skip(first) {
+            let span = (to.at - from.at).as_secs_f64();
+            let most = f64::from(burst) + rate * span + 1e-6;
+            let many = (last - first + 1) as f64;
+            assert!(many <= most, "{many} within {span} s, from {:?} on", from.at);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_keeps_its_pace_over_all_its_sites_and_uses_it() {
+    let rig = rig(200, RATE, BURST);
+    let urls = (0..600).map(|n| job_of("r", "c", &format!("http://s{}.test/r/{n}", n % 200)));
+    rig.queue.enqueue(urls.collect());
+    rig.run().await.unwrap();
+    let hits = pages(&rig, "r");
+    assert_eq!(hits.len(), 600);
+    keeps_its_pace(&hits, RATE, BURST);
+    let took = (hits[599].at - hits[0].at).as_secs_f64();
+    let least = f64::from(600 - BURST) / RATE;
+    assert!(took < least * 1.03, "{took} s, where {least} s would do");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_processes_share_the_pace_of_a_group() {
+    let rig = rig(100, RATE, 5);
+    let urls = (0..300).map(|n| job_of("r", "c", &format!("http://s{}.test/r/{n}", n % 100)));
+    rig.queue.enqueue(urls.collect());
+    let stop = CancellationToken::new;
+    let (a, b) = tokio::join!(rig.run_until(stop()), rig.run_until(stop()));
+    a.and(b).unwrap();
+    let hits = pages(&rig, "r");
+    assert_eq!(hits.len(), 300);
+    keeps_its_pace(&hits, RATE, 5);
+    let took = (hits[299].at - hits[0].at).as_secs_f64();
+    assert!(took < 295.0 / RATE * 1.25, "{took} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_group_does_not_hold_up_another_at_the_same_site() {
+    let mut rig = rig(1, RATE, BURST);
+    rig.rules.pace.groups.named.insert("slow".to_owned(), Rate::per_second(0.05, 1));
+    let slow = (0..5).map(|n| job_of("slow", "c", &format!("http://s0.test/slow/{n}")));
+    let quick = (0..60).map(|n| job_of("quick", "c", &format!("http://s0.test/quick/{n}")));
+    rig.queue.enqueue(slow.chain(quick).collect());
+    rig.run().await.unwrap();
+    let (slow, quick) = (pages(&rig, "slow"), pages(&rig, "quick"));
+    assert_eq!((slow.len(), quick.len()), (5, 60));
+    keeps_its_pace(&slow, 0.05, 1);
+    let took = (quick[59].at - quick[0].at).as_secs_f64();
+    assert!(took < 66.0, "{took} s for 60 pages at one a second, and at most five others between");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_one_caller_does_not_hold_up_another() {
+    let rig = rig(1, 1_000.0, 1_000);
+    let flood = (0..500).map(|n| job_of("r", "flood", &format!("http://s0.test/flood/{n}")));
+    rig.queue.enqueue(flood.collect());
+    rig.queue.enqueue(vec![job_of("r", "b", "http://s0.test/b/1")]);
+    rig.run().await.unwrap();
+    let (flood, b) = (pages(&rig, "flood"), pages(&rig, "b"));
+    let before = flood.iter().filter(|hit| hit.at < b[0].at).count();
+    assert!(before <= 2, "{before} pages of the flood came before it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_with_work_for_hours_leaves_the_window_to_others() {
+    let mut rig = rig(3_000, 1.0, 1);
+    rig.limits.window = 256;
+    let flood = (0..3_000).map(|n| job_of("slow", "a", &format!("http://s{n}.test/slow/{n}")));
+    rig.queue.enqueue(flood.collect());
+    rig.rules.pace.groups.named.insert("other".to_owned(), Rate::per_second(100.0, 100));
+    let other = (0..200).map(|n| job_of("other", "b", &format!("http://s{n}.test/other/{n}")));
+    rig.queue.enqueue(other.collect());
+    let stop = CancellationToken::new();
+    let ends = tokio::time::timeout(Duration::from_secs(20), rig.run_until(stop)).await;
+    assert!(ends.is_err(), "the slow group has work for most of an hour");
+    assert_eq!(pages(&rig, "other").len(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn robots_and_probes_are_nobodys() {
+    let rig = rig(30, 1.0, 1);
+    let urls = (0..30).map(|n| job_of("r", "c", &format!("http://s{n}.test/r/{n}")));
+    rig.queue.enqueue(urls.collect());
+    rig.run().await.unwrap();
+    keeps_its_pace(&pages(&rig, "r"), 1.0, 1);
+    assert_eq!(rig.world.count(|hit| hit.kind == HitKind::Robots), 30);
+}

@@ -1,0 +1,113 @@
+//! From what was posted to what is committed.
+
+use fetchwell_engine::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
+use fetchwell_policy::url::WebUrl;
+use http::{HeaderMap, HeaderValue};
+use sha2::{Digest, Sha256};
+
+use super::Api;
+use super::fields::{FetchRequest, Judge};
+use super::identity::Identity;
+use super::problem::{FieldError, Kind, Problem};
+
+const MAX_KEY_BYTES: usize = 255;
+
+/// The name that the caller gave to this submission, with what was in it.
+pub(super) fn idempotency(
+    headers: &HeaderMap,
+    path: &str,
+    body: &[u8],
+) -> Result<Option<Idempotency>, Problem> {
+    const NAME: &str = "Idempotency-Key";
+    let mut values = headers.get_all(NAME).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let visible = |value: &HeaderValue| value.as_bytes().iter().all(u8::is_ascii_graphic);
+    let key = value.to_str().unwrap_or_default();
+    if values.next().is_some() || !visible(value) || !(1..=MAX_KEY_BYTES).contains(&key.len()) {
+        let detail = format!("must be one key of 1 to {MAX_KEY_BYTES} visible ASCII characters");
+        return Err(Problem::invalid(vec![FieldError::in_header(NAME, detail)]));
+    }
+    let mut hash = Sha256::new();
+    hash.update(path);
+    hash.update(b"\n");
+    hash.update(body);
+    Ok(Some(Idempotency { key: key.to_owned(), body_hash: hash.finalize().into() }))
+}
+
+impl Api {
+    /// What fields are judged by.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge {
+            guard: &self.guard,
+            wall: self.clock.wall(),
+            default_deadline: self.rules.default_deadline,
+        }
+    }
+
+    /// Commits messages, and returns their names.
+    pub(super) async fn submit(
+        &self,
+        identity: &Identity,
+        idempotency: Option<Idempotency>,
+        messages: Vec<FetchRequest>,
+    ) -> Result<Vec<MessageId>, Problem> {
+        let caller = identity.caller.name.clone();
+        let messages: Result<Vec<NewMessage>, Problem> =
+            messages.into_iter().map(|message| self.new_message(message, &caller)).collect();
+        let submission =
+            Submission { caller, from: identity.from.clone(), idempotency, messages: messages? };
+        let own: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
+        match self.stored(self.inbox.submit(submission).await)? {
+            Submitted::Accepted(ids) => {
+                // A repetition is answered with the ids of the first time, and accepts nothing.
+                if ids == own {
+                    self.metrics.accepted(ids.len());
+                }
+                Ok(ids)
+            }
+            Submitted::KeyUsedOtherwise => Err(Problem::new(Kind::KeyReused)),
+        }
+    }
+
+    fn new_message(&self, message: FetchRequest, caller: &str) -> Result<NewMessage, Problem> {
+        let mut chance = [0; 16];
+        getrandom::fill(&mut chance).map_err(|_| Problem::new(Kind::Internal))?;
+        let site = WebUrl::parse(&message.url).map_err(|_| Problem::new(Kind::Internal))?.site();
+        let options = message.options();
+        Ok(NewMessage {
+            id: MessageId::new(self.clock.wall(), u128::from_be_bytes(chance)),
+            site,
+            kind: options.kind(caller, &message.url),
+            options: options.to_payload(),
+            url: message.url,
+            retailer: message.retailer,
+            correlation_id: message.correlation_id,
+            deadline_in: message.deadline,
+            callback_url: message.callback_url,
+            max_age: message.max_age,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_bound_to_path_and_body() {
+        let with = |key: &str| {
+            HeaderMap::from_iter([(
+                http::header::HeaderName::from_static("idempotency-key"),
+                key.parse().unwrap(),
+            )])
+        };
+        let hash = |path, body| idempotency(&with("k"), path, body).unwrap().unwrap().body_hash;
+        assert_eq!(hash("/fetch", b"{}"), hash("/fetch", b"{}"));
+        assert_ne!(hash("/fetch", b"{}"), hash("/fetch", b"{ }"));
+        assert_ne!(hash("/fetch", b"{}"), hash("/fetch/batch", b"{}"));
+        assert!(idempotency(&HeaderMap::new(), "/", b"").unwrap().is_none());
+        for wrong in ["", "a b", &"x".repeat(256)] {
+            assert!(idempotency(&with(wrong), "/", b"").is_err(), "{wrong}");
+        }
+    }
+}

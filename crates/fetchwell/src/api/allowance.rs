@@ -1,0 +1,99 @@
+//! What one caller may send and ask per second: a bucket of tokens each, in memory.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Buckets are tidied up when there are more than this.
+const TIDY_ABOVE: usize = 1_024;
+
+/// All callers' buckets.
+pub(crate) struct Allowances {
+    per_second: f64,
+    burst: f64,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+#[derive(Clone, Copy)]
+struct Bucket {
+    left: f64,
+    as_of: Instant,
+}
+
+impl Allowances {
+    /// So many per second, so many at once; 0 per second: any number.
+    pub(crate) fn new(per_second: f64, burst: u32) -> Allowances {
+        Allowances { per_second, burst: burst.into(), buckets: Mutex::default() }
+    }
+
+    /// Takes `count` out of a caller's bucket, or says how long to wait until they are there.
+    pub(crate) fn take(&self, caller: &str, count: usize) -> Result<(), Duration> {
+        if self.per_second <= 0.0 {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() > TIDY_ABOVE {
+            buckets.retain(|_, bucket| self.left(*bucket, now) < self.burst);
+        }
+        let full = Bucket { left: self.burst, as_of: now };
+        let bucket = buckets.entry(caller.to_owned()).or_insert(full);
+        let left = self.left(*bucket, now);
+        let wanted = count as f64;
+        // More than a whole bucket is given when the bucket is full, and owed after that: it would
+        // never be given else.
+        let needed = wanted.min(self.burst);
+        if left < needed {
+            return Err(Duration::from_secs_f64((needed - left) / self.per_second));
+        }
+        *bucket = Bucket { left: left - wanted, as_of: now };
+        Ok(())
+    }
+
+    fn left(&self, bucket: Bucket, now: Instant) -> f64 {
+        let since = now.duration_since(bucket.as_of).as_secs_f64();
+        (bucket.left + since * self.per_second).min(self.burst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_is_a_callers_own_and_fills_up_again() {
+        let allowances = Allowances::new(10.0, 20);
+        assert_eq!(allowances.take("a", 20), Ok(()));
+        assert_eq!(allowances.take("a", 5), Err(SECOND / 2));
+        assert_eq!(allowances.take("b", 1), Ok(()));
+        tokio::time::advance(SECOND).await;
+        assert_eq!(allowances.take("a", 10), Ok(()));
+        assert!(allowances.take("a", 1).is_err());
+        tokio::time::advance(SECOND * 100).await;
+        assert_eq!((allowances.take("a", 20), allowances.take("a", 1).is_err()), (Ok(()), true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn more_than_a_bucket_is_given_once_and_owed_after_that() {
+        let allowances = Allowances::new(10.0, 20);
+        assert_eq!(allowances.take("a", 50), Ok(()));
+        tokio::time::advance(SECOND * 2).await;
+        assert_eq!(allowances.take("a", 1), Err(SECOND * 11 / 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn full_buckets_are_forgotten() {
+        let allowances = Allowances::new(10.0, 20);
+        for number in 0..=TIDY_ABOVE {
+            allowances.take(&number.to_string(), 1).unwrap();
+        }
+        tokio::time::advance(SECOND).await;
+        allowances.take("last", 1).unwrap();
+        assert_eq!(allowances.buckets.lock().unwrap().len(), 1);
+        assert_eq!(Allowances::new(0.0, 1).take("a", 1_000), Ok(()));
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads a request's body within its bounds of size and time.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures::StreamExt;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use serde_json::Value;
+
+use super::memory::{Held, Memory};
+use super::problem::{Kind, Problem};
+
+/// How long a body may take to come.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is left of a refused body is thrown away up to here, so that the client, which is still
+/// sending, gets to read the answer.
+const LINGER_BYTES: usize = 8 << 20;
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A body, with its share of the memory.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    _share: Held,
+}
+
+/// The body, when it says that it is JSON and is no larger than `most_bytes`.
+pub(super) async fn read(
+    memory: &Memory,
+    headers: &HeaderMap,
+    body: Body,
+    most_bytes: u64,
+) -> Result<Whole, Problem> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let is_too_large = announced.is_some_and(|bytes: u64| bytes > most_bytes);
+    let refused = check_type(headers).err().or_else(|| is_too_large.then(|| too_large(most_bytes)));
+    if let Some(problem) = refused {
+        // One that asks before it sends its body has sent nothing, and to read is to ask for it.
+        if !headers.contains_key(EXPECT) {
+            tokio::spawn(linger(body));
+        }
+        return Err(problem);
+    }
+    // As text and as JSON.
+    let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
+    let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
+    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(Kind::SlowRequest)))?;
+    Ok(Whole { bytes, _share })
+}
+
+/// The JSON in a body.
+pub(super) fn json(bytes: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice(bytes).map_err(|fault| {
+        let (line, column) = (fault.line(), fault.column());
+        let what = if fault.is_eof() { "it ends too early" } else { "it can't be read" };
+        Problem::new(Kind::MalformedJson)
+            .saying(format!("The body is not JSON: {what} at line {line}, column {column}."))
+    })
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let text =
+        |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?"));
+    let essence = text(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default();
+    let is_json = essence.trim().eq_ignore_ascii_case("application/json");
+    let is_plain =
+        text(CONTENT_ENCODING).is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
+    if is_json && is_plain { Ok(()) } else { Err(Problem::new(Kind::UnsupportedMediaType)) }
+}
+
+async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
+    let mut pieces = body.into_data_stream();
+    let mut whole = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| {
+            Problem::new(Kind::MalformedJson)
+                .saying("The body broke off before its end; send it again.")
+        })?;
+        if (whole.len() + piece.len()) as u64 > most_bytes {
+            tokio::spawn(linger(Body::from_stream(pieces)));
+            return Err(too_large(most_bytes));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.into())
+}
+
+fn too_large(most_bytes: u64) -> Problem {
+    let detail = format!("The body has more than {most_bytes} bytes. {}", Kind::TooLarge.mend());
+    Problem::new(Kind::TooLarge).saying(detail)
+}
+
+async fn linger(body: Body) {
+    let drain = async {
+        let (mut pieces, mut bytes) = (body.into_data_stream(), 0);
+        while let Some(Ok(piece)) = pieces.next().await {
+            bytes += piece.len();
+            if bytes > LINGER_BYTES {
+                break;
+            }
+        }
+    };
+    // Whoever takes longer is cut off.
+    drop(tokio::time::timeout(LINGER, drain).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn reading(content_type: &str, body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
+        read(&Memory::default(), &headers, body, most_bytes).await.map(|whole| whole.bytes)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_json_and_no_larger_than_allowed() {
+        let json = "application/json; charset=utf-8";
+        assert_eq!(reading(json, "{}".into(), 2).await.unwrap(), "{}");
+        for (content_type, body, status) in
+            [(json, "{ }", 413), ("text/json", "{}", 415), ("application/jsonx", "{}", 415)]
+        {
+            let response = reading(content_type, body.into(), 2).await.unwrap_err();
+            let response = axum::response::IntoResponse::into_response(response);
+            assert_eq!(response.status().as_u16(), status, "{content_type} {body}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        let silence =
+            Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let problem = reading("application/json", silence, 2).await.unwrap_err();
+        assert_eq!(axum::response::IntoResponse::into_response(problem).status().as_u16(), 408);
+    }
+}

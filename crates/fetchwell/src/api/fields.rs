@@ -1,0 +1,256 @@
+//! A message as it was posted: read field by field, so that every fault is told at once, with its place.
+
+use std::time::Duration;
+
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::time::Time;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::problem::FieldError;
+use super::values::Fault;
+use super::{times, values};
+use crate::doors::retriever::Options;
+
+const KNOWN: [&str; 8] = [
+    "url",
+    "retailer",
+    "correlation_id",
+    "callback_url",
+    "max_age",
+    "headers",
+    "deadline",
+    "extract",
+];
+
+/// What fields are judged by.
+pub(super) struct Judge<'a> {
+    pub(super) guard: &'a AddressGuard,
+    pub(super) wall: Time,
+    pub(super) default_deadline: Duration,
+}
+
+/// A page to be fetched.
+#[derive(Debug, PartialEq, Eq, ToSchema)]
+pub(super) struct FetchRequest {
+    /// What to fetch: http or https, at most 8 KiB.
+    #[schema(example = "https://example.com/page")]
+    pub(super) url: String,
+    /// On whose behalf: 1 to 32 of a-z, 0-9, _ and -. A retailer has a pace of its own.
+    #[schema(example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
+    pub(super) retailer: String,
+    /// Your own name for it: 1 to 256 characters.
+    #[schema(example = "uuid-123", min_length = 1, max_length = 256)]
+    pub(super) correlation_id: String,
+    /// Where the result is delivered to, as a signed webhook.
+    pub(super) callback_url: Option<String>,
+    /// A page that was stored at most so long ago answers at once: whole seconds, or text such as "30s".
+    #[schema(value_type = Option<SecondsOrText>, example = "30s")]
+    pub(super) max_age: Option<Duration>,
+    /// How long it is worth having: whole seconds, text such as "10m", or a time such as
+    /// "2030-01-01T00:00:00Z"; at most 24 hours.
+    #[schema(value_type = Option<SecondsOrText>, example = "10m")]
+    pub(super) deadline: Duration,
+    /// Headers to send along: accept, accept-language, if-modified-since, if-none-match, referer.
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    pub(super) headers: Vec<(String, String)>,
+    /// Whether title, text and Markdown of the page are wanted, too.
+    #[schema(required = false)]
+    pub(super) extract: bool,
+}
+
+/// How times are written in JSON.
+#[derive(ToSchema)]
+#[schema(as = SecondsOrText)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "for its schema: times are read by `times`")]
+pub(super) enum SecondsOrText {
+    /// Whole seconds.
+    Seconds(u64),
+    /// Text, such as "30s".
+    Text(String),
+}
+
+impl FetchRequest {
+    /// Reads a message, or tells all that is wrong with it.
+    pub(super) fn read(json: &Value, judge: &Judge<'_>) -> Result<FetchRequest, Vec<FieldError>> {
+        let Value::Object(fields) = json else {
+            return Err(vec![FieldError::at("", "is no JSON object; send {\"url\": …}")]);
+        };
+        let mut reader = Reader { fields, faults: Vec::new() };
+        reader.refuse_unknown();
+        let request = FetchRequest {
+            url: reader.needed("url", |value| values::web_url(value, judge.guard)),
+            retailer: reader.needed("retailer", values::retailer),
+            correlation_id: reader.needed("correlation_id", values::correlation_id),
+            callback_url: reader
+                .optional("callback_url", |value| values::web_url(value, judge.guard)),
+            max_age: reader.optional("max_age", times::max_age).filter(|age| !age.is_zero()),
+            deadline: reader
+                .optional("deadline", |value| times::deadline(value, judge.wall))
+                .unwrap_or(judge.default_deadline),
+            headers: reader.headers(),
+            extract: reader.optional("extract", values::switch).unwrap_or_default(),
+        };
+        if reader.faults.is_empty() { Ok(request) } else { Err(reader.faults) }
+    }
+
+    /// What the plan is to know.
+    pub(super) fn options(&self) -> Options {
+        Options { headers: self.headers.clone(), extract: self.extract }
+    }
+}
+
+struct Reader<'a> {
+    fields: &'a Map<String, Value>,
+    faults: Vec<FieldError>,
+}
+
+impl<'a> Reader<'a> {
+    /// A field that is null might as well not be there.
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.fields.get(name).filter(|value| !value.is_null())
+    }
+
+    fn refuse_unknown(&mut self) {
+        for name in self.fields.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+            let detail = format!("is not a known field; known are {}", KNOWN.join(", "));
+            self.faults.push(FieldError::at(pointer(&[name]), detail));
+        }
+    }
+
+    fn needed(&mut self, name: &str, read: impl FnOnce(&Value) -> Result<String, Fault>) -> String {
+        if self.get(name).is_none() {
+            self.faults.push(FieldError::at(pointer(&[name]), "is missing"));
+        }
+        self.optional(name, read).unwrap_or_default()
+    }
+
+    fn optional<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> Result<T, Fault>,
+    ) -> Option<T> {
+        let found = self.get(name)?;
+        read(found).map_err(|fault| self.faults.push(FieldError::at(pointer(&[name]), fault))).ok()
+    }
+
+    /// Sorted by name, so that the same headers are the same however they were written.
+    fn headers(&mut self) -> Vec<(String, String)> {
+        let mut headers: Vec<(String, String)> = Vec::new();
+        let given = match self.get("headers") {
+            None => return headers,
+            Some(Value::Object(given)) => given,
+            Some(_) => {
+                self.faults
+                    .push(FieldError::at("/headers", "is no JSON object of names and values"));
+                return headers;
+            }
+        };
+        for (name, value) in given {
+            let lower = name.to_ascii_lowercase();
+            let is_twice = headers.iter().any(|(known, _)| *known == lower);
+            match values::header(&lower, value, is_twice) {
+                Ok(text) => headers.push((lower, text)),
+                Err(fault) => {
+                    self.faults.push(FieldError::at(pointer(&["headers", name]), fault));
+                }
+            }
+        }
+        headers.sort();
+        headers
+    }
+}
+
+/// A JSON pointer (RFC 6901).
+pub(super) fn pointer(parts: &[&str]) -> String {
+    parts.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const WALL: Time = Time::from_secs(1_700_000_000);
+
+    fn read(changes: &Value) -> Result<FetchRequest, Vec<String>> {
+        let mut json =
+            json!({"url": "https://a.test/x", "retailer": "admhr", "correlation_id": "c"});
+        for (name, value) in changes.as_object().unwrap() {
+            json[name] = value.clone();
+        }
+        let guard = AddressGuard::default();
+        let default_deadline = Duration::from_secs(3_600);
+        FetchRequest::read(&json, &Judge { guard: &guard, wall: WALL, default_deadline }).map_err(
+            |faults| faults.into_iter().map(|fault| fault.pointer.unwrap_or_default()).collect(),
+        )
+    }
+
+    #[test]
+    fn a_message_is_read_as_it_was_meant() {
+        let plain = read(&json!({})).unwrap();
+        assert_eq!((plain.deadline.as_secs(), plain.max_age, plain.extract), (3_600, None, false));
+        let full = read(&json!({
+            "url": " HTTPS://A.test:443/x ", "callback_url": "http://b.test/hook", "max_age": "30s",
+            "headers": {"Referer": "http://c.test/", "accept": "*/*"}, "deadline": 60,
+            "extract": true,
+        }))
+        .unwrap();
+        assert_eq!(full.url, " HTTPS://A.test:443/x ");
+        assert_eq!(full.headers[0].0, "accept");
+        assert_eq!((full.deadline.as_secs(), full.max_age.unwrap().as_secs()), (60, 30));
+        assert_eq!(read(&json!({"max_age": 0})).unwrap().max_age, None);
+        assert_eq!(read(&json!({"callback_url": null, "headers": null})).unwrap(), plain);
+    }
+
+    #[test]
+    fn each_fault_is_told_with_its_place() {
+        for (changes, pointer) in [
+            (json!({"url": 1}), "/url"),
+            (json!({"url": ""}), "/url"),
+            (json!({"url": "ftp://a.test/"}), "/url"),
+            (json!({"url": "http://127.0.0.1/"}), "/url"),
+            (json!({"url": "http://[::1]:8080/"}), "/url"),
+            (json!({"url": "http://169.254.169.254/latest"}), "/url"),
+            (json!({"url": "http://0x7f.1/"}), "/url"),
+            (json!({"url": "http://a.test/\u{0}"}), "/url"),
+            (json!({"url": format!("http://a.test/{}", "x".repeat(8_192))}), "/url"),
+            (json!({"callback_url": "http://10.0.0.1/"}), "/callback_url"),
+            (json!({"callback_url": 1}), "/callback_url"),
+            (json!({"retailer": null}), "/retailer"),
+            (json!({"retailer": "Admhr"}), "/retailer"),
+            (json!({"retailer": "x".repeat(33)}), "/retailer"),
+            (json!({"correlation_id": ""}), "/correlation_id"),
+            (json!({"correlation_id": "a\u{0}"}), "/correlation_id"),
+            (json!({"correlation_id": "ä".repeat(257)}), "/correlation_id"),
+            (json!({"headers": []}), "/headers"),
+            (json!({"headers": {"cookie": "a=b"}}), "/headers/cookie"),
+            (json!({"headers": {"host": "b.test"}}), "/headers/host"),
+            (json!({"headers": {"accept": "a\r\nb: c"}}), "/headers/accept"),
+            (json!({"headers": {"accept": "x".repeat(1_025)}}), "/headers/accept"),
+            (json!({"headers": {"a/b~": ""}}), "/headers/a~1b~0"),
+            (json!({"extract": "yes"}), "/extract"),
+            (json!({"deadline": 0}), "/deadline"),
+            (json!({"max_age": -1}), "/max_age"),
+            (json!({"colour": "blue"}), "/colour"),
+        ] {
+            assert_eq!(read(&changes).unwrap_err(), [pointer], "{changes}");
+        }
+        assert_eq!(read(&json!({"headers": {"Accept": "a", "accept": "b"}})).unwrap_err().len(), 1);
+        assert_eq!(read(&json!({"url": 1, "retailer": 2, "x": 3})).unwrap_err().len(), 3);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_what_is_no_object_refused() {
+        let guard = AddressGuard::default();
+        let judge = Judge { guard: &guard, wall: WALL, default_deadline: Duration::ZERO };
+        let pointers = |json| {
+            let faults = FetchRequest::read(&json, &judge).unwrap_err();
+            faults.into_iter().filter_map(|fault| fault.pointer).collect::<Vec<_>>()
+        };
+        assert_eq!(pointers(json!({})), ["/url", "/retailer", "/correlation_id"]);
+        assert_eq!(pointers(json!([])), [""]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The kinds of problems, each with its name, its status and its mend.
+
+use http::StatusCode;
+
+/// What kind of problem it is. Its name is stable: programs branch on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    MalformedJson,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    SlowRequest,
+    CursorGone,
+    TooLarge,
+    UnsupportedMediaType,
+    InvalidField,
+    KeyReused,
+    TooManyRequests,
+    Internal,
+    StoreUnavailable,
+    Busy,
+}
+
+impl Kind {
+    /// All of them, by status.
+    pub(crate) const ALL: [Kind; 15] = [
+        Kind::MalformedJson,
+        Kind::Unauthorized,
+        Kind::Forbidden,
+        Kind::NotFound,
+        Kind::MethodNotAllowed,
+        Kind::SlowRequest,
+        Kind::CursorGone,
+        Kind::TooLarge,
+        Kind::UnsupportedMediaType,
+        Kind::InvalidField,
+        Kind::KeyReused,
+        Kind::TooManyRequests,
+        Kind::Internal,
+        Kind::StoreUnavailable,
+        Kind::Busy,
+    ];
+
+    /// The last part of its type: `/docs#problem-NAME`.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Its status.
+    pub(crate) fn status(self) -> StatusCode {
+        self.row().1
+    }
+
+    /// In a few words.
+    pub(crate) fn title(self) -> &'static str {
+        self.row().2
+    }
+
+    /// What to do about it, where there is no more to say.
+    pub(crate) fn mend(self) -> &'static str {
+        self.row().3
+    }
+
+    fn row(self) -> (&'static str, StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Kind::MalformedJson => (
+                "malformed-json",
+                S::BAD_REQUEST,
+                "The body is not JSON",
+                "Send one JSON object, in UTF-8.",
+            ),
+            Kind::Unauthorized => (
+                "unauthorized",
+                S::UNAUTHORIZED,
+                "A valid token is needed",
+                "Send the header Authorization: Bearer TOKEN with a token that was not revoked; \
+                 `fetchwell callers add NAME` makes one.",
+            ),
+            Kind::Forbidden => (
+                "forbidden",
+                S::FORBIDDEN,
+                "The caller's role does not allow this",
+                "A viewer may read, and send nothing; use the token of a caller or an operator.",
+            ),
+            Kind::NotFound => (
+                "not-found",
+                S::NOT_FOUND,
+                "There is no such thing",
+                "Check the path; a message is found by the caller that sent it, until its retention ends.",
+            ),
+            Kind::MethodNotAllowed => (
+                "method-not-allowed",
+                S::METHOD_NOT_ALLOWED,
+                "The method is not allowed here",
+                "Use one of the methods in the header Allow.",
+            ),
+            Kind::SlowRequest => (
+                "slow-request",
+                S::REQUEST_TIMEOUT,
+                "The request took too long to come",
+                "Send the whole body within 30 seconds.",
+            ),
+            Kind::CursorGone => (
+                "cursor-gone",
+                S::GONE,
+                "What follows this cursor was taken out",
+                "Go on after the cursor in `oldest`: all that is left comes after it.",
+            ),
+            Kind::TooLarge => (
+                "too-large",
+                S::PAYLOAD_TOO_LARGE,
+                "The body is too large",
+                "Send less at once; /fetch/batch takes more than /fetch.",
+            ),
+            Kind::UnsupportedMediaType => (
+                "unsupported-media-type",
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "The body is not of a type that is read here",
+                "Send Content-Type: application/json, without a Content-Encoding.",
+            ),
+            Kind::InvalidField => (
+                "invalid-field",
+                S::UNPROCESSABLE_ENTITY,
+                "Something in the request is missing or invalid",
+                "Each entry of `errors` says what, and what it should be.",
+            ),
+            Kind::KeyReused => (
+                "key-reused",
+                S::UNPROCESSABLE_ENTITY,
+                "The Idempotency-Key was used for something else",
+                "Use a new key for a new request; the same key needs the same body, byte for byte.",
+            ),
+            Kind::TooManyRequests => (
+                "too-many-requests",
+                S::TOO_MANY_REQUESTS,
+                "The caller is over its own limit",
+                "Wait as long as the header Retry-After says.",
+            ),
+            Kind::Internal => (
+                "internal",
+                S::INTERNAL_SERVER_ERROR,
+                "Something inside failed",
+                "Send it again; with an Idempotency-Key nothing is accepted twice.",
+            ),
+            Kind::Busy => (
+                "busy",
+                S::SERVICE_UNAVAILABLE,
+                "The server has no memory left for this now",
+                "Send it again after the time in the header Retry-After; fewer large requests at \
+                 once go faster.",
+            ),
+            Kind::StoreUnavailable => (
+                "store-unavailable",
+                S::SERVICE_UNAVAILABLE,
+                "The store can't be reached",
+                "Send it again after the time in the header Retry-After; with an Idempotency-Key \
+                 nothing is accepted twice.",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_of_their_own() {
+        let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert!(Kind::ALL.is_sorted_by_key(|kind| kind.status()));
+    }
+}

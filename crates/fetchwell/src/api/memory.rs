@@ -1,0 +1,107 @@
+//! The memory that the bodies of all requests and answers have together.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::problem::{Kind, Problem};
+
+/// All bodies together.
+const TOTAL_BYTES: u64 = 256 << 20;
+
+/// It is given out in pieces of this size.
+const PIECE_BYTES: u64 = 1 << 10;
+
+/// How long a request waits for its share.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is left of it.
+pub(super) struct Memory(Arc<Semaphore>);
+
+/// A share of it; given back when this is dropped.
+pub(super) struct Held(OwnedSemaphorePermit);
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory(Arc::new(Semaphore::new(pieces(TOTAL_BYTES) as usize)))
+    }
+}
+
+impl Memory {
+    /// Waits for a share. Nobody gets more than all there is.
+    pub(super) async fn take(&self, bytes: u64) -> Result<Held, Problem> {
+        let share = self.0.clone().acquire_many_owned(pieces(bytes.min(TOTAL_BYTES)));
+        match tokio::time::timeout(PATIENCE, share).await {
+            Ok(Ok(permit)) => Ok(Held(permit)),
+            _ => Err(Problem::new(Kind::Busy).retry_after(PATIENCE.as_secs())),
+        }
+    }
+}
+
+impl Held {
+    /// Gives back what is not needed after all.
+    pub(super) fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.0.num_permits().saturating_sub(pieces(bytes) as usize);
+        drop(self.0.split(surplus));
+    }
+
+    /// Keeps the share until the answer is sent, or nobody wants it any more.
+    pub(super) fn until_sent(self, response: Response) -> Response {
+        response.map(|body| Body::new(HeldBody { body, _share: self }))
+    }
+}
+
+fn pieces(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX)
+}
+
+struct HeldBody {
+    body: Body,
+    _share: Held,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_only_so_much_and_it_comes_back() {
+        let memory = Memory::default();
+        let mut all = memory.take(TOTAL_BYTES + 1).await.unwrap_or_else(|_| panic!("all of it"));
+        assert!(memory.take(1).await.is_err());
+        all.shrink_to(TOTAL_BYTES - 1);
+        assert!(memory.take(1).await.is_err());
+        all.shrink_to(TOTAL_BYTES - PIECE_BYTES);
+        assert!(memory.take(1).await.is_ok());
+        let response = all.until_sent(Response::new("x".into()));
+        assert!(memory.take(TOTAL_BYTES).await.is_err());
+        drop(response);
+        assert!(memory.take(TOTAL_BYTES).await.is_ok());
+    }
+}

@@ -1,0 +1,45 @@
+//! `GET /messages/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use fetchwell_engine::inbox::MessageId;
+
+use super::Api;
+use super::identity::Identity;
+use super::problem::{Kind, Problem, ProblemBody};
+use super::routes::json;
+use super::view::MessageView;
+
+/// What became of a message
+///
+/// A caller sees its own messages; a viewer and an operator see all. What is not there, is somebody
+/// else's or makes no sense is answered alike.
+#[utoipa::path(
+    get,
+    path = "/messages/{id}",
+    tag = "Messages",
+    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff")),
+    responses(
+        (status = 200, description = "the message, with its result when there is one", body = MessageView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(super) async fn message(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    id: Path<String>,
+) -> Result<Response, Problem> {
+    api.charge(&identity.caller, 1)?;
+    let found = match id.parse::<MessageId>() {
+        Ok(id) => api.message(id, identity.sees()).await?,
+        Err(_) => None,
+    };
+    let message = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
+    Ok(json(&MessageView::from(message)))
+}

@@ -1,0 +1,169 @@
+//! The HTTP API of `fetchwell serve`.
+//!
+//! | file | |
+//! |---|---|
+//! | `routes` | which path leads where; what every answer has |
+//! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
+//! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
+//! | `body`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
+//! | `accept`, `waiting` | what comes of it: a commit, and a result |
+//! | `view`, `problem`, `kind`, `openapi`, `docs`, `metrics` | what an answer says |
+//! | `server`, `usage`, `memory` | connections, and what they may hold |
+
+mod accept;
+mod allowance;
+mod audit;
+mod batch;
+mod body;
+mod docs;
+mod events;
+mod fields;
+mod identity;
+mod kind;
+mod memory;
+mod messages;
+mod metrics;
+mod openapi;
+mod outbox;
+mod prefer;
+mod problem;
+mod public;
+mod routes;
+mod server;
+mod submit;
+mod times;
+mod token;
+mod usage;
+mod values;
+mod view;
+mod waiting;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
+use fetchwell_engine::ports::StoreFault;
+use fetchwell_policy::address::AddressGuard;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use allowance::Allowances;
+use identity::KnownTokens;
+use memory::Memory;
+use problem::{Kind, Problem};
+
+pub(crate) use audit::{AuditWriter, audit_log};
+pub(crate) use identity::TOKEN_CACHE;
+pub(crate) use metrics::Metrics;
+pub(crate) use server::{Connections, serve};
+pub(crate) use token::Token;
+pub(crate) use view::MessageView;
+
+/// A store that is down is logged so often at the most.
+const FAULT_LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long callers are asked to wait for a store that is down.
+const STORE_RETRY_SECONDS: u64 = 5;
+
+/// What the API goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// How long a message is worth having that does not say so itself.
+    pub(crate) default_deadline: Duration,
+    /// The largest body of a batch.
+    pub(crate) max_batch_body_bytes: u64,
+    /// Whether metrics are for everybody.
+    pub(crate) public_metrics: bool,
+    /// Messages and questions of one caller per second; 0: any number.
+    pub(crate) caller_rate: f64,
+    /// How many may come at once.
+    pub(crate) caller_burst: u32,
+}
+
+/// All that the handlers share.
+pub(crate) struct Api {
+    inbox: Arc<dyn Inbox>,
+    results: Bell,
+    clock: Clock,
+    guard: AddressGuard,
+    rules: Rules,
+    metrics: Arc<Metrics>,
+    audit: audit::AuditLog,
+    known_tokens: KnownTokens,
+    allowances: Allowances,
+    memory: Memory,
+    readiness: public::Readiness,
+    last_fault: Mutex<Option<Instant>>,
+    /// Ends whatever waits.
+    stop: CancellationToken,
+}
+
+/// What an [`Api`] is made of.
+pub(crate) struct Foundation {
+    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) results: Bell,
+    pub(crate) clock: Clock,
+    pub(crate) guard: AddressGuard,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Api {
+    /// An API, and what writes its audit.
+    pub(crate) fn new(on: Foundation, rules: Rules) -> (Arc<Api>, AuditWriter) {
+        let (audit, writer) = audit_log(on.clock.clone());
+        let api = Api {
+            inbox: on.inbox,
+            results: on.results,
+            clock: on.clock,
+            guard: on.guard,
+            metrics: on.metrics,
+            audit,
+            known_tokens: KnownTokens::default(),
+            allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
+            memory: Memory::default(),
+            readiness: public::Readiness::default(),
+            last_fault: Mutex::default(),
+            stop: on.stop,
+            rules,
+        };
+        (Arc::new(api), writer)
+    }
+
+    /// Counts `count` messages or questions against a caller's own limit.
+    fn charge(&self, caller: &Caller, count: usize) -> Result<(), Problem> {
+        self.allowances.take(&caller.name, count).map_err(|wait| {
+            Problem::new(Kind::TooManyRequests).retry_after(wait.as_secs_f64().ceil() as u64)
+        })
+    }
+
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, Problem> {
+        if let Some(caller) = self.known_tokens.get(token) {
+            return Ok(Some(caller));
+        }
+        let asked_at = Instant::now();
+        let caller = self.stored(self.inbox.caller_of(token).await)?;
+        if let Some(caller) = &caller {
+            self.known_tokens.put(token, caller, asked_at);
+        }
+        Ok(caller)
+    }
+
+    async fn message(&self, id: MessageId, of: Option<&str>) -> Result<Option<Message>, Problem> {
+        self.stored(self.inbox.message(id, of).await)
+    }
+
+    /// What the store said. Its faults are for the log: callers learn no more than that it is down.
+    fn stored<T>(&self, answer: Result<T, StoreFault>) -> Result<T, Problem> {
+        answer.map_err(|fault| {
+            let mut last = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_none_or(|at| at.elapsed() >= FAULT_LOG_INTERVAL) {
+                *last = Some(Instant::now());
+                warn!("requests are answered with 503: {fault}");
+            }
+            Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
+        })
+    }
+}

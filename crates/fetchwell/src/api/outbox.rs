@@ -1,0 +1,207 @@
+//! `GET /outbox`: a caller's results in the order of their commits, none ever skipped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use fetchwell_engine::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
+use http::HeaderMap;
+use http::header::ACCEPT;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::identity::Identity;
+use super::memory::Held;
+use super::prefer::MAX_WAIT_SECONDS;
+use super::problem::{FieldError, Problem, ProblemBody};
+use super::routes::json;
+use super::view::OutboxView;
+use super::waiting::Waiting;
+use super::{Api, events};
+
+const DEFAULT_LIMIT: u32 = 100;
+const MAX_LIMIT: u32 = 1_000;
+
+/// The contents of one answer.
+const MAX_PAGE_BYTES: u64 = 16 << 20;
+
+/// A part of a caller's outbox.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OutboxPage)]
+pub(super) struct OutboxAnswer {
+    /// The results after the cursor, in the order of their commits.
+    messages: Vec<OutboxView>,
+    /// The cursor to go on after.
+    #[schema(example = "42")]
+    next: String,
+}
+
+/// Read your results
+///
+/// Each of your messages ends with exactly one result. Go on with `after` = `next` of the last answer,
+/// and none is ever skipped. With `Accept: text/event-stream` the results come as they are stored: the
+/// `id` of each event is its cursor, and `Last-Event-ID` resumes after it.
+#[utoipa::path(
+    get,
+    path = "/outbox",
+    tag = "Outbox",
+    params(
+        ("after" = Option<String>, Query, description = "the cursor to go on after; without it, from the oldest result on", example = "0"),
+        ("limit" = Option<u32>, Query, description = "at most so many results: 1 to 1000, without it 100"),
+        ("wait" = Option<u32>, Query, description = "wait up to so many seconds for a result: 0 to 60, without it 0"),
+        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: the cursor to go on after"),
+    ),
+    responses(
+        (status = 200, description = "results, or none yet", body = OutboxAnswer),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "what follows the cursor was taken out; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(super) async fn outbox(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    api.charge(&identity.caller, 1)?;
+    let asked = Asked::read(query.as_deref().unwrap_or_default())?;
+    if wants_events(&headers) {
+        return events::stream(api, identity, &headers, asked).await;
+    }
+    let mut waiting = Waiting::begin(&api, &identity.caller.name, asked.wait);
+    loop {
+        let (results, share) = api.page(&identity, asked.after, asked.limit).await?;
+        if !results.is_empty() || !waiting.next().await {
+            identity.check_again(&api).await?;
+            let last = results.last().map(|result| result.cursor).or(asked.after);
+            let next = last.unwrap_or_default().to_string();
+            let messages = results.into_iter().map(OutboxView::from).collect();
+            return Ok(share.until_sent(json(&OutboxAnswer { messages, next })));
+        }
+    }
+}
+
+impl Api {
+    /// Results of this caller after the cursor, with their share of the memory.
+    pub(super) async fn page(
+        &self,
+        identity: &Identity,
+        after: Option<i64>,
+        limit: u32,
+    ) -> Result<(Vec<OutboxMessage>, Held), Problem> {
+        let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
+        let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
+        match self.stored(self.inbox.outbox(&identity.caller.name, after, most).await)? {
+            OutboxPage::Results(results) => {
+                share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
+                Ok((results, share))
+            }
+            OutboxPage::Gone { oldest } => Err(Problem::gone(oldest)),
+        }
+    }
+}
+
+fn content_bytes(result: &FetchResult) -> u64 {
+    let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len) as u64;
+    bytes(&result.content) + bytes(&result.extracted)
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut types = accepted.flat_map(|line| line.split(','));
+    types.any(|one| {
+        let essence = one.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+/// What the query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) after: Option<i64>,
+    pub(super) limit: u32,
+    wait: Duration,
+}
+
+impl Asked {
+    fn read(query: &str) -> Result<Asked, Problem> {
+        let mut asked = Asked { after: None, limit: DEFAULT_LIMIT, wait: Duration::ZERO };
+        let mut errors = Vec::new();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "after" => match cursor(&value) {
+                    Some(after) => asked.after = Some(after),
+                    None => errors.push(bad_cursor()),
+                },
+                "limit" => match whole(&value).filter(|n| (1..=MAX_LIMIT.into()).contains(n)) {
+                    Some(limit) => asked.limit = u32::try_from(limit).unwrap_or(MAX_LIMIT),
+                    None => errors.push(FieldError::in_query("limit", "must be 1 to 1000")),
+                },
+                "wait" => match whole(&value).filter(|seconds| *seconds <= MAX_WAIT_SECONDS) {
+                    Some(seconds) => asked.wait = Duration::from_secs(seconds),
+                    None => errors.push(FieldError::in_query("wait", "must be 0 to 60 seconds")),
+                },
+                // A parameter that nobody knows is no reason to hold results back.
+                _ => {}
+            }
+        }
+        if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+    }
+}
+
+/// A cursor, as it was given out.
+pub(super) fn cursor(text: &str) -> Option<i64> {
+    whole(text).and_then(|number| i64::try_from(number).ok())
+}
+
+fn bad_cursor() -> FieldError {
+    FieldError::in_query("after", "must be a cursor, as `next` of an earlier answer gave it")
+}
+
+fn whole(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_strictly() {
+        let seconds = Duration::from_secs;
+        for (query, expected) in [
+            ("", Some((None, 100, seconds(0)))),
+            ("after=42&limit=1000&wait=60", Some((Some(42), 1_000, seconds(60)))),
+            ("after=0&other=1", Some((Some(0), 100, seconds(0)))),
+            ("limit=0", None),
+            ("limit=1001", None),
+            ("wait=61", None),
+            ("wait=", None),
+            ("after=-1", None),
+            ("after=%2B1", None),
+            ("after=99999999999999999999", None),
+        ] {
+            let read = Asked::read(query).ok().map(|asked| (asked.after, asked.limit, asked.wait));
+            assert_eq!(read, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn only_those_who_ask_for_events_get_them() {
+        for (accept, expected) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.9", true),
+            ("*/*", false),
+            ("application/json", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(wants_events(&headers), expected, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Errors as RFC 9457 problems: the one error of the API.
+
+use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) use super::kind::Kind;
+
+const CONTENT_TYPE_OF_PROBLEMS: &str = "application/problem+json";
+
+/// What went wrong with a request. It is small: what it says is in a box.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    kind: Kind,
+    retry_after_seconds: Option<u64>,
+    body: Box<ProblemBody>,
+}
+
+/// A problem, by RFC 9457.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody {
+    /// Names the kind of problem: `/docs#problem-NAME`.
+    #[serde(rename = "type")]
+    #[schema(example = "/docs#problem-invalid-field")]
+    kind: String,
+    /// The kind in a few words.
+    title: &'static str,
+    /// The status code.
+    #[schema(example = 422)]
+    status: u16,
+    /// What went wrong this time, and what to do about it.
+    detail: String,
+    /// The URL of the message that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// The caller's own name for that message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    /// What is wrong with single parts of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<FieldError>,
+    /// The oldest cursor after which all is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest: Option<String>,
+}
+
+/// What is wrong with a part of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct FieldError {
+    /// Which part of the body, as a JSON pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "/url")]
+    pub(crate) pointer: Option<String>,
+    /// Which parameter of the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parameter: Option<&'static str>,
+    /// Which header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) header: Option<&'static str>,
+    /// What is wrong, and what it should be.
+    pub(crate) detail: String,
+    /// In a batch: which message it is, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) index: Option<usize>,
+    /// In a batch: that message's URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// In a batch: the caller's own name for that message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) correlation_id: Option<String>,
+}
+
+impl FieldError {
+    /// Something is wrong with this part of the body.
+    pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        let (pointer, detail) = (Some(pointer.into()), detail.into());
+        FieldError { pointer, detail, ..FieldError::default() }
+    }
+
+    /// Something is wrong with this parameter of the query.
+    pub(crate) fn in_query(parameter: &'static str, detail: impl Into<String>) -> FieldError {
+        let (parameter, detail) = (Some(parameter), detail.into());
+        FieldError { parameter, detail, ..FieldError::default() }
+    }
+
+    /// Something is wrong with this header.
+    pub(crate) fn in_header(header: &'static str, detail: impl Into<String>) -> FieldError {
+        let (header, detail) = (Some(header), detail.into());
+        FieldError { header, detail, ..FieldError::default() }
+    }
+}
+
+impl Problem {
+    /// A problem of this kind, about which there is no more to say.
+    pub(crate) fn new(kind: Kind) -> Problem {
+        let body = ProblemBody {
+            kind: format!("/docs#problem-{}", kind.name()),
+            title: kind.title(),
+            status: kind.status().as_u16(),
+            detail: kind.mend().to_owned(),
+            url: None,
+            correlation_id: None,
+            errors: Vec::new(),
+            oldest: None,
+        };
+        Problem { kind, retry_after_seconds: None, body: Box::new(body) }
+    }
+
+    /// These parts of the request are wrong.
+    pub(crate) fn invalid(errors: Vec<FieldError>) -> Problem {
+        let mut problem = Problem::new(Kind::InvalidField);
+        problem.body.errors = errors;
+        problem
+    }
+
+    /// Results up to this cursor were taken out.
+    pub(crate) fn gone(oldest: i64) -> Problem {
+        let mut problem = Problem::new(Kind::CursorGone);
+        problem.body.oldest = Some(oldest.to_string());
+        problem
+    }
+
+    /// The same in other words.
+    pub(crate) fn saying(mut self, detail: impl Into<String>) -> Problem {
+        self.body.detail = detail.into();
+        self
+    }
+
+    /// The same about a message.
+    pub(crate) fn about(mut self, url: Option<String>, correlation_id: Option<String>) -> Problem {
+        (self.body.url, self.body.correlation_id) = (url, correlation_id);
+        self
+    }
+
+    /// The same with a time after which it is worth trying again.
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.body).unwrap_or_default();
+        let mut response = (self.kind.status(), body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE_OF_PROBLEMS));
+        if self.kind == Kind::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_one_of_rfc_9457() {
+        let problem = Problem::invalid(vec![FieldError::at("/url", "is missing")])
+            .about(Some("http://a.test/".to_owned()), None);
+        let json = serde_json::to_value(&problem.body).unwrap();
+        let expected = serde_json::json!({
+            "type": "/docs#problem-invalid-field",
+            "title": Kind::InvalidField.title(),
+            "status": 422,
+            "detail": Kind::InvalidField.mend(),
+            "url": "http://a.test/",
+            "errors": [{"pointer": "/url", "detail": "is missing"}],
+        });
+        assert_eq!(json, expected);
+        let response = Problem::new(Kind::TooManyRequests).retry_after(3).into_response();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &HeaderValue::from(3))
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! What needs no token: whether the server lives and is ready, and its metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use http::header::CONTENT_TYPE;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::Api;
+use super::identity::Identity;
+use super::problem::{Kind, Problem, ProblemBody};
+
+/// The store is asked so often at the most, however many ask us.
+const READINESS_CACHE: Duration = Duration::from_secs(1);
+
+/// Whether the store could be read and written a moment ago.
+#[derive(Default)]
+pub(super) struct Readiness(Mutex<Option<(Instant, bool)>>);
+
+/// Whether the process lives
+#[utoipa::path(
+    get, path = "/livez", tag = "Operations",
+    responses((status = 200, description = "it does", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// Whether messages are accepted: the store can be read and written
+#[utoipa::path(
+    get, path = "/readyz", tag = "Operations",
+    responses(
+        (status = 200, description = "they are", body = String, content_type = "text/plain"),
+        (status = 503, description = "they are not", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
+    if api.stop.is_cancelled() {
+        return Err(Problem::new(Kind::StoreUnavailable)
+            .saying("The server stops; ask another one.")
+            .retry_after(super::STORE_RETRY_SECONDS));
+    }
+    let mut last = api.readiness.0.lock().await;
+    let known = last.filter(|(at, _)| at.elapsed() < READINESS_CACHE).map(|(_, ready)| ready);
+    let ready = match known {
+        Some(ready) => ready,
+        None => {
+            let ready = api.stored(api.inbox.check().await).is_ok();
+            *last = Some((Instant::now(), ready));
+            ready
+        }
+    };
+    let down = || Problem::new(Kind::StoreUnavailable).retry_after(super::STORE_RETRY_SECONDS);
+    if ready { Ok("ok\n") } else { Err(down()) }
+}
+
+/// Counters and gauges for Prometheus
+///
+/// Public unless the setting `retriever.public_metrics` is false.
+#[utoipa::path(
+    get, path = "/metrics", tag = "Operations",
+    responses(
+        (status = 200, description = "in Prometheus's text format", body = String, content_type = "text/plain; version=0.0.4"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn metrics(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    if !api.rules.public_metrics {
+        let (mut parts, _) = request.into_parts();
+        Identity::from_request_parts(&mut parts, &api).await?;
+    }
+    let ledger = api.stored(api.inbox.ledger().await)?;
+    let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((content_type, api.metrics.render(&ledger)).into_response())
+}
+
+/// The front page.
+pub(super) async fn front_page() -> Redirect {
+    Redirect::to("/docs")
+}

@@ -1,0 +1,179 @@
+//! `POST /fetch` and `POST /fetch/batch`: messages are accepted when they are committed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use fetchwell_engine::inbox::MessageId;
+use http::HeaderValue;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::accept::idempotency;
+use super::batch::{Entry, entries, read_all};
+use super::fields::FetchRequest;
+use super::identity::Identity;
+use super::problem::{Kind, Problem, ProblemBody};
+use super::routes::json;
+use super::view::{self, MessageView};
+use super::{Api, body, prefer, waiting};
+
+const MAX_BODY_BYTES: u64 = 64 << 10;
+
+/// A message that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Accepted {
+    /// Its name.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
+    message_id: String,
+    /// `queued`; with `max_age` and a stored page at once `completed`.
+    #[schema(example = "queued")]
+    status: &'static str,
+}
+
+/// What `/fetch` answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum FetchAnswer {
+    /// The message was accepted.
+    Accepted(Accepted),
+    /// The message with its result, which was waited for.
+    Waited(Box<MessageView>),
+}
+
+/// Messages to be accepted together.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for its schema: a batch is read entry by entry")]
+pub(super) struct Batch {
+    /// Up to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<FetchRequest>,
+}
+
+/// Messages that were accepted together, in the order in which they were sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AcceptedBatch {
+    /// One for each.
+    messages: Vec<Accepted>,
+}
+
+/// Send a message: a page to be fetched
+///
+/// The answer comes when the message is committed; the page is fetched after that, politely. With
+/// `Prefer: wait=N` (at most 60 seconds) the answer waits for the result, and is that of
+/// `/messages/{id}` if it came in time. With an `Idempotency-Key` a repetition gets the first answer,
+/// and nothing is accepted twice.
+#[utoipa::path(
+    post,
+    path = "/fetch",
+    tag = "Messages",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters"),
+        ("Prefer" = Option<String>, Header, description = "wait=N waits up to N seconds for the result", example = "wait=10"),
+    ),
+    request_body = FetchRequest,
+    responses(
+        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer),
+        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(super) async fn fetch(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    request: Request,
+) -> Result<Response, Problem> {
+    identity.check_may_send()?;
+    let (parts, body) = request.into_parts();
+    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+    let json = body::json(&whole.bytes)?;
+    let entry = Entry::of(&json);
+    let submitted = async {
+        api.charge(&identity.caller, 1)?;
+        let idempotency = idempotency(&parts.headers, "/fetch", &whole.bytes)?;
+        let message = FetchRequest::read(&json, &api.judge()).map_err(Problem::invalid)?;
+        let sharing = message.max_age.is_some();
+        let ids = api.submit(&identity, idempotency, vec![message]).await?;
+        let id = ids.first().copied().ok_or_else(|| Problem::new(Kind::Internal))?;
+        answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await
+    };
+    submitted.await.map_err(|problem| problem.about(entry.url, entry.correlation_id))
+}
+
+/// Send up to 1,000 messages at once
+///
+/// All are accepted, or none: one bad message refuses the batch, and the answer names each of them.
+#[utoipa::path(
+    post,
+    path = "/fetch/batch",
+    tag = "Messages",
+    params(("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters")),
+    request_body = Batch,
+    responses(
+        (status = 200, description = "accepted, in this order", body = AcceptedBatch),
+        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a message is invalid, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(super) async fn batch(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    request: Request,
+) -> Result<Response, Problem> {
+    identity.check_may_send()?;
+    let (parts, body) = request.into_parts();
+    let most_bytes = api.rules.max_batch_body_bytes;
+    let whole = body::read(&api.memory, &parts.headers, body, most_bytes).await?;
+    let json_body = body::json(&whole.bytes)?;
+    let entries = entries(&json_body);
+    api.charge(&identity.caller, entries.as_ref().map_or(1, |entries| entries.len()))?;
+    let idempotency = idempotency(&parts.headers, "/fetch/batch", &whole.bytes)?;
+    let messages = read_all(entries.map_err(Problem::invalid)?, &api.judge())?;
+    let ids = api.submit(&identity, idempotency, messages).await?;
+    let accepted = |id: &MessageId| Accepted { message_id: id.to_string(), status: "queued" };
+    Ok(json(&AcceptedBatch { messages: ids.iter().map(accepted).collect() }))
+}
+
+/// The answer to one message: with its result, if that was waited for and came.
+async fn answer(
+    api: &Api,
+    identity: &Identity,
+    id: MessageId,
+    sharing: bool,
+    wait: Option<Duration>,
+) -> Result<Response, Problem> {
+    let caller = &identity.caller.name;
+    if let Some(wait) = wait
+        && let Some(message) = waiting::result_of(api, caller, id, wait).await?
+    {
+        identity.check_again(api).await?;
+        let mut response = json(&FetchAnswer::Waited(Box::new(message.into())));
+        let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
+        if let Ok(applied) = applied {
+            response.headers_mut().insert("preference-applied", applied);
+        }
+        return Ok(response);
+    }
+    // Only a message that shares may be complete by now.
+    let stored = if sharing { api.message(id, Some(caller)).await? } else { None };
+    let ended = stored.filter(|message| message.outbox.is_some());
+    let status = ended.map_or("queued", |message| view::status(message.status));
+    Ok(json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status })))
+}

@@ -1,0 +1,83 @@
+//! What single fields of a message may be.
+
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::url::WebUrl;
+use http::HeaderValue;
+use serde_json::Value;
+
+use crate::doors::retriever::ALLOWED_HEADERS;
+
+const MAX_CORRELATION_ID_CHARS: usize = 256;
+const MAX_RETAILER_BYTES: usize = 32;
+const MAX_HEADER_BYTES: usize = 1_024;
+
+/// Why a value won't do, and what would.
+pub(super) type Fault = String;
+
+/// The exact text is kept; what it means is judged here, as far as it shows. What a name leads to is
+/// judged when it is looked up.
+pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<String, Fault> {
+    let text = text(value)?;
+    if text.contains(|c: char| c.is_ascii_control()) {
+        return Err("has control characters; take them out".to_owned());
+    }
+    let url = WebUrl::parse(text).map_err(|fault| fault.to_string())?;
+    if let Some(address) = url.host_ip() {
+        guard.check(address).map_err(|refusal| {
+            format!("is refused: {} is {} ({})", refusal.address, refusal.kind, refusal.range)
+        })?;
+    }
+    Ok(text.to_owned())
+}
+
+/// On whose behalf.
+pub(super) fn retailer(value: &Value) -> Result<String, Fault> {
+    let text = text(value)?;
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if text.is_empty() || text.len() > MAX_RETAILER_BYTES || !text.bytes().all(allowed) {
+        return Err(format!(
+            "is no retailer; write 1 to {MAX_RETAILER_BYTES} of a-z, 0-9, _ and -"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// The caller's own name for a message.
+pub(super) fn correlation_id(value: &Value) -> Result<String, Fault> {
+    let text = text(value)?;
+    let chars = text.chars().count();
+    if chars == 0 || chars > MAX_CORRELATION_ID_CHARS || text.contains(char::is_control) {
+        return Err(format!(
+            "must have 1 to {MAX_CORRELATION_ID_CHARS} characters, and no control characters"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// Yes or no.
+pub(super) fn switch(value: &Value) -> Result<bool, Fault> {
+    value.as_bool().ok_or_else(|| "is neither true nor false".to_owned())
+}
+
+/// The value of a header that is sent along.
+pub(super) fn header(name: &str, value: &Value, is_twice: bool) -> Result<String, Fault> {
+    if !ALLOWED_HEADERS.contains(&name) {
+        return Err(format!("may not be sent along; allowed are {}", ALLOWED_HEADERS.join(", ")));
+    }
+    if is_twice {
+        return Err("stands there twice; upper and lower case are the same".to_owned());
+    }
+    let text = text(value)?;
+    let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if !printable || text.len() > MAX_HEADER_BYTES || HeaderValue::from_str(text).is_err() {
+        return Err(format!(
+            "can't stand in a header; write printable ASCII, at most {MAX_HEADER_BYTES} bytes"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn text(value: &Value) -> Result<&str, Fault> {
+    value.as_str().ok_or_else(|| "is no text; write it in quotes".to_owned())
+}

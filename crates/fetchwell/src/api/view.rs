@@ -1,0 +1,122 @@
+//! Messages and results as callers see them.
+
+use fetchwell_engine::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::doors::retriever::Extracted;
+use crate::timestamp::rfc3339;
+
+/// A message, with its result when there is one.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
+pub(crate) struct MessageView {
+    /// Its name.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
+    pub(crate) id: String,
+    /// The exact text that was posted.
+    pub(crate) url: String,
+    /// On whose behalf.
+    pub(crate) retailer: String,
+    /// The caller's own name for it.
+    pub(crate) correlation_id: String,
+    /// Who sent it.
+    pub(crate) caller_id: String,
+    /// `queued`, `processing`, `completed` or `failed`.
+    pub(crate) status: &'static str,
+    /// When it was accepted.
+    pub(crate) created_at: String,
+    /// Requests so far.
+    pub(crate) attempts: u32,
+    /// Its result; null until there is one.
+    #[schema(required)]
+    pub(crate) outbox: Option<OutboxView>,
+}
+
+/// What came out of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = OutboxMessage)]
+pub(crate) struct OutboxView {
+    /// Its name.
+    #[schema(example = "out_018bcfe56800ffffffffffffffffffff")]
+    pub(crate) id: String,
+    /// Which message it answers.
+    pub(crate) inbox_message_id: String,
+    /// The exact text that was posted.
+    pub(crate) url: String,
+    /// On whose behalf.
+    pub(crate) retailer: String,
+    /// The caller's own name for it.
+    pub(crate) correlation_id: String,
+    /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots` or
+    /// `refused`.
+    pub(crate) status: String,
+    /// The page as text; null when there is none, or it is no text.
+    #[schema(required)]
+    pub(crate) content: Option<String>,
+    /// What the server says the page is.
+    #[schema(required)]
+    pub(crate) content_type: Option<String>,
+    /// The status of the last answer.
+    #[schema(required)]
+    pub(crate) http_status: Option<u16>,
+    /// What went wrong, in words.
+    #[schema(required)]
+    pub(crate) error: Option<String>,
+    /// When the result was stored.
+    pub(crate) created_at: String,
+    /// What `"extract": true` asked for.
+    #[serde(flatten)]
+    pub(crate) extracted: Option<Extracted>,
+}
+
+impl From<Message> for MessageView {
+    fn from(message: Message) -> MessageView {
+        MessageView {
+            id: message.id.to_string(),
+            url: message.url,
+            retailer: message.retailer,
+            correlation_id: message.correlation_id,
+            caller_id: message.caller,
+            status: status(message.status),
+            created_at: rfc3339(message.created_at),
+            attempts: message.attempts,
+            outbox: message.outbox.map(OutboxView::from),
+        }
+    }
+}
+
+impl From<OutboxMessage> for OutboxView {
+    fn from(message: OutboxMessage) -> OutboxView {
+        let result = message.result;
+        OutboxView {
+            id: outbox_id(message.message),
+            inbox_message_id: message.message.to_string(),
+            url: message.url,
+            retailer: message.retailer,
+            correlation_id: message.correlation_id,
+            status: result.status,
+            content: result.content,
+            content_type: result.content_type,
+            http_status: result.http_status,
+            error: result.error,
+            created_at: rfc3339(message.created_at),
+            extracted: result.extracted.and_then(|json| serde_json::from_str(&json).ok()),
+        }
+    }
+}
+
+/// Where a message stands, in one word.
+pub(crate) fn status(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::Queued => "queued",
+        MessageStatus::Processing => "processing",
+        MessageStatus::Completed => "completed",
+        MessageStatus::Failed => "failed",
+    }
+}
+
+/// A message has one result, so the result has the message's name with another beginning.
+fn outbox_id(message: MessageId) -> String {
+    message.to_string().replacen("msg_", "out_", 1)
+}

@@ -1,0 +1,74 @@
+//! Waiting for results without holding anything but a place in line.
+
+use std::time::Duration;
+
+use fetchwell_engine::inbox::{Message, MessageId};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Api;
+use super::problem::Problem;
+
+/// The store is asked at least so often: another process may have stored the result.
+const POLL: Duration = Duration::from_millis(500);
+
+/// It is not asked more often than this, however often the bell rings.
+const LEAST_GAP: Duration = Duration::from_millis(10);
+
+/// Waits for one caller's bell, until a time.
+pub(super) struct Waiting<'a> {
+    api: &'a Api,
+    bell: watch::Receiver<()>,
+    since: Instant,
+    until: Instant,
+}
+
+impl<'a> Waiting<'a> {
+    /// Begins to listen. What is looked for in the store after this can't be missed.
+    pub(super) fn begin(api: &'a Api, caller: &str, at_most: Duration) -> Waiting<'a> {
+        let since = Instant::now();
+        Waiting { api, bell: api.results.listen(caller), since, until: since + at_most }
+    }
+
+    /// Returns when it is worth looking again; `false`: the time is over, or the server stops.
+    pub(super) async fn next(&mut self) -> bool {
+        if Instant::now() >= self.until || self.api.stop.is_cancelled() {
+            return false;
+        }
+        // A caller with many who wait and many results must not have each of them ask for each.
+        let gap = (self.since.elapsed() / 8).clamp(LEAST_GAP, POLL);
+        let rung = async {
+            tokio::time::sleep(gap).await;
+            // An error means that the bell is gone: then polling is what is left.
+            if self.bell.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = rung => {}
+            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep_until(self.until) => {}
+            () = self.api.stop.cancelled() => return false,
+        }
+        true
+    }
+}
+
+/// The message, once it has its result; `None`: not in time.
+pub(super) async fn result_of(
+    api: &Api,
+    caller: &str,
+    id: MessageId,
+    at_most: Duration,
+) -> Result<Option<Message>, Problem> {
+    let mut waiting = Waiting::begin(api, caller, at_most);
+    loop {
+        let found = api.message(id, Some(caller)).await?;
+        if let Some(message) = found.filter(|message| message.outbox.is_some()) {
+            return Ok(Some(message));
+        }
+        if !waiting.next().await {
+            return Ok(None);
+        }
+    }
+}

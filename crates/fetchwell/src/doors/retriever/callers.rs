@@ -1,0 +1,146 @@
+//! `fetchwell callers`: who may use the API.
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
+use serde_json::json;
+
+use super::store::open_store;
+use crate::api::{TOKEN_CACHE, Token};
+use crate::cli::{CallersCommand, Exit, print};
+use crate::doors::signing::WebhookSecret;
+use crate::settings::Settings;
+use crate::timestamp::rfc3339;
+
+/// Where the audit says that something came from.
+const FROM: &str = "command line";
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    command: CallersCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let (store, clock) = open_store(settings).await?;
+    let inbox = &*store.inbox;
+    match command {
+        CallersCommand::Add { name, role } => {
+            check_name(&name)?;
+            let role = Role::parse(&role).unwrap_or(Role::Caller);
+            let caller = Caller { name, role };
+            let added = add(inbox, &clock, &caller, FROM).await?.ok_or_else(|| {
+                let name = &caller.name;
+                Exit::Usage(format!(
+                    "there is a caller {name} already; `fetchwell callers revoke {name}` takes its \
+                     token away, and then it can have another"
+                ))
+            })?;
+            print(added.text(&caller, as_json).as_bytes())
+        }
+        CallersCommand::List => print(list(&inbox.callers().await?, as_json).as_bytes()),
+        CallersCommand::Revoke { name } => {
+            check_name(&name)?;
+            if !inbox.revoke_caller(&name).await? {
+                return Err(Exit::Usage(format!(
+                    "there is no caller {name} with a token; `fetchwell callers list` shows all"
+                )));
+            }
+            audit(inbox, &clock, &name, "revoke_caller", "its token was taken away", FROM).await?;
+            // Servers remember a good token for a moment: when this ends, none takes it any more.
+            tokio::time::sleep(TOKEN_CACHE).await;
+            print(format!("revoked {name}\n").as_bytes())
+        }
+    }
+}
+
+/// What a new caller is told, once.
+pub(super) struct Added {
+    pub(super) token: Token,
+    pub(super) secret: WebhookSecret,
+}
+
+/// Adds a caller with a new token; `None`: there is one of that name.
+pub(super) async fn add(
+    inbox: &dyn Inbox,
+    clock: &Clock,
+    caller: &Caller,
+    from: &str,
+) -> Result<Option<Added>, Exit> {
+    let token = Token::generate()?;
+    let hash = token.hash();
+    if !inbox.add_caller(caller, &hash).await? {
+        return Ok(None);
+    }
+    let detail = format!("with the role {}", caller.role.as_str());
+    audit(inbox, clock, &caller.name, "add_caller", &detail, from).await?;
+    Ok(Some(Added { token, secret: WebhookSecret::of(&hash) }))
+}
+
+async fn audit(
+    inbox: &dyn Inbox,
+    clock: &Clock,
+    caller: &str,
+    action: &str,
+    detail: &str,
+    from: &str,
+) -> Result<(), Exit> {
+    let entry = AuditEntry {
+        at: clock.wall(),
+        caller: Some(caller.to_owned()),
+        action: action.to_owned(),
+        detail: detail.to_owned(),
+        from: from.to_owned(),
+    };
+    Ok(inbox.audit(&[entry]).await?)
+}
+
+impl Added {
+    fn text(&self, caller: &Caller, as_json: bool) -> String {
+        let (token, secret) = (self.token.reveal(), self.secret.reveal());
+        let (name, role) = (&caller.name, caller.role.as_str());
+        if as_json {
+            let line =
+                json!({"name": name, "role": role, "token": token, "webhook_secret": secret});
+            return format!("{line}\n");
+        }
+        format!(
+            "added {name} ({role}). These are shown this once:\n\n  token           {token}\n  \
+             webhook secret  {secret}\n"
+        )
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Exit> {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if (1..=32).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(Exit::Usage(format!("{name:?} is no caller's name; write 1 to 32 of a-z, 0-9, _ and -")))
+}
+
+fn list(callers: &[CallerRecord], as_json: bool) -> String {
+    if as_json {
+        let line = |record: &CallerRecord| {
+            let revoked_at = record.revoked_at.map(rfc3339);
+            let (name, role) = (&record.caller.name, record.caller.role.as_str());
+            let created_at = rfc3339(record.created_at);
+            let line = json!({
+                "name": name, "role": role, "created_at": created_at, "revoked_at": revoked_at,
+            });
+            format!("{line}\n")
+        };
+        return callers.iter().map(line).collect();
+    }
+    if callers.is_empty() {
+        return "there are no callers; `fetchwell callers add NAME` adds one\n".to_owned();
+    }
+    let mut text = format!("{:<32}  {:<8}  {:<27}  revoked\n", "name", "role", "since");
+    for CallerRecord { caller, created_at, revoked_at } in callers {
+        let (role, since) = (caller.role.as_str(), rfc3339(*created_at));
+        let revoked = revoked_at.map(rfc3339).unwrap_or_default();
+        let line = format!("{:<32}  {role:<8}  {since:<27}  {revoked}", caller.name);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,28 @@
+//! Counts results once they are stored.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::inbox::FetchResult;
+use fetchwell_engine::ports::{Finish, Finished, Settled, StoreFault};
+
+use crate::api::Metrics;
+
+/// A finish that is counted.
+pub(super) struct Counted {
+    pub(super) inner: Arc<dyn Finish<FetchResult>>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+#[async_trait]
+impl Finish<FetchResult> for Counted {
+    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreFault> {
+        let settled = self.inner.finish(batch).await?;
+        for (finished, settled) in batch.iter().zip(&settled) {
+            if *settled == Settled::Confirmed {
+                finished.records.iter().for_each(|result| self.metrics.result(&result.status));
+            }
+        }
+        Ok(settled)
+    }
+}

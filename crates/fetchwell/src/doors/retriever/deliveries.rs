@@ -1,0 +1,190 @@
+//! Makes deliveries ready: a job names a message, and its plan needs the letter and the caller's secret.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fetchwell_engine::inbox::{Inbox, Message, MessageId};
+use fetchwell_engine::ports::{Demand, Lease, LeaseId, Renewal, Source, StoreFault, Taken};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tracing::warn;
+
+use crate::api::MessageView;
+use crate::doors::signing::WebhookSecret;
+use crate::doors::webhooks::{Delivery, Letter, Sign};
+
+/// More content than this is left out of a delivery: the receiver can ask for it.
+const MAX_CONTENT_BYTES: usize = 256 << 10;
+
+/// The secrets of callers with deliveries under way. They stay in memory, and are in no job's payload.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(Arc<Mutex<HashMap<String, WebhookSecret>>>);
+
+impl Secrets {
+    /// Signs with them.
+    pub(super) fn signer(&self) -> Sign {
+        let secrets = self.clone();
+        Arc::new(move |caller, content| {
+            let secrets = secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
+            secrets.get(caller).map(|secret| secret.sign(content))
+        })
+    }
+
+    fn set(&self, caller: &str, secret: Option<WebhookSecret>) {
+        let mut secrets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match secret {
+            Some(secret) => secrets.insert(caller.to_owned(), secret),
+            None => secrets.remove(caller),
+        };
+    }
+}
+
+/// A source of deliveries that are ready.
+pub(super) struct Ready {
+    pub(super) inner: Arc<dyn Source>,
+    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) secrets: Secrets,
+}
+
+impl Ready {
+    /// Never fails: the lease is ours by now, and must come to its plan whatever the store says.
+    async fn delivery(&self, lease: &Lease) -> Delivery {
+        let payload = String::from_utf8_lossy(&lease.job.payload);
+        let Ok(id) = payload.parse::<MessageId>() else {
+            return Delivery::Dead("the job names no message".to_owned());
+        };
+        match self.letter(id).await {
+            Ok(Some(letter)) => Delivery::Post(letter),
+            Ok(None) => Delivery::Dead("its message is not kept any more".to_owned()),
+            Err(fault) => {
+                warn!("the delivery of {id} waits: {fault}");
+                Delivery::Later
+            }
+        }
+    }
+
+    async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreFault> {
+        let Some(message) = self.inbox.message(id, None).await? else { return Ok(None) };
+        let caller = message.caller.clone();
+        // Read anew each time: the caller may have another token by now, or none.
+        let token = self.inbox.token_of(&caller).await?;
+        self.secrets.set(&caller, token.as_ref().map(WebhookSecret::of));
+        Ok(Some(Letter { id: id.to_string(), caller, body: body(message) }))
+    }
+}
+
+/// What is delivered: the message as the API shows it.
+fn body(message: Message) -> String {
+    let kind = match &message.outbox {
+        Some(outbox) if outbox.result.is_success() => "fetch.completed",
+        _ => "fetch.failed",
+    };
+    let mut data = json!(MessageView::from(message));
+    let outbox = &mut data["outbox"];
+    let bytes = |name: &str| outbox[name].as_str().map_or(0, str::len);
+    if bytes("content") + bytes("text") + bytes("markdown") > MAX_CONTENT_BYTES {
+        for name in ["content", "text", "markdown"] {
+            if outbox.get(name).is_some() {
+                outbox[name] = Value::Null;
+            }
+        }
+        outbox["content_omitted"] = true.into();
+    }
+    let timestamp = outbox["created_at"].clone();
+    json!({"type": kind, "timestamp": timestamp, "data": data}).to_string()
+}
+
+#[async_trait]
+impl Source for Ready {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let mut taken = self.inner.take(demand).await?;
+        if let Taken::Jobs(leases) = &mut taken {
+            for lease in leases {
+                let delivery = self.delivery(lease).await;
+                lease.job.payload = serde_json::to_vec(&delivery).unwrap_or_default();
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        self.inner.started(leases).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        self.inner.renew().await
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.inner.leave().await
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.inner.news()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_engine::inbox::{FetchResult, MessageStatus, OutboxMessage};
+    use fetchwell_policy::time::Time;
+
+    use super::*;
+
+    fn message(content: &str, status: &str) -> Message {
+        let id = MessageId([1; 16]);
+        let (url, retailer, correlation_id) = ("http://a.test/", "shop", "c1");
+        let result = FetchResult {
+            status: status.to_owned(),
+            content: Some(content.to_owned()),
+            content_type: None,
+            http_status: Some(200),
+            error: None,
+            extracted: None,
+            attempts: 1,
+        };
+        let outbox = OutboxMessage {
+            cursor: 1,
+            message: id,
+            url: url.to_owned(),
+            retailer: retailer.to_owned(),
+            correlation_id: correlation_id.to_owned(),
+            created_at: Time::from_secs(1_700_000_000),
+            result,
+        };
+        Message {
+            id,
+            url: url.to_owned(),
+            retailer: retailer.to_owned(),
+            correlation_id: correlation_id.to_owned(),
+            caller: "me".to_owned(),
+            status: MessageStatus::Completed,
+            created_at: Time::from_secs(1_699_999_999),
+            attempts: 1,
+            outbox: Some(outbox),
+        }
+    }
+
+    fn delivered(content: &str, status: &str) -> Value {
+        serde_json::from_str(&body(message(content, status))).unwrap()
+    }
+
+    #[test]
+    fn a_delivery_has_the_message_as_the_api_shows_it() {
+        let body = delivered("page", "success");
+        assert_eq!(body["type"], "fetch.completed");
+        assert_eq!(body["timestamp"], "2023-11-14T22:13:20Z");
+        assert_eq!(body["data"]["outbox"]["content"], "page");
+        assert_eq!(body["data"]["caller_id"], "me");
+        assert_eq!(delivered("page", "timeout")["type"], "fetch.failed");
+    }
+
+    #[test]
+    fn a_large_page_is_left_out_and_that_is_said() {
+        let at = |bytes: usize| delivered(&"x".repeat(bytes), "success")["data"]["outbox"].clone();
+        assert!(at(MAX_CONTENT_BYTES).get("content_omitted").is_none());
+        let large = at(MAX_CONTENT_BYTES + 1);
+        assert_eq!((&large["content"], &large["content_omitted"]), (&Value::Null, &json!(true)));
+    }
+}

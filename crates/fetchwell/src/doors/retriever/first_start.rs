@@ -1,0 +1,79 @@
+//! The first start: with no caller at all nobody could get in, so there is one, and its token is shown.
+
+use std::net::{IpAddr, SocketAddr};
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::inbox::{Caller, Inbox, Role};
+
+use super::callers::add;
+use crate::cli::{Exit, print};
+
+const NAME: &str = "local";
+
+/// Makes the caller `local` if there is none, and says how to go on.
+pub(super) async fn welcome(
+    inbox: &dyn Inbox,
+    clock: &Clock,
+    listens_on: SocketAddr,
+) -> Result<(), Exit> {
+    if !inbox.callers().await?.is_empty() {
+        return Ok(());
+    }
+    let caller = Caller { name: NAME.to_owned(), role: Role::Operator };
+    // Another process on the store may have been faster: then the token is on its screen.
+    if let Some(added) = add(inbox, clock, &caller, "first start").await? {
+        print(text(added.token.reveal(), &added.secret.reveal(), listens_on).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn text(token: &str, secret: &str, listens_on: SocketAddr) -> String {
+    let home = home(listens_on);
+    format!(
+        "\
+This is the first start, so there is a caller now: {NAME}, an operator.
+Its token is shown this once:
+
+  {token}
+
+Its webhook secret: {secret}
+The dashboard:      {home}/
+The documentation:  {home}/docs
+
+Try this next:
+
+  curl {home}/fetch -H 'Authorization: Bearer {token}' \\
+    -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\
+    -d '{{\"url\": \"https://example.com/\", \"retailer\": \"demo\", \"correlation_id\": \"first\"}}'
+
+Others get tokens of their own: fetchwell callers add NAME
+"
+    )
+}
+
+/// An address at which this machine finds itself.
+fn home(listens_on: SocketAddr) -> String {
+    let address = match listens_on.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => {
+            SocketAddr::from(([127, 0, 0, 1], listens_on.port()))
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            SocketAddr::new(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), listens_on.port())
+        }
+        _ => listens_on,
+    };
+    format!("http://{address}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_can_be_pasted() {
+        let said = text("fw_x", "whsec_y", "0.0.0.0:8080".parse().unwrap());
+        assert!(said.contains("curl http://127.0.0.1:8080/fetch -H 'Authorization: Bearer fw_x'"));
+        assert_eq!(home("[::]:1".parse().unwrap()), "http://[::1]:1");
+        assert_eq!(home("10.0.0.1:2".parse().unwrap()), "http://10.0.0.1:2");
+    }
+}

@@ -1,0 +1,16 @@
+//! `fetchwell serve`: messages come in by an API, their pages are fetched, results go to the outbox.
+
+mod callers;
+mod counted;
+mod deliveries;
+mod first_start;
+mod options;
+mod plan;
+mod serve;
+mod store;
+
+pub use options::{ALLOWED_HEADERS, Options};
+pub use plan::{Extracted, obituary, plan, retry_rule};
+
+pub(crate) use callers::run as callers;
+pub(crate) use serve::serve;

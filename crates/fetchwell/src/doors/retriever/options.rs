@@ -1,0 +1,80 @@
+//! What a message asks for besides its page: the payload of its job.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The headers that a caller may send along. None of them carries a credential or changes where the
+/// request goes.
+pub const ALLOWED_HEADERS: [&str; 5] =
+    ["accept", "accept-language", "if-modified-since", "if-none-match", "referer"];
+
+/// What a message asks for besides its page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Headers to send along, of [`ALLOWED_HEADERS`], by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// Whether title, text and Markdown are wanted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extract: bool,
+}
+
+impl Options {
+    /// As the payload of a job.
+    pub fn to_payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The headers as a request takes them; whatever is not allowed is left out.
+    pub(super) fn request_headers(&self) -> Vec<(&'static str, String)> {
+        let allowed = |name: &str| ALLOWED_HEADERS.into_iter().find(|known| *known == name);
+        self.headers
+            .iter()
+            .filter_map(|(name, value)| Some((allowed(name)?, value.clone())))
+            .collect()
+    }
+
+    /// The same for a caller's messages for the same URL with the same options: a result of one will do
+    /// for another. Never the same for two callers: none is given what another fetched.
+    pub fn kind(&self, caller: &str, url: &str) -> [u8; 16] {
+        let mut hash = Sha256::new();
+        // Neither a caller nor a URL has a line break, so nothing runs into what follows it.
+        for part in [caller.as_bytes(), b"\n", url.trim_ascii().as_bytes(), b"\n"] {
+            hash.update(part);
+        }
+        hash.update(self.to_payload());
+        let mut kind = [0; 16];
+        kind.copy_from_slice(&hash.finalize()[..16]);
+        kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_header(name: &str) -> Options {
+        Options { headers: vec![(name.to_owned(), "x".to_owned())], extract: false }
+    }
+
+    #[test]
+    fn only_allowed_headers_are_sent() {
+        assert_eq!(with_header("accept").request_headers(), [("accept", "x".to_owned())]);
+        assert_eq!(with_header("cookie").request_headers(), []);
+    }
+
+    #[test]
+    fn results_are_shared_by_those_who_ask_for_the_same() {
+        let plain = Options::default();
+        let kinds = [
+            plain.kind("me", "http://a.test/"),
+            plain.kind("you", "http://a.test/"),
+            plain.kind("me", "http://a.test/2"),
+            Options { extract: true, ..plain.clone() }.kind("me", "http://a.test/"),
+            with_header("accept").kind("me", "http://a.test/"),
+        ];
+        let different: std::collections::HashSet<_> = kinds.iter().collect();
+        assert_eq!(different.len(), kinds.len());
+        assert_eq!(kinds[0], Options::default().kind("me", "http://a.test/"));
+    }
+}

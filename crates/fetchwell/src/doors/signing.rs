@@ -1,0 +1,80 @@
+//! Standard Webhooks: how a delivery is signed, and with which secret.
+//!
+//! A caller's secret follows from what the store keeps of its token, so there is no second secret to
+//! keep. Whoever reads the store could sign deliveries, but learns no token by it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fetchwell_engine::inbox::TokenHash;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// What the secret is made from besides the token's hash, so that it is good for nothing else.
+const PURPOSE: &[u8] = b"fetchwell webhook secret";
+
+/// Signs deliveries to one caller. Has no `Debug`: it can't be printed by accident.
+#[derive(Clone)]
+pub(super) struct WebhookSecret(Zeroizing<[u8; 32]>);
+
+impl WebhookSecret {
+    /// The secret of the caller with this token.
+    pub(super) fn of(token: &TokenHash) -> WebhookSecret {
+        WebhookSecret(Zeroizing::new(hmac_sha256(token, PURPOSE)))
+    }
+
+    /// As the caller is told it, once: `whsec_` and Base64.
+    pub(super) fn reveal(&self) -> String {
+        format!("whsec_{}", STANDARD.encode(self.0.as_slice()))
+    }
+
+    /// The `webhook-signature` of `id.timestamp.body`.
+    pub(super) fn sign(&self, content: &str) -> String {
+        signature(self.0.as_slice(), content)
+    }
+}
+
+fn signature(key: &[u8], content: &str) -> String {
+    format!("v1,{}", STANDARD.encode(hmac_sha256(key, content.as_bytes())))
+}
+
+fn hmac_sha256(key: &[u8], content: &[u8]) -> [u8; 32] {
+    // HMAC takes a key of any length; the type can't say so.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    mac.update(content);
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hmac_is_that_of_rfc_4231() {
+        let hex = |bytes: [u8; 32]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        assert_eq!(
+            hex(hmac_sha256(b"Jefe", b"what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        assert!(
+            hex(hmac_sha256(&[0x0b; 20], b"Hi There")).starts_with("b0344c61d8db38535ca8afceaf")
+        );
+    }
+
+    /// The example of the Standard Webhooks specification.
+    #[test]
+    fn signatures_are_those_of_standard_webhooks() {
+        let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let content = r#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#;
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(signature(&key, content), expected);
+    }
+
+    #[test]
+    fn a_secret_is_the_tokens_own() {
+        let (one, other) = (WebhookSecret::of(&[1; 32]), WebhookSecret::of(&[2; 32]));
+        assert!(one.reveal().starts_with("whsec_") && one.reveal() != other.reveal());
+        let key = STANDARD.decode(&one.reveal()["whsec_".len()..]).unwrap();
+        assert_eq!(one.sign("a.1.{}"), signature(&key, "a.1.{}"));
+    }
+}

@@ -1,0 +1,180 @@
+//! Instances of one service, some of which may be dead at any moment, and a caller that uses them.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fetchwell_simweb::{SiteScript, site_name};
+use fetchwell_testkit::crash::{Ended, Origin, Process, Program};
+use fetchwell_testkit::plain_http::{Answer, ask};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+pub(crate) const MAX_IN_FLIGHT: usize = 32;
+const SITES: usize = 40;
+const RATE: &str = "5";
+/// Far longer than anything here takes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A service on one store.
+pub(crate) struct Fleet {
+    pub(crate) origin: Origin,
+    program: Program,
+    token: String,
+    addresses: Vec<SocketAddr>,
+    processes: Vec<Option<Process>>,
+}
+
+/// What a caller can reach of a fleet, whatever happens to it.
+#[derive(Clone)]
+pub(crate) struct Line {
+    addresses: Vec<SocketAddr>,
+    token: String,
+}
+
+impl Fleet {
+    /// So many instances on a store, none of them running. Each site thinks before it answers, so that at
+    /// any moment some requests are under way.
+    pub(crate) async fn on(store: &str, instances: usize) -> Fleet {
+        let site = |rank| {
+            SiteScript::new(&site_name(rank)).slow(Duration::from_millis(100)).page_bytes(1_000)
+        };
+        let origin = Origin::start((1..=SITES).map(site));
+        let in_flight = MAX_IN_FLIGHT.to_string();
+        let flags = ["--store", store, "--rate", RATE, "--max-in-flight", &in_flight];
+        let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+            .on(&origin)
+            .flags(flags)
+            .variable("FETCHWELL_LEASE__TTL", "4s")
+            .variable("FETCHWELL_LEASE__HEARTBEAT", "500ms")
+            .variable("FETCHWELL_RETRIEVER__DEFAULT_REQUESTS_PER_SECOND", "1000")
+            .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "1000");
+        let added = program.run(&["--json", "callers", "add", "tester"]).await.expect_code(0);
+        let added: Value = serde_json::from_str(&added.stdout).unwrap();
+        let token = added["token"].as_str().unwrap().to_owned();
+        let addresses = (0..instances).map(|_| free_address()).collect();
+        let processes = (0..instances).map(|_| None).collect();
+        Fleet { origin, program, token, addresses, processes }
+    }
+
+    pub(crate) fn line(&self) -> Line {
+        Line { addresses: self.addresses.clone(), token: self.token.clone() }
+    }
+
+    /// Starts an instance, and waits until it serves.
+    pub(crate) async fn start(&mut self, instance: usize) {
+        let address = self.addresses[instance];
+        let listen = address.to_string();
+        self.processes[instance] = Some(self.program.start(&["serve", "--listen", &listen]));
+        let began = Instant::now();
+        while ask(address, &self.token, "GET /livez", &[], "").await.is_err() {
+            assert!(began.elapsed() < DEADLINE, "{address} does not come up");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn start_all(&mut self) {
+        for instance in 0..self.addresses.len() {
+            self.start(instance).await;
+        }
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(&mut self, instance: usize) {
+        self.process(instance).kill().await;
+    }
+
+    /// SIGTERM, and the end.
+    pub(crate) async fn stop(&mut self, instance: usize) -> Ended {
+        let process = self.process(instance);
+        let began = Instant::now();
+        process.terminate().await;
+        let ended = process.wait(DEADLINE).await;
+        Ended { took: began.elapsed(), ..ended }
+    }
+
+    fn process(&mut self, instance: usize) -> Process {
+        self.processes[instance].take().unwrap_or_else(|| panic!("{instance} does not run"))
+    }
+}
+
+/// Below the range of ports that outgoing connections get, so that nobody takes it while it is free.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let from = 15_000 + usize::try_from(std::process::id()).unwrap_or(0) % 4_000;
+    loop {
+        let port = from + NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap()));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// How the service answered what it could not do: how often each status came, and each fault.
+#[derive(Debug, Default)]
+pub(crate) struct Troubles(pub(crate) HashMap<String, usize>);
+
+impl Line {
+    pub(crate) fn instances(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Asks one instance after the other until one does what it is asked.
+    pub(crate) async fn ask(
+        &self,
+        request_line: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+        troubles: &mut Troubles,
+    ) -> Value {
+        let began = Instant::now();
+        for attempt in 0.. {
+            let to = self.addresses[attempt % self.addresses.len()];
+            match ask(to, &self.token, request_line, headers, body).await {
+                Ok(answer) if answer.status == 200 => return answer.json(),
+                other => *troubles.0.entry(name_of(other)).or_default() += 1,
+            }
+            assert!(began.elapsed() < DEADLINE, "{request_line}: {troubles:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+        unreachable!("the loop above ends by returning")
+    }
+
+    /// Sends messages for pages that nobody asked for before, and returns their ids.
+    pub(crate) async fn send(
+        &self,
+        round: usize,
+        many: usize,
+        troubles: &mut Troubles,
+    ) -> Vec<String> {
+        let message = |number: usize| {
+            let site = site_name(1 + (round * 7 + number) % SITES);
+            json!({"url": format!("http://{site}/{round}/{number}"), "retailer": "r",
+                   "correlation_id": format!("{round}-{number}")})
+        };
+        // Half of them come one by one.
+        if many == 1 {
+            let key = format!("single-{round}");
+            let body = message(0).to_string();
+            let answer =
+                self.ask("POST /fetch", &[("idempotency-key", &key)], &body, troubles).await;
+            return vec![answer["message_id"].as_str().unwrap().to_owned()];
+        }
+        let key = format!("batch-{round}");
+        let body = json!({"messages": (0..many).map(message).collect::<Vec<_>>()}).to_string();
+        let answer =
+            self.ask("POST /fetch/batch", &[("idempotency-key", &key)], &body, troubles).await;
+        let receipts = answer["messages"].as_array().unwrap();
+        receipts.iter().map(|one| one["message_id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn name_of(trouble: io::Result<Answer>) -> String {
+    match trouble {
+        Ok(answer) => answer.status.to_string(),
+        Err(error) => format!("{:?}", error.kind()),
+    }
+}
