@@ -11,12 +11,14 @@ use super::connections::{CONNECTIONS, Connections, Taken, within};
 use super::schema::migrate;
 use crate::ports::StoreFault;
 
-/// So that nothing hangs: neither a statement, nor one that waits for another's lock. The third frees the
-/// rows that a process held when it was stopped half-way: what it meant to do is undone.
-const PATIENCE: [(&str, &str); 3] = [
+/// The first three, so that nothing hangs: neither a statement, nor one that waits for another's lock; and
+/// the rows that a process held when it was stopped half-way are free after a while, what it meant to do
+/// undone. The last, so that each statement is planned once, for any data: all of them go by an index.
+const SETTINGS: [(&str, &str); 4] = [
     ("statement_timeout", "4500ms"),
     ("lock_timeout", "2s"),
     ("idle_in_transaction_session_timeout", "10s"),
+    ("plan_cache_mode", "force_generic_plan"),
 ];
 
 /// Begins a transaction that sees what others have committed meanwhile, whatever the server's default.
@@ -38,14 +40,14 @@ impl Database {
     pub async fn open(url: &str) -> Result<Database, StoreFault> {
         let options = options_of(url)?;
         let lasting = options.clone().options([("synchronous_commit", "on")]);
-        let with_patience =
-            |options: PgConnectOptions| Arc::new(Connections::new(options.options(PATIENCE)));
+        let connections =
+            |options: PgConnectOptions| Arc::new(Connections::new(options.options(SETTINGS)));
         let database = Database {
-            lasting: with_patience(lasting.clone()),
-            brisk: with_patience(options.clone().options([("synchronous_commit", "off")])),
-            reading: with_patience(options),
+            lasting: connections(lasting.clone()),
+            brisk: connections(options.clone().options([("synchronous_commit", "off")])),
+            reading: connections(options),
         };
-        // Without that patience: another process may be at it for a while.
+        // Without those: another process may be at it for a while.
         let migrating = Connections::new(lasting);
         let mut taken = migrating.take().await?;
         within(migrate(&mut taken)).await.map_err(|error| migrating.fault(&error))?;
@@ -60,6 +62,22 @@ impl Database {
     /// Begins a transaction that a crash of the server may undo.
     pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreFault> {
         Tx::begin(&self.brisk).await
+    }
+
+    /// Runs one statement that gives one row, and that a crash of the server may undo.
+    pub(super) async fn run_brisk(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<PgRow, StoreFault> {
+        let mut taken = self.brisk.take().await?;
+        let row = within(query.fetch_one(&mut *taken)).await;
+        let row = row.map_err(|error| {
+            // A server that was started anew left the others behind, too: the next try is a good one.
+            self.brisk.close_idle();
+            self.fault(&error)
+        })?;
+        taken.keep();
+        Ok(row)
     }
 
     /// Looks something up, in one statement.

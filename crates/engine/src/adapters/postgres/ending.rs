@@ -8,7 +8,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::database::writable;
-use super::moves::{DELAYED, Moves, QueueId};
+use super::moves::{Moves, QueueId};
 use crate::adapters::NewJob;
 use crate::inbox::{FetchResult, MessageId};
 use crate::ports::{Job, Lane, LeaseId};
@@ -92,70 +92,6 @@ impl Moves {
         change.done += ends.len() as i64 - skipped;
         ended.extend(self.end_followers(queue, ends).await?);
         Ok(ended)
-    }
-
-    /// Those that wait for the results of these have them. One that is just being handed out, since its
-    /// deadline has passed, goes its own way. Their rooms are looked at when they are next due.
-    async fn end_followers(
-        &mut self,
-        queue: QueueId,
-        ends: &[End<'_>],
-    ) -> sqlx::Result<Vec<Ended>> {
-        let query = sqlx::query(
-            "WITH follower AS (
-                 SELECT id, job.state, leader.state AS end_state
-                 FROM unnest($1::BIGINT[], $2::SMALLINT[]) AS leader (leader, state)
-                 JOIN fetchwell_job AS job ON follows = leader
-                 WHERE job.state < 2 AND follows IS NOT NULL
-                 ORDER BY id FOR UPDATE OF job SKIP LOCKED
-             )
-             UPDATE fetchwell_job AS job SET state = end_state, ended_at = $3
-             FROM follower WHERE job.id = follower.id
-             RETURNING job.id, key, caller, callback_url, kind, follows, follower.state",
-        );
-        let query = query
-            .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| end_state(end.result)).collect::<Vec<_>>())
-            .bind(self.now().as_micros());
-        let rows = self.tx.fetch(query).await?;
-        for row in &rows {
-            let change = self.change(queue);
-            match row.try_get(6)? {
-                DELAYED => change.delayed -= 1,
-                _ => change.queued -= 1,
-            }
-            change.done += 1;
-        }
-        let mut followers: Vec<Ended> = rows.iter().map(ended_of).collect::<sqlx::Result<_>>()?;
-        followers.sort_by_key(|follower| follower.job);
-        Ok(followers)
-    }
-
-    /// What followed a message that has no result goes its own way, at once.
-    pub(super) async fn free_followers(
-        &mut self,
-        queue: QueueId,
-        leaders: Vec<LeaseId>,
-    ) -> sqlx::Result<()> {
-        let now = self.now();
-        let query = sqlx::query(
-            "WITH follower AS (
-                 SELECT id, state FROM fetchwell_job
-                 WHERE follows = ANY($1) AND follows IS NOT NULL AND state < 2
-                 ORDER BY id FOR UPDATE SKIP LOCKED
-             )
-             UPDATE fetchwell_job AS job SET state = 0, due = $2, follows = NULL
-             FROM follower WHERE job.id = follower.id
-             RETURNING site, lane, follower.state",
-        );
-        for row in self.tx.fetch(query.bind(leaders).bind(now.as_micros())).await? {
-            match row.try_get(2)? {
-                DELAYED => self.change(queue).delayed -= 1,
-                _ => self.change(queue).queued -= 1,
-            }
-            self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
-        }
-        Ok(())
     }
 
     /// Gives messages their rows in the outbox, and their deliveries. Returns whose they are.
@@ -253,11 +189,11 @@ impl Moves {
     }
 }
 
-fn end_state(result: &FetchResult) -> i16 {
+pub(super) fn end_state(result: &FetchResult) -> i16 {
     if result.is_success() { COMPLETED } else { FAILED }
 }
 
-fn ended_of(row: &PgRow) -> sqlx::Result<Ended> {
+pub(super) fn ended_of(row: &PgRow) -> sqlx::Result<Ended> {
     Ok(Ended {
         job: row.try_get(0)?,
         key: row.try_get(1)?,

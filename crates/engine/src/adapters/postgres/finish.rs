@@ -8,8 +8,9 @@ use async_trait::async_trait;
 
 use super::database::may_pass;
 use super::ending::End;
+use super::instance::PostgresInstance;
 use super::moves::Moves;
-use super::queue::{PostgresInstance, PostgresQueue};
+use super::queue::PostgresQueue;
 use crate::inbox::{Bell, FetchResult};
 use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, Sink, StoreFault};
 
@@ -73,7 +74,8 @@ impl MessageFinish {
         let PostgresQueue { db, clock, .. } = &self.instance.queue;
         let (moves, lives) = Moves::begin_for(db, clock, self.instance.epoch()).await?;
         if !lives {
-            return Ok(Ok(vec![Settled::Stale; conclusions.len()]));
+            let ended = moves.commit().await;
+            return Ok(ended.map(|()| vec![Settled::Stale; conclusions.len()]));
         }
         let concluded = self.write(moves, conclusions).await.map(|(settled, callers)| {
             self.deliveries.news.notify_one();

@@ -1,17 +1,17 @@
 //! Sites' politeness in PostgreSQL.
 
 use std::collections::HashSet;
-use std::str::FromStr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{Postgres, Row};
 
 use super::connections::{Connections, within};
+use super::database::options_of;
 use super::schema::migrate;
 use crate::adapters::shared::{Change, Keeper, Reading, Texts};
 use crate::ports::{RobotsRecord, StoreFault};
@@ -75,10 +75,7 @@ pub struct PostgresKeeper {
 impl PostgresKeeper {
     /// Makes sure that the server can be reached, and that it has the tables.
     pub async fn open(url: &str) -> Result<PostgresKeeper, StoreFault> {
-        let options = PgConnectOptions::from_str(url).map_err(|error| {
-            StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
-        })?;
-        let options = options.application_name("fetchwell");
+        let options = options_of(url)?;
         let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
         // Losing the last slots with the server is provided for (see the schema); waiting for the disk
         // at every request is not needed.

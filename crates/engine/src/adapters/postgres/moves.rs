@@ -1,10 +1,11 @@
 //! The moves of jobs between their standings, in one transaction. Each changes the ledger with it.
 //!
 //! Locks are taken in one order, so that no two transactions wait for each other: the instance, names of
-//! submissions, lanes, jobs by id, callers by name, rooms by queue, site and lane, and the ledger. Taking
-//! goes from rooms to jobs, and waits for neither: what another holds is left out.
+//! submissions, lanes of messages, jobs by id, results that are copied, callers by name, lanes of
+//! deliveries, rooms by queue, site and lane, and the ledger. Taking goes from rooms to jobs, and waits for
+//! neither: what another holds is left out.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use fetchwell_policy::time::Time;
@@ -12,33 +13,27 @@ use fetchwell_policy::url::Site;
 use sqlx::Row;
 
 use super::database::{Database, Tx};
+use super::lanes::{LaneId, NO_LANE};
 use super::moment::{Moment, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
+use super::rooms::RoomName;
 use crate::adapters::NewJob;
-use crate::ports::{Lane, Ledger, StoreFault};
+use crate::ports::{Ledger, StoreFault};
 
 /// Names a queue in the database.
 pub(super) type QueueId = i32;
-/// Names a lane in the database.
-pub(super) type LaneId = i64;
-/// Nobody's.
-const NO_LANE: LaneId = 0;
-
 pub(super) const QUEUED: i16 = 0;
 pub(super) const DELAYED: i16 = 1;
 
 /// In so many rows a queue's ledger is kept.
 const SHARDS: i32 = 64;
-/// How often lanes are looked up: between two of them, an unused one may have been taken out.
-const LANE_TRIES: usize = 3;
-
 /// Some moves at one time, in one transaction.
 pub(super) struct Moves {
     pub(super) tx: Tx,
     pub(super) moment: Moment,
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with something new in them, and when the first of it is due.
-    opened: BTreeMap<(QueueId, String, LaneId), Time>,
+    opened: BTreeMap<RoomName, Time>,
 }
 
 impl Moves {
@@ -83,7 +78,8 @@ impl Moves {
 
     /// Enters all that has moved, and commits.
     pub(super) async fn commit(mut self) -> sqlx::Result<()> {
-        self.open_rooms().await?;
+        let opened = std::mem::take(&mut self.opened);
+        self.open_rooms(opened).await?;
         self.enter().await?;
         self.tx.commit().await
     }
@@ -143,74 +139,6 @@ impl Moves {
         rows.iter().map(|row| row.try_get(0)).collect()
     }
 
-    /// The lanes' names in the database; new ones are made. Those that are looked up here stay until the
-    /// commit: then their jobs are there to see.
-    pub(super) async fn lane_ids(
-        &mut self,
-        queue: QueueId,
-        mut lanes: BTreeSet<Lane>,
-    ) -> sqlx::Result<HashMap<Lane, LaneId>> {
-        lanes.remove(&Lane::default());
-        let name = |name: &Option<String>| name.clone().unwrap_or_default();
-        let groups: Vec<String> = lanes.iter().map(|lane| name(&lane.group)).collect();
-        let parties: Vec<String> = lanes.iter().map(|lane| name(&lane.party)).collect();
-        let mut found = HashMap::new();
-        for attempt in 0..LANE_TRIES {
-            if found.len() == lanes.len() {
-                break;
-            }
-            if attempt > 0 {
-                let query = sqlx::query(
-                    "INSERT INTO fetchwell_lane (queue, grp, party)
-                     SELECT $1, grp, party FROM unnest($2::TEXT[], $3::TEXT[]) WITH ORDINALITY
-                         AS new (grp, party, place) ORDER BY place
-                     ON CONFLICT DO NOTHING",
-                );
-                let query = query.bind(queue).bind(&groups).bind(&parties);
-                self.tx.execute(query).await?;
-            }
-            let query = sqlx::query(
-                "SELECT id, grp, party FROM fetchwell_lane AS lane
-                 JOIN unnest($2::TEXT[], $3::TEXT[]) AS wanted (grp, party) USING (grp, party)
-                 WHERE queue = $1 FOR KEY SHARE OF lane",
-            );
-            let rows = self.tx.fetch(query.bind(queue).bind(&groups).bind(&parties)).await?;
-            for row in rows {
-                found.insert(lane_of(row.try_get(1)?, row.try_get(2)?), row.try_get(0)?);
-            }
-        }
-        Ok(found)
-    }
-
-    /// A room with something waiting gives no later than that is due, unless its site is closed: then it
-    /// is for every lane.
-    async fn open_rooms(&mut self) -> sqlx::Result<()> {
-        if self.opened.is_empty() {
-            return Ok(());
-        }
-        let (mut queues, mut sites, mut lanes, mut dues) = (vec![], vec![], vec![], vec![]);
-        for ((queue, site, lane), due) in std::mem::take(&mut self.opened) {
-            queues.push(queue);
-            sites.push(site);
-            lanes.push(lane);
-            dues.push(due.as_micros());
-        }
-        let query = sqlx::query(
-            "INSERT INTO fetchwell_room AS room (queue, site, lane, due, closed_until)
-             SELECT new.queue, new.site, new.lane, new.due, closed.until
-             FROM unnest($1::INTEGER[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[]) WITH ORDINALITY
-                 AS new (queue, site, lane, due, place)
-             CROSS JOIN LATERAL (
-                 SELECT coalesce(max(closed_until), 0) AS until FROM fetchwell_room AS other
-                 WHERE other.queue = new.queue AND other.site = new.site) AS closed
-             ORDER BY place
-             ON CONFLICT (queue, site, lane) DO UPDATE SET due = excluded.due
-                 WHERE excluded.due < room.due",
-        );
-        self.tx.execute(query.bind(queues).bind(sites).bind(lanes).bind(dues)).await?;
-        Ok(())
-    }
-
     async fn enter(&mut self) -> sqlx::Result<()> {
         let changes: Vec<(QueueId, Ledger)> = std::mem::take(&mut self.changes)
             .into_iter()
@@ -259,10 +187,4 @@ fn some_shard() -> i32 {
     static NEXT: AtomicI32 = AtomicI32::new(0);
     let first = i32::try_from(std::process::id() % 0x7fff).unwrap_or(0);
     (first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))).rem_euclid(SHARDS)
-}
-
-/// A lane by its names.
-pub(super) fn lane_of(group: String, party: String) -> Lane {
-    let named = |name: String| (!name.is_empty()).then_some(name);
-    Lane { group: named(group), party: named(party) }
 }

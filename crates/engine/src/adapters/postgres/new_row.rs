@@ -6,7 +6,8 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 
 use super::database::{Tx, writable};
-use super::moves::{DELAYED, LaneId, QueueId};
+use super::lanes::LaneId;
+use super::moves::{DELAYED, QueueId};
 use crate::ports::LeaseId;
 
 /// A row to be put in.

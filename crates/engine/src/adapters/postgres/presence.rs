@@ -1,5 +1,7 @@
 //! Who is at work on a queue, and what becomes of what the dead held.
 
+use std::time::Duration;
+
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 
@@ -17,6 +19,17 @@ const IS_LIVE: &str = concat!(
     SELECT now, (SELECT TRUE FROM fetchwell_instance WHERE epoch = $2 AND expires_at > now
                  FOR KEY SHARE) IS NOT NULL
     FROM clock"
+);
+
+const LENGTHEN: &str = concat!(
+    "WITH clock AS MATERIALIZED (SELECT ",
+    now_or!("$1"),
+    " AS now), lengthened AS (
+        UPDATE fetchwell_instance SET expires_at = now + $4 FROM clock
+        WHERE epoch = $3 AND expires_at > now RETURNING epoch
+    )
+    SELECT EXISTS (SELECT FROM lengthened),
+        EXISTS (SELECT FROM fetchwell_instance, clock WHERE queue = $2 AND expires_at <= now)"
 );
 
 /// What a dead instance held waits again.
@@ -70,9 +83,23 @@ impl Moves {
         self.orphan(queue, vec![epoch], false, &[]).await
     }
 
+    /// Lets what an instance holds without knowing it wait again: all but what is `known`.
+    pub(super) async fn give_back(
+        &mut self,
+        queue: QueueId,
+        epoch: i64,
+        known: &[LeaseId],
+    ) -> sqlx::Result<()> {
+        // Its transactions hold this row, those too that nobody hears of any more: after this they have
+        // all ended, and there is to see what they did.
+        let query = sqlx::query("SELECT FROM fetchwell_instance WHERE epoch = $1 FOR UPDATE");
+        self.tx.execute(query.bind(epoch)).await?;
+        self.orphan(queue, vec![epoch], false, known).await
+    }
+
     /// Lets what these instances hold wait again, but for what is `known`. What was being fetched was
     /// `interrupted`, unless they say otherwise.
-    pub(super) async fn orphan(
+    async fn orphan(
         &mut self,
         queue: QueueId,
         epochs: Vec<i64>,
@@ -90,18 +117,30 @@ impl Moves {
     }
 }
 
-/// Lengthens an instance's lease, if it still has one. Returns whether it had.
+/// How an instance's lease stands after it asked for more.
+pub(super) struct Lengthened {
+    /// It had not run out, and is longer now.
+    pub(super) is_held: bool,
+    /// Somebody's lease has run out.
+    pub(super) has_dead: bool,
+}
+
+/// Lengthens an instance's lease, if it still has one. It waits for nobody.
 pub(super) async fn lengthen(
-    tx: &mut Tx,
+    db: &Database,
+    clock: &StoreClock,
+    queue: QueueId,
     epoch: i64,
-    now: Time,
-    expires_at: Time,
-) -> sqlx::Result<bool> {
-    let query = sqlx::query(
-        "UPDATE fetchwell_instance SET expires_at = $2 WHERE epoch = $1 AND expires_at > $3",
-    );
-    let query = query.bind(epoch).bind(expires_at.as_micros()).bind(now.as_micros());
-    Ok(tx.execute(query).await? == 1)
+    ttl: Duration,
+) -> Result<Lengthened, StoreFault> {
+    let query = sqlx::query(LENGTHEN)
+        .bind(clock.given())
+        .bind(queue)
+        .bind(epoch)
+        .bind(i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
+    let row = db.run_brisk(query).await?;
+    let read = || Ok(Lengthened { is_held: row.try_get(0)?, has_dead: row.try_get(1)? });
+    read().map_err(|error| db.fault(&error))
 }
 
 /// A new instance. Its transaction must wait for the disk: a number that was lost with the server would be

@@ -1,25 +1,20 @@
 //! The durable queue that many machines share: leases, fencing, rescue, and a ledger that changes with
 //! each move.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 use tokio::sync::Notify;
 
 use super::database::Database;
+use super::instance::PostgresInstance;
 use super::ledger;
-use super::moment::{StoreClock, now_or};
+use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
-use super::presence::{join, lengthen};
 use crate::adapters::NewJob;
-use crate::ports::{
-    Demand, Lease, LeaseId, Ledger, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use crate::ports::{Ledger, StoreFault, Taken};
 
 /// Jobs that go in by one statement.
 const MAX_JOBS_PER_STATEMENT: usize = 4_096;
@@ -33,30 +28,10 @@ pub struct PostgresQueue {
     pub(super) clock: StoreClock,
     pub(super) queue: QueueId,
     pub(super) news: Arc<Notify>,
-    lease_ttl: Duration,
+    pub(super) lease_ttl: Duration,
     run_once: bool,
     poll: Duration,
 }
-
-/// One process's hold on a [`PostgresQueue`].
-pub struct PostgresInstance {
-    pub(super) queue: PostgresQueue,
-    epoch: AtomicI64,
-    /// The lane that is first at the next take.
-    turn: AtomicI64,
-    held: Mutex<Held>,
-}
-
-/// What an instance knows of its leases.
-#[derive(Default)]
-struct Held {
-    leases: HashSet<LeaseId>,
-    /// A take was not heard of again: what it leased, if anything, is ours without our knowing.
-    is_unsure: bool,
-}
-
-/// No epoch yet: PostgreSQL counts them from 1.
-const NO_EPOCH: i64 = 0;
 
 impl PostgresQueue {
     /// Opens or makes the queue of that name, which is looked at every `poll` for what others put in;
@@ -84,8 +59,7 @@ impl PostgresQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> PostgresInstance {
-        let (epoch, turn) = (AtomicI64::new(NO_EPOCH), AtomicI64::new(0));
-        PostgresInstance { queue: self.clone(), epoch, turn, held: Mutex::default() }
+        PostgresInstance::new(self.clone())
     }
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
@@ -128,7 +102,8 @@ impl PostgresQueue {
         pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(&error))
     }
 
-    async fn nothing_to_give(
+    /// Ends a take that found nothing.
+    pub(super) async fn nothing_to_give(
         &self,
         mut moves: Moves,
         next: Option<Time>,
@@ -149,171 +124,5 @@ impl PostgresQueue {
         // What is due and was not given is in other hands, or was a moment ago.
         let until = if next <= now { soon } else { next.min(poll) };
         Ok(Taken::Idle { until: moment.to_local(until) })
-    }
-}
-
-impl PostgresInstance {
-    pub(super) fn epoch(&self) -> i64 {
-        self.epoch.load(Ordering::Relaxed)
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// These are ours no more.
-    pub(super) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
-        let mut held = self.held();
-        for lease in leases {
-            held.leases.remove(&lease);
-        }
-    }
-
-    /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
-    /// is what we know of.
-    async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
-        let known: Vec<LeaseId> = match &*self.held() {
-            Held { is_unsure: true, leases } => leases.iter().copied().collect(),
-            _ => return Ok(()),
-        };
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let mut moves = Moves::begin(db, clock).await?;
-        let given_back = async {
-            moves.orphan(*queue, vec![self.epoch()], false, &known).await?;
-            moves.commit().await
-        };
-        given_back.await.map_err(|error| db.fault(&error))?;
-        self.held().is_unsure = false;
-        Ok(())
-    }
-
-    async fn take_now(&self, mut moves: Moves, demand: &Demand) -> sqlx::Result<Taken> {
-        let PostgresQueue { queue, .. } = self.queue;
-        let deadline = moves.first_deadline(queue).await?;
-        let mut lanes = moves.busy_lanes(queue, self.turn.load(Ordering::Relaxed)).await?;
-        let turn = Moves::next_turn(&lanes);
-        lanes.retain(|lane| !lane.rests(&demand.resting));
-        let opens_at = lanes.iter().map(|lane| lane.opens_at).min();
-        let is_overdue = deadline.is_some_and(|deadline| deadline <= moves.now());
-        let leases = moves.lease(queue, self.epoch(), demand, &lanes, is_overdue).await?;
-        if leases.is_empty() {
-            return self.queue.nothing_to_give(moves, opens_at, deadline).await;
-        }
-        moves.commit().await?;
-        self.turn.store(turn, Ordering::Relaxed);
-        Ok(Taken::Jobs(leases))
-    }
-}
-
-#[async_trait]
-impl Source for PostgresInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
-        self.give_back_the_unknown().await?;
-        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
-        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
-        self.held().is_unsure = lives;
-        let taken = async {
-            moves.close_rooms(*queue, demand).await?;
-            if lives {
-                return self.take_now(moves, demand).await;
-            }
-            let until = moves.moment.to_local(moves.now() + *lease_ttl / 4);
-            moves.commit().await?;
-            Ok(Taken::Idle { until })
-        };
-        let taken = taken.await.map_err(|error| db.fault(&error))?;
-        let mut held = self.held();
-        held.is_unsure = false;
-        if let Taken::Jobs(leases) = &taken {
-            held.leases.extend(leases.iter().map(|lease| lease.id));
-        }
-        Ok(taken)
-    }
-
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
-        let db = &self.queue.db;
-        let mut tx = db.begin_brisk().await?;
-        let noted = async {
-            // In order, as everybody locks jobs.
-            let query = sqlx::query(
-                "WITH ours AS (
-                     SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = 2 AND epoch = $2
-                     ORDER BY id FOR UPDATE
-                 )
-                 UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id",
-            );
-            tx.execute(query.bind(leases).bind(self.epoch())).await?;
-            tx.commit().await
-        };
-        noted.await.map_err(|error| db.fault(&error))
-    }
-
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
-        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
-        let before = self.epoch();
-        let ttl = *lease_ttl;
-        // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
-        let mut tx = db.begin_brisk().await?;
-        let renewed = async {
-            let query = sqlx::query(concat!("SELECT ", now_or!("$1"))).bind(clock.given());
-            let moment = clock.moment(tx.fetch_one(query).await?.try_get(0)?);
-            let held = lengthen(&mut tx, before, moment.now, moment.now + ttl).await?;
-            let mut moves = Moves::at(moment, tx);
-            moves.rescue(*queue).await?;
-            moves.commit().await?;
-            Ok(held)
-        };
-        if renewed.await.map_err(|error| db.fault(&error))? {
-            return Ok(Renewal::Held { ttl });
-        }
-        let mut moves = Moves::begin(db, clock).await?;
-        let joined = async {
-            let expires_at = moves.now() + ttl;
-            let epoch = join(&mut moves.tx, *queue, expires_at).await?;
-            moves.commit().await?;
-            Ok(epoch)
-        };
-        let epoch = joined.await.map_err(|error| db.fault(&error))?;
-        self.epoch.store(epoch, Ordering::Relaxed);
-        *self.held() = Held::default();
-        Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
-    }
-
-    async fn leave(&self) -> Result<(), StoreFault> {
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let mut moves = Moves::begin(db, clock).await?;
-        let left = async {
-            moves.leave(*queue, self.epoch()).await?;
-            moves.commit().await
-        };
-        left.await.map_err(|error| db.fault(&error))?;
-        self.epoch.store(NO_EPOCH, Ordering::Relaxed);
-        *self.held() = Held::default();
-        Ok(())
-    }
-
-    fn news(&self) -> Option<Arc<Notify>> {
-        Some(self.queue.news.clone())
-    }
-}
-
-#[async_trait]
-impl Settle for PostgresInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let batch: Vec<(LeaseId, &Settlement)> =
-            batch.iter().map(|(lease, settlement)| (lease.id, *settlement)).collect();
-        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
-        if !lives {
-            return Ok(vec![Settled::Stale; batch.len()]);
-        }
-        let settled = async {
-            let settled = moves.settle(*queue, self.epoch(), &batch).await?;
-            moves.commit().await?;
-            Ok(settled)
-        };
-        let settled = settled.await.map_err(|error| db.fault(&error))?;
-        self.let_go(batch.iter().map(|(id, _)| *id));
-        Ok(settled)
     }
 }

@@ -7,6 +7,7 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 
 use super::database::Database;
+use super::lanes::LaneId;
 use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
 use crate::ports::{LeaseId, StoreFault};
@@ -30,13 +31,13 @@ pub(super) async fn prune(
     let mut left = most;
     for caller in callers {
         let caller: String = caller.try_get(0).map_err(|error| db.fault(&error))?;
-        loop {
+        while left > 0 {
             let step = left.min(STEP);
             let moves = Moves::begin(db, clock).await?;
             let gone = prune_caller(moves, &caller, keep, step).await;
             let gone = gone.map_err(|error| db.fault(&error))?;
             left -= gone;
-            if gone < step || left == 0 {
+            if gone < step {
                 break;
             }
         }
@@ -70,6 +71,7 @@ async fn prune_caller(
         last = row.try_get(1)?;
     }
     if jobs.is_empty() {
+        moves.commit().await?;
         return Ok(0);
     }
     let query = sqlx::query("DELETE FROM fetchwell_outbox WHERE job = ANY($1)");
@@ -111,18 +113,29 @@ async fn prune_the_rest(
              FOR UPDATE SKIP LOCKED)",
     );
     moves.tx.execute(query.bind(audit_before).bind(i64::from(STEP))).await?;
-    // A lane is in use while something of it waits or is leased, and while somebody is putting in
-    // something: then its row is held.
-    let query = sqlx::query(
-        "DELETE FROM fetchwell_lane WHERE id IN (
-             SELECT id FROM fetchwell_lane AS lane
-             WHERE NOT EXISTS (SELECT FROM fetchwell_room AS room
-                               WHERE room.queue = lane.queue AND room.lane = lane.id)
-                 AND lane.id <> ALL(ARRAY(SELECT job.lane FROM fetchwell_job AS job
-                                          WHERE job.state = 2))
-             ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)",
-    );
-    moves.tx.execute(query.bind(i64::from(STEP))).await?;
+    prune_lanes(&mut moves).await?;
     moves.commit().await?;
     Ok(dead)
+}
+
+/// A lane is in use while something of it waits or is leased, and while somebody is putting something in:
+/// then its row is held. Once it is ours, nobody begins to; what was put in before that is there to see.
+async fn prune_lanes(moves: &mut Moves) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "SELECT id FROM fetchwell_lane AS lane
+         WHERE NOT EXISTS (SELECT FROM fetchwell_room AS room
+                           WHERE room.queue = lane.queue AND room.lane = lane.id)
+         ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED",
+    );
+    let rows = moves.tx.fetch(query.bind(i64::from(STEP))).await?;
+    let unused: Vec<LaneId> = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_lane AS lane
+         WHERE id = ANY($1)
+             AND NOT EXISTS (SELECT FROM fetchwell_room AS room
+                             WHERE room.queue = lane.queue AND room.lane = lane.id)
+             AND id <> ALL(ARRAY(SELECT job.lane FROM fetchwell_job AS job WHERE job.state = 2))",
+    );
+    moves.tx.execute(query.bind(unused)).await?;
+    Ok(())
 }

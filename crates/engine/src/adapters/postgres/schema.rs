@@ -152,7 +152,8 @@ const STEPS: &[&str] = &["
         extracted TEXT,
         content TEXT,
         UNIQUE (caller, cursor)
-    ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
+    ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05,
+            toast.autovacuum_vacuum_scale_factor = 0.02);
     CREATE INDEX fetchwell_outbox_kind ON fetchwell_outbox (kind, stored_at)
         WHERE status = 'success';
 

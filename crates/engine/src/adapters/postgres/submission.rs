@@ -1,14 +1,16 @@
 //! Submissions that are accepted by one transaction.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use fetchwell_policy::time::Time;
-use sqlx::Row;
 
 use super::callers;
 use super::ending::{COMPLETED, Ended};
-use super::moves::{DELAYED, LaneId, Moves, QUEUED, QueueId};
+use super::lanes::LaneId;
+use super::moves::{DELAYED, Moves, QUEUED, QueueId};
+use super::names::earlier_answers;
 use super::new_row::{MessagePart, NewRow};
+use super::sharing::what_is_shared;
 use crate::inbox::{AuditEntry, MessageId, NewMessage, Submission, Submitted};
 use crate::ports::{Lane, LeaseId};
 
@@ -18,17 +20,6 @@ pub(super) struct Queues {
     pub(super) messages: QueueId,
     pub(super) deliveries: QueueId,
 }
-
-/// What messages of a kind may share.
-#[derive(Default)]
-struct Shared {
-    /// The newest page, and when it was stored.
-    page: Option<(LeaseId, Time)>,
-    /// One that has not ended, and follows no other.
-    leader: Option<LeaseId>,
-}
-
-type Kind = [u8; 16];
 
 /// Accepts all of them, and commits. Returns what became of each, and whose results there are new ones of.
 pub(super) async fn accept_all(
@@ -53,72 +44,6 @@ pub(super) async fn accept_all(
         answer.unwrap_or_else(|| Submitted::Accepted(ids_of(submission)))
     });
     Ok((submitted.collect(), callers))
-}
-
-/// What was answered to those that came before; `None`: it is new, and from now on it has come before.
-async fn earlier_answers(
-    moves: &mut Moves,
-    group: &[&Submission],
-) -> sqlx::Result<Vec<Option<Submitted>>> {
-    let mut named: BTreeMap<(&str, &str), &Submission> = BTreeMap::new();
-    for submission in group {
-        if let Some(name) = name_of(submission) {
-            named.entry(name).or_insert(submission);
-        }
-    }
-    if named.is_empty() {
-        return Ok(vec![None; group.len()]);
-    }
-    let (callers, keys): (Vec<&str>, Vec<&str>) = named.keys().copied().unzip();
-    let hash = |submission: &&Submission| {
-        submission.idempotency.as_ref().map(|name| name.body_hash.to_vec()).unwrap_or_default()
-    };
-    let messages = |submission: &&Submission| -> Vec<u8> {
-        submission.messages.iter().flat_map(|message| message.id.0).collect()
-    };
-    // In order: whoever claims a name first is waited for.
-    let query = sqlx::query(
-        "INSERT INTO fetchwell_idempotency (caller, key, body_hash, messages, created_at)
-         SELECT caller, key, body_hash, messages, $5
-         FROM unnest($1::TEXT[], $2::TEXT[], $3::BYTEA[], $4::BYTEA[]) WITH ORDINALITY
-             AS new (caller, key, body_hash, messages, place)
-         ORDER BY place ON CONFLICT DO NOTHING RETURNING caller, key",
-    );
-    let query = query
-        .bind(&callers)
-        .bind(&keys)
-        .bind(named.values().map(hash).collect::<Vec<_>>())
-        .bind(named.values().map(messages).collect::<Vec<_>>())
-        .bind(moves.now().as_micros());
-    let rows = moves.tx.fetch(query).await?;
-    let mut new: HashSet<(String, String)> = rows
-        .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<sqlx::Result<_>>()?;
-    let query = sqlx::query(
-        "SELECT caller, key, body_hash, messages FROM fetchwell_idempotency
-         JOIN unnest($1::TEXT[], $2::TEXT[]) AS wanted (caller, key) USING (caller, key)",
-    );
-    let mut kept: HashMap<(String, String), (Vec<u8>, Vec<u8>)> = HashMap::new();
-    for row in moves.tx.fetch(query.bind(&callers).bind(&keys)).await? {
-        let name = (row.try_get(0)?, row.try_get(1)?);
-        kept.insert(name, (row.try_get(2)?, row.try_get(3)?));
-    }
-    let answer = |submission: &&Submission| {
-        let (caller, key) = name_of(submission)?;
-        let name = (caller.to_owned(), key.to_owned());
-        // The first of its name in the group is the one that is new.
-        if new.remove(&name) {
-            return None;
-        }
-        let (body_hash, messages) = kept.get(&name)?;
-        if hash(submission) != *body_hash {
-            return Some(Submitted::KeyUsedOtherwise);
-        }
-        let (ids, _) = messages.as_chunks::<16>();
-        Some(Submitted::Accepted(ids.iter().map(|id| MessageId(*id)).collect()))
-    };
-    Ok(group.iter().map(answer).collect())
 }
 
 /// Puts the messages in. Returns those that have the result of an earlier one at once.
@@ -155,7 +80,11 @@ async fn put_in(
         ended.extend(ended_at_once(message, caller, &standing));
         rows.push(row_of(message, caller, queues.messages, now, &standing));
     }
-    moves.put_in(rows).await?;
+    let count = rows.len();
+    if moves.put_in(rows).await? < count {
+        let why = "a message of the same name is there already".to_owned();
+        return Err(sqlx::Error::InvalidArgument(why));
+    }
     Ok(ended)
 }
 
@@ -167,46 +96,6 @@ struct Standing {
     copies: Option<LeaseId>,
     /// The job whose result it waits for.
     follows: Option<LeaseId>,
-}
-
-/// What there is of the kinds that may be shared. Leaders do not end before our commit, so that they see
-/// who follows them; and pages are not taken out. Leaders first: one that ends meanwhile has a page.
-async fn what_is_shared(
-    moves: &mut Moves,
-    messages: &[(&NewMessage, &str)],
-) -> sqlx::Result<HashMap<Kind, Shared>> {
-    let kinds: BTreeSet<Kind> = messages
-        .iter()
-        .filter(|(message, _)| message.max_age.is_some())
-        .map(|(message, _)| message.kind)
-        .collect();
-    let mut shared: HashMap<Kind, Shared> = HashMap::new();
-    if kinds.is_empty() {
-        return Ok(shared);
-    }
-    let kinds: Vec<Vec<u8>> = kinds.iter().map(|kind| kind.to_vec()).collect();
-    let query = sqlx::query(
-        "SELECT kind, id FROM fetchwell_job
-         WHERE kind = ANY($1) AND shares AND state < 3 AND follows IS NULL
-         ORDER BY id FOR SHARE",
-    );
-    for row in moves.tx.fetch(query.bind(&kinds)).await? {
-        let of_kind = shared.entry(row.try_get(0)?).or_default();
-        of_kind.leader = of_kind.leader.or(Some(row.try_get(1)?));
-    }
-    let query = sqlx::query(
-        "SELECT page.kind, page.job, page.stored_at
-         FROM unnest($1::BYTEA[]) AS wanted (kind)
-         CROSS JOIN LATERAL (
-             SELECT kind, job, stored_at FROM fetchwell_outbox AS outbox
-             WHERE outbox.kind = wanted.kind AND outbox.status = 'success'
-             ORDER BY outbox.stored_at DESC LIMIT 1 FOR KEY SHARE) AS page",
-    );
-    for row in moves.tx.fetch(query.bind(&kinds)).await? {
-        let stored_at = Time::from_micros(row.try_get(2)?);
-        shared.entry(row.try_get(0)?).or_default().page = Some((row.try_get(1)?, stored_at));
-    }
-    Ok(shared)
 }
 
 fn row_of(
@@ -271,11 +160,6 @@ fn audit_entry(submission: &Submission, now: Time) -> AuditEntry {
 
 fn lane_of(message: &NewMessage, caller: &str) -> Lane {
     Lane { group: Some(message.retailer.clone()), party: Some(caller.to_owned()) }
-}
-
-fn name_of(submission: &Submission) -> Option<(&str, &str)> {
-    let name = submission.idempotency.as_ref()?;
-    Some((&submission.caller, &name.key))
 }
 
 fn ids_of(submission: &Submission) -> Vec<MessageId> {

@@ -18,12 +18,15 @@ pub async fn a_token_names_its_caller_until_it_is_revoked(place: &dyn InboxStore
     assert!(!inbox.add_caller(&zoe, &[8; 32]).await.expect("answered"), "there is one");
     assert_eq!(inbox.caller_of(&[9; 32]).await.expect("answered"), Some(zoe.clone()));
     assert_eq!(inbox.caller_of(&[8; 32]).await.expect("answered"), None);
+    assert_eq!(inbox.token_of("zoe").await.expect("answered"), Some([9; 32]));
+    assert_eq!(inbox.token_of("nobody").await.expect("answered"), None);
     let added_at = trial.now();
     trial.clock.advance(secs(5));
     assert!(inbox.revoke_caller("zoe").await.expect("answered"));
     assert!(!inbox.revoke_caller("zoe").await.expect("answered"), "it has no token any more");
     assert!(!inbox.revoke_caller("nobody").await.expect("answered"));
     assert_eq!(inbox.caller_of(&[9; 32]).await.expect("answered"), None);
+    assert_eq!(inbox.token_of("zoe").await.expect("answered"), None);
     let last = || async { inbox.callers().await.expect("answered").pop() };
     let revoked_at = Some(trial.now());
     let record = CallerRecord { caller: zoe, created_at: added_at, revoked_at };

@@ -39,6 +39,7 @@ macro_rules! inbox_conformance {
                 anothers_message_is_as_unknown_as_one_that_never_was,
                 a_batch_goes_in_whole_or_not_at_all,
                 a_bad_submission_harms_no_other,
+                a_message_has_a_name_of_its_own,
                 what_is_sent_again_is_not_accepted_again,
                 of_many_at_once_with_one_name_one_wins,
                 of_two_bodies_at_once_with_one_name_one_is_accepted,
@@ -81,6 +82,7 @@ macro_rules! inbox_conformance {
                 what_is_old_goes_in_order,
                 a_young_result_keeps_those_after_it,
                 a_name_is_forgotten_with_its_messages,
+                a_lane_that_was_empty_is_used_again,
             ],
         );
     };

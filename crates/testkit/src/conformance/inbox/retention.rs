@@ -87,3 +87,22 @@ pub async fn a_name_is_forgotten_with_its_messages(place: &dyn InboxStore) {
     let other = trial.try_to_submit(named(2)).await.expect("it is answered");
     assert!(matches!(other, Submitted::Accepted(_)));
 }
+
+/// Whose messages are all gone can send new ones, in the same names.
+pub async fn a_lane_that_was_empty_is_used_again(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    for round in 0..3 {
+        let id = trial.send(ANNA, message("http://a.test/")).await;
+        assert_eq!(prune(&trial, 100).await, 0, "round {round}: it waits");
+        let lease = trial.lease_one().await;
+        assert_eq!(prune(&trial, 100).await, 0, "round {round}: it is leased");
+        assert_eq!(lease.job.lane.group.as_deref(), Some("a-shop"));
+        assert_eq!(lease.job.lane.party.as_deref(), Some(ANNA));
+        trial.end(&lease, success("page")).await;
+        trial.wait(secs(KEEP_S / 2)).await;
+        assert_eq!(prune(&trial, 100).await, 0, "round {round}: it is young");
+        assert_eq!(trial.message(id).await.retailer, "a-shop");
+        trial.wait(secs(KEEP_S)).await;
+        assert_eq!(prune(&trial, 100).await, 1);
+    }
+}

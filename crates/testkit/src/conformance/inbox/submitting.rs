@@ -90,6 +90,19 @@ pub async fn a_bad_submission_harms_no_other(place: &dyn InboxStore) {
     assert_eq!(trial.lease(100).await.len(), accepted);
 }
 
+/// Two messages of one name would be one: the second is refused, and all that came with it.
+pub async fn a_message_has_a_name_of_its_own(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let first = message("http://a.test/first");
+    trial.send(ANNA, first.clone()).await;
+    let twin = NewMessage { id: first.id, ..message("http://a.test/twin") };
+    let (before, after) = (message("http://a.test/before"), message("http://a.test/after"));
+    let batch = submission(ANNA, vec![before, twin, after]);
+    assert!(trial.try_to_submit(batch).await.is_err());
+    assert_eq!(trial.lease_one().await.job.url, "http://a.test/first");
+    assert_eq!(trial.ledger().await.accepted, 1);
+}
+
 /// The same body gets the first answer, another one is told so; others have names of their own.
 pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
