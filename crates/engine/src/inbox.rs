@@ -50,7 +50,8 @@ impl<R> Clone for Station<R> {
 #[async_trait]
 pub trait Inbox: Send + Sync {
     /// Accepts messages, all or none: they are committed when this returns. Those that come at the same
-    /// time share a commit.
+    /// time share a commit. One under an id that is there already, or that can't be stored, refuses its
+    /// own submission and no other.
     async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault>;
 
     /// A message with its result; `of`: only if it is this caller's.
@@ -183,7 +184,7 @@ pub struct Message {
     pub caller: String,
     /// Where it stands.
     pub status: MessageStatus,
-    /// When it was accepted, by the wall clock.
+    /// When it was accepted, by the wall clock: the server's, where there is one.
     pub created_at: Time,
     /// Requests so far.
     pub attempts: u32,
@@ -210,7 +211,8 @@ pub struct OutboxMessage {
     pub result: FetchResult,
 }
 
-/// What came out of a message: the record of the flow that fetches them.
+/// What came out of a message: the record of the flow that fetches them. A message that is given up has
+/// one, too, and counts as done; one that ends without a record is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchResult {
     /// `success`, or what went wrong, in one word.

@@ -84,7 +84,8 @@ pub struct Demand {
     /// What changed since the last demand: none of these sites before the time given, since they are
     /// busy, full or closed; a time that has come opens one again.
     pub closed: Vec<(Site, Time)>,
-    /// None of these groups, this time: what is here of theirs is as much as their pace lets go.
+    /// None of these groups, this time, but for what is overdue: what is here of theirs is as much as
+    /// their pace lets go.
     pub resting: Vec<String>,
 }
 
@@ -117,7 +118,7 @@ pub enum Renewal {
 /// Where leases come from.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// Hands out leases.
+    /// Hands out leases. An instance asks again when it has its answer, not before.
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault>;
 
     /// Notes that these are about to be fetched: if we die now, that was an interruption.

@@ -181,7 +181,7 @@ async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
     }
     let most = OutboxMost { results: 100_000, bytes: u64::MAX };
     let page = observer.inbox.outbox(CALLER, None, most).await.unwrap();
-    let OutboxPage::Results(results) = page else { panic!("nothing is gone") };
+    let OutboxPage::Results { results, .. } = page else { panic!("nothing is gone") };
     let cursors: Vec<i64> = results.iter().map(|result| result.cursor).collect();
     assert_eq!(cursors, (1..=ledger.accepted).collect::<Vec<i64>>());
     let messages: BTreeSet<MessageId> = results.iter().map(|result| result.message).collect();

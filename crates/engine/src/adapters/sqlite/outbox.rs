@@ -85,6 +85,14 @@ fn settle(
             let ended = moves.end_message(epoch, end.id, result, skipped, ending)?;
             Ok(if ended { Settled::Confirmed } else { Settled::Stale })
         }
+        None if end.is_final() => {
+            let reason = "it ended without a result".to_owned();
+            let settled = moves.settle(epoch, end.id, &Settlement::Dead { reason })?;
+            if settled == Settled::Confirmed {
+                moves.free_followers(end.id)?;
+            }
+            Ok(settled)
+        }
         _ => moves.settle(epoch, end.id, &end.settlement),
     }
 }

@@ -171,6 +171,27 @@ impl Moves<'_> {
         Ok(())
     }
 
+    /// Those that wait for the result of this one wait for nobody any more.
+    pub(in crate::adapters::sqlite) fn free_followers(
+        &mut self,
+        leader: LeaseId,
+    ) -> rusqlite::Result<()> {
+        let freed: Vec<(LeaseId, i64)> = self
+            .tx
+            .prepare_cached("SELECT id, state FROM job WHERE follows = ?1 AND state < 2")?
+            .query_map([leader], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (id, state) in freed {
+            match state {
+                DELAYED => self.change.delayed -= 1,
+                _ => self.change.queued -= 1,
+            }
+            self.tx.prepare_cached("UPDATE job SET follows = NULL WHERE id = ?1")?.execute([id])?;
+            self.wait(id, self.now)?;
+        }
+        Ok(())
+    }
+
     /// Gives a message its row in the outbox, and its delivery.
     fn put_out(
         &mut self,
