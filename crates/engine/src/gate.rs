@@ -56,6 +56,9 @@ pub struct RobotsRules {
     pub stale_for: Duration,
     /// A longer Crawl-delay makes the site's URLs fail.
     pub max_crawl_delay: Option<Duration>,
+    /// A site that can't be reached for its robots.txt can't be reached for its pages either: with this,
+    /// those that wait for it hear of that as of an attempt of their own.
+    pub pages_fail_with_it: bool,
 }
 
 /// The pace that a site is given, and by whom.
@@ -201,6 +204,11 @@ impl Gate {
             }
             (_, WhenUnreachable::Defer) => RobotsView::Blocked { until, since: unreachable.since },
         }
+    }
+
+    /// Whether pages hear of it when their robots.txt can't be reached.
+    pub fn pages_fail_with_robots(&self) -> bool {
+        self.rules.robots.pages_fail_with_it
     }
 
     /// What a probe asks for: the root, or robots.txt where we may not ask for the root.
@@ -490,6 +498,7 @@ mod tests {
                 fresh_for: DAY,
                 stale_for: 30 * DAY,
                 max_crawl_delay: Some(Duration::from_secs(60)),
+                pages_fail_with_it: false,
             },
             give_up_after: None,
         };

@@ -16,8 +16,9 @@ use fetchwell_engine::ports::{
 };
 use fetchwell_engine::web::{Outcome, Phases, Request};
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{Site, WebUrl};
-use fetchwell_simweb::{Failure, Manner, SiteScript};
+use fetchwell_simweb::{Failure, HitKind, Manner, SiteScript};
 use fetchwell_testkit::rig::{Rig, Row, job};
 use tokio_util::sync::CancellationToken;
 
@@ -246,6 +247,24 @@ async fn a_url_that_kills_processes_is_quarantined_and_one_that_was_there_by_cha
         assert_eq!(records[1], "http://a.test/innocent");
         assert!(rig.queue.ledger().balances());
     }
+}
+
+/// Where a door wants it so, what keeps us from reading robots.txt counts as an attempt at the page.
+#[tokio::test(start_paused = true)]
+async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_its_pages() {
+    let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
+    let mut rig = Rig::new([SiteScript::new("down.test").outage(for_ever, Failure::Refuse)]);
+    rig.retry = RetryRule::RETRIEVER;
+    rig.rules.robots.pages_fail_with_it = true;
+    rig.enqueue(["http://down.test/1", "http://down.test/2"]);
+    let began = rig.clock.now();
+    rig.run().await.unwrap();
+    let rows = rig.rows();
+    let failed = |row: &Row| matches!(row.happened, Happened::Network(_)) && row.attempts == 3;
+    assert!(rows.iter().all(failed), "{rows:?}");
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rig.world.count(|hit| hit.kind == HitKind::Page), 0, "no page was asked for");
+    assert!(rig.clock.now().since(began) < Duration::from_secs(40));
 }
 
 /// Whether it waits for robots.txt, for its slot or for an answer.

@@ -218,6 +218,7 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
         fresh_for: values.robots_cache_ttl,
         stale_for: values.robots_stale_ttl,
         max_crawl_delay: values.robots_max_crawl_delay,
+        pages_fail_with_it: false,
     }
 }
 

@@ -95,6 +95,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
             fresh_for: Duration::from_secs(86_400),
             stale_for: Duration::from_secs(30 * 86_400),
             max_crawl_delay: None,
+            pages_fail_with_it: false,
         },
         give_up_after: None,
     };

@@ -1,6 +1,6 @@
 //! What must be known before pages can go: robots.txt, and whether a site is back.
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -12,7 +12,7 @@ use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
 use crate::ports::{Lane, RobotsRecord, StoreFault};
 use crate::web::{Outcome, Why};
-use crate::workbench::JobKey;
+use crate::workbench::{Item, JobKey};
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
@@ -101,6 +101,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let origin = errand.origin.clone();
                     self.jobs.remove(&job);
                     self.learnt(&origin, record);
+                    if outcome.answer.is_none() && outcome.happened.blame() == Blame::Site {
+                        self.fail_with_robots(&origin, &outcome.happened);
+                    }
                 }
                 RobotsStep::Refused(why) => {
                     let origin = errand.origin.clone();
@@ -134,6 +137,31 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
         self.tasks.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
+    }
+
+    /// The site can't be reached, so none of the pages that wait for its robots.txt can: those whose door
+    /// wants it so hear of that.
+    fn fail_with_robots(&mut self, origin: &Origin, happened: &Happened) {
+        let site = origin.site();
+        let is_blocked = |view: &RobotsView| matches!(view, RobotsView::Blocked { .. });
+        let blocked = self
+            .bench
+            .existing(&site)
+            .is_some_and(|room| room.robots.get(origin).is_some_and(is_blocked));
+        if !blocked || !self.plant.gate.pages_fail_with_robots() {
+            return;
+        }
+        self.begin_all(&site);
+        let pages = self.bench.existing(&site).map(|room| room.take_beyond(0));
+        let (of_it, others): (Vec<Item>, Vec<Item>) =
+            pages.unwrap_or_default().into_iter().rev().partition(|item| {
+                item.request.obeys_robots && item.request.url.origin() == *origin
+            });
+        self.park(&site, others, self.now());
+        for item in of_it {
+            let why = self.why(&site, &item);
+            self.answer(&item, happened.clone(), why, true);
+        }
     }
 
     pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {

@@ -174,10 +174,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn answer_unsent(&mut self, item: &Item, happened: Happened, why: Why) {
+        self.answer(item, happened, why, false);
+    }
+
+    /// Answers a request in place of the web; `was_tried`: it counts as an attempt.
+    pub(super) fn answer(&mut self, item: &Item, happened: Happened, why: Why, was_tried: bool) {
         if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
             work.outstanding -= 1;
         }
-        let outcome = Outcome::unsent(item.request.tag, happened, why);
+        let outcome =
+            Outcome { was_sent: was_tried, ..Outcome::unsent(item.request.tag, happened, why) };
         if item.is_errand {
             self.on_errand_outcome(item.job, &outcome);
         } else {

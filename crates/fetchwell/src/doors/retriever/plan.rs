@@ -156,8 +156,9 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
     if before.url_failures > 0 {
         causes.push(format!("the page had failed {}", times(before.url_failures)));
     }
+    causes.extend(arrival.why.held_up_by.clone());
     if causes.is_empty() {
-        causes.push("its site was closed to us, or its turn at its pace had not come".to_owned());
+        causes.push("its turn had not come".to_owned());
     }
     format!("{} while it waited: {}", arrival.happened, causes.join(", "))
 }
@@ -233,7 +234,7 @@ mod tests {
         let error = |lease: &Lease| {
             end_of(planned(lease), Happened::DeadlinePassed).0.remove(0).error.unwrap()
         };
-        assert!(error(&lease).contains("its site was closed to us"));
+        assert!(error(&lease).contains("its turn had not come"));
         lease.history.site_failures = 1;
         lease.history.paced = 2;
         let said = error(&lease);
