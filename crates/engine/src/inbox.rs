@@ -88,7 +88,7 @@ pub trait Inbox: Send + Sync {
     async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault>;
 
     /// Takes out messages that ended longer ago than `keep`, with their results and all that belongs to
-    /// them; a caller's results go in the order of their commits. Returns how many messages, `most` at
+    /// them, the audit of their submission included; a caller's results go in the order of their commits. Returns how many messages, `most` at
     /// most.
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault>;
 

@@ -12,7 +12,7 @@ use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
 use crate::ports::{LeaseId, StoreFault};
 
-/// How long the audit is kept.
+/// How long the audit is kept, but for submissions: those go with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
 /// Rows that go in one step.
 const STEP: u32 = 500;
@@ -109,8 +109,14 @@ async fn prune_the_rest(
     moves.tx.execute(query.bind(before).bind(i64::from(STEP))).await?;
     let query = sqlx::query(
         "DELETE FROM fetchwell_audit WHERE id IN (
-             SELECT id FROM fetchwell_audit WHERE at < $1 ORDER BY at LIMIT $2
-             FOR UPDATE SKIP LOCKED)",
+             SELECT id FROM fetchwell_audit WHERE action = 'submit' AND at < $1
+             ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    moves.tx.execute(query.bind(before).bind(i64::from(STEP))).await?;
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_audit WHERE id IN (
+             SELECT id FROM fetchwell_audit WHERE action <> 'submit' AND at < $1
+             ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     );
     moves.tx.execute(query.bind(audit_before).bind(i64::from(STEP))).await?;
     prune_lanes(&mut moves).await?;

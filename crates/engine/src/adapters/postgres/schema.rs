@@ -175,7 +175,8 @@ const STEPS: &[&str] = &["
         detail TEXT NOT NULL,
         origin TEXT NOT NULL
     );
-    CREATE INDEX fetchwell_audit_age ON fetchwell_audit (at);
+    CREATE INDEX fetchwell_audit_submitted ON fetchwell_audit (at) WHERE action = 'submit';
+    CREATE INDEX fetchwell_audit_other ON fetchwell_audit (at) WHERE action <> 'submit';
 
     CREATE TABLE fetchwell_meta (
         key TEXT PRIMARY KEY,

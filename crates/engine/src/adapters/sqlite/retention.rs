@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::ports::LeaseId;
 
-/// How long the audit is kept.
+/// How long the audit is kept, but for submissions: those go with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
 
 /// Takes out what ended longer ago than `keep`. Returns how many messages, `most` at most.
@@ -33,10 +33,14 @@ pub(super) fn prune(
              ORDER BY created_at LIMIT ?2)",
     )?
     .execute(((now - keep).as_micros(), most))?;
-    // Entries are in the order of their times, so the oldest ones tell whether there is any to go.
     tx.prepare_cached(
-        "DELETE FROM audit WHERE at < ?1
-             AND id IN (SELECT id FROM audit ORDER BY id LIMIT ?2)",
+        "DELETE FROM audit WHERE id IN (
+             SELECT id FROM audit WHERE action = 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
+    )?
+    .execute(((wall - keep).as_micros(), most))?;
+    tx.prepare_cached(
+        "DELETE FROM audit WHERE id IN (
+             SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
     )?
     .execute(((wall - AUDIT_KEPT).as_micros(), most))?;
     Ok(gone)

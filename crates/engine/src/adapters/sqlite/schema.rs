@@ -179,6 +179,8 @@ const STEPS: &[&str] = &["
         detail TEXT NOT NULL,
         origin TEXT NOT NULL
     ) STRICT;
+    CREATE INDEX audit_submitted ON audit (at) WHERE action = 'submit';
+    CREATE INDEX audit_other ON audit (at) WHERE action <> 'submit';
 "];
 
 /// Brings the file to the newest version.

@@ -83,6 +83,7 @@ macro_rules! inbox_conformance {
                 a_young_result_keeps_those_after_it,
                 a_name_is_forgotten_with_its_messages,
                 a_lane_that_was_empty_is_used_again,
+                the_audit_of_submissions_goes_with_them,
             ],
         );
     };

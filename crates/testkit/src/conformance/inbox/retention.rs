@@ -1,6 +1,8 @@
 //! What is old goes, and whoever reads on is told.
 
-use fetchwell_engine::inbox::{Idempotency, OutboxMost, OutboxPage, Submission, Submitted};
+use fetchwell_engine::inbox::{
+    AuditEntry, Idempotency, OutboxMost, OutboxPage, Submission, Submitted,
+};
 
 use super::InboxStore;
 use super::trial::{ANNA, BERTA, Trial, cursors, message, secs, submission, success};
@@ -105,4 +107,33 @@ pub async fn a_lane_that_was_empty_is_used_again(place: &dyn InboxStore) {
         trial.wait(secs(KEEP_S)).await;
         assert_eq!(prune(&trial, 100).await, 1);
     }
+}
+
+/// Submissions go with their messages; what else was noted stays for months.
+pub async fn the_audit_of_submissions_goes_with_them(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let noted = AuditEntry {
+        at: trial.clock.now(),
+        caller: None,
+        action: "authentication_failed".to_owned(),
+        detail: String::new(),
+        from: "somewhere".to_owned(),
+    };
+    trial.store.inbox.audit(&[noted]).await.expect("it is noted");
+    for n in 0..3 {
+        trial.send(ANNA, message(&format!("http://a.test/{n}"))).await;
+    }
+    trial.end_all(&success("page")).await;
+    let actions = async || {
+        let trail = trial.store.inbox.audit_trail(10).await.expect("the audit is read");
+        trail.into_iter().map(|entry| entry.action).collect::<Vec<_>>()
+    };
+    prune(&trial, 100).await;
+    assert_eq!(actions().await, ["submit", "submit", "submit", "authentication_failed"]);
+    trial.wait(secs(KEEP_S + 1)).await;
+    prune(&trial, 100).await;
+    assert_eq!(actions().await, ["authentication_failed"]);
+    trial.clock.advance(secs(90 * 86_400));
+    prune(&trial, 100).await;
+    assert!(actions().await.is_empty());
 }
