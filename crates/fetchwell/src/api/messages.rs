@@ -20,13 +20,13 @@ use super::view::MessageView;
     get,
     path = "/messages/{id}",
     tag = "Messages",
-    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff")),
+    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message, with its result when there is one", body = MessageView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]

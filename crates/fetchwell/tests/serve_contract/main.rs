@@ -1,0 +1,9 @@
+//! The API of `fetchwell serve` against its own OpenAPI document and against everything that it must refuse.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
+mod access;
+#[path = "../serve_api/client.rs"]
+mod client;
+mod document;
+mod place;
