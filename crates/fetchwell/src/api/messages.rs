@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use fetchwell_engine::inbox::MessageId;
@@ -33,12 +34,14 @@ use super::view::MessageView;
 pub(super) async fn message(
     State(api): State<Arc<Api>>,
     identity: Identity,
-    id: Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     api.charge(&identity.caller, 1)?;
-    let found = match id.parse::<MessageId>() {
-        Ok(id) => api.message(id, identity.sees()).await?,
-        Err(_) => None,
+    // What is no text is no name, either.
+    let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
+    let found = match id {
+        Some(id) => api.message(id, identity.sees()).await?,
+        None => None,
     };
     let message = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
     Ok(json(&MessageView::from(message)))

@@ -73,9 +73,18 @@ pub(crate) struct OutboxView {
     /// When the result was stored.
     #[schema(format = DateTime)]
     pub(crate) created_at: String,
-    /// What `"extract": true` asked for.
-    #[serde(flatten)]
-    pub(crate) extracted: Option<Extracted>,
+    /// The headline, if `"extract": true` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) title: Option<String>,
+    /// The article's text, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) text: Option<String>,
+    /// The same as Markdown, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) markdown: Option<String>,
 }
 
 impl From<Message> for MessageView {
@@ -97,6 +106,12 @@ impl From<Message> for MessageView {
 impl From<OutboxMessage> for OutboxView {
     fn from(message: OutboxMessage) -> OutboxView {
         let result = message.result;
+        let extracted: Option<Extracted> =
+            result.extracted.and_then(|json| serde_json::from_str(&json).ok());
+        let (title, text, markdown) = match extracted {
+            Some(found) => (Some(found.title), Some(found.text), Some(found.markdown)),
+            None => (None, None, None),
+        };
         OutboxView {
             id: outbox_id(message.message),
             cursor: message.cursor.to_string(),
@@ -110,7 +125,9 @@ impl From<OutboxMessage> for OutboxView {
             http_status: result.http_status,
             error: result.error,
             created_at: rfc3339(message.created_at),
-            extracted: result.extracted.and_then(|json| serde_json::from_str(&json).ok()),
+            title,
+            text,
+            markdown,
         }
     }
 }

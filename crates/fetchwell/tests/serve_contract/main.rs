@@ -3,7 +3,12 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
 
 mod access;
+mod bad_input;
 #[path = "../serve_api/client.rs"]
 mod client;
+mod clocks;
+mod connections;
 mod document;
 mod place;
+mod schemathesis;
+mod store_gone;

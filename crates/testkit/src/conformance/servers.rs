@@ -46,8 +46,8 @@ impl PostgresStore {
     }
 }
 
-/// Makes a schema, and gives its address.
-async fn new_schema(url: String) -> String {
+/// Makes a schema that no other test has, and gives its address.
+pub async fn new_postgres_schema(url: String) -> String {
     use sqlx::{AssertSqlSafe, Connection, Executor};
     let mut connection = sqlx::PgConnection::connect(&url).await.expect("the server answers");
     let schema = format!("conformance_{:016x}", unique());
@@ -60,7 +60,7 @@ impl PolitenessStore for PostgresStore {
     fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
         let (url, schema) = (self.url.clone(), self.schema.clone());
         let open = async move {
-            let address = schema.get_or_init(|| new_schema(url)).await;
+            let address = schema.get_or_init(|| new_postgres_schema(url)).await;
             let keeper = PostgresKeeper::open(address).await.expect("the server answers");
             Box::new(keeper) as Box<dyn Keeper>
         };
@@ -76,7 +76,7 @@ impl PostgresStore {
     /// Connections of its own, as each process has them.
     async fn connect(&self) -> Database {
         let url = self.url.clone();
-        let address = self.schema.get_or_init(|| new_schema(url)).await;
+        let address = self.schema.get_or_init(|| new_postgres_schema(url)).await;
         Database::open(address).await.expect("the server answers")
     }
 }
