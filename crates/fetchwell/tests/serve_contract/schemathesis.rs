@@ -19,7 +19,7 @@ use crate::place::metrics;
 /// Both runs together make no fewer.
 const FEWEST_CASES: u64 = 5_000;
 /// Of each run, for each operation and each way to make requests.
-const EXAMPLES: &str = "250";
+const EXAMPLES: &str = "320";
 const PATIENCE: Duration = Duration::from_secs(900);
 
 #[tokio::test(flavor = "multi_thread")]
