@@ -31,9 +31,9 @@ async fn an_hour_ahead_or_behind_all_is_accepted_fetched_and_in_order() {
         if round > 0 {
             service.stop().await;
             if hours > 0 {
-                clock.set_ahead(HOUR)
+                clock.set_ahead(HOUR);
             } else {
-                clock.set_back(HOUR)
+                clock.set_back(HOUR);
             }
             service.start_again().await;
         }

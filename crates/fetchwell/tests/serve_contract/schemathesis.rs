@@ -23,7 +23,6 @@ const EXAMPLES: &str = "320";
 const PATIENCE: Duration = Duration::from_secs(900);
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stdout, reason = "whoever reads the test's output wants the numbers")]
 async fn thousands_of_requests_are_answered_as_the_document_says() {
     let Some(python) = python() else { return };
     let origin = Origin::start([SiteScript::new("shop.test")]);
