@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt
+import httpx
+from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt, calls
 
 URL = os.environ["FETCHWELL_URL"]
 TOKEN = os.environ["FETCHWELL_TOKEN"]
@@ -33,6 +34,12 @@ def failures_are_results(fetchwell: Fetchwell) -> None:
         assert message.status == "failed" and message.outbox is not None, message
         assert (message.outbox.status, message.outbox.http_status) == (status, http_status), message
         assert message.outbox.error, message
+
+
+def a_site_that_is_down_is_waited_for_until_the_deadline(fetchwell: Fetchwell) -> None:
+    message = fetchwell.fetch("http://down.test/x", "admhr", "c-4", deadline="2s")
+    assert message.status == "failed" and message.outbox is not None, message
+    assert (message.outbox.status, message.outbox.http_status) == ("timeout", None), message
 
 
 def what_is_refused_says_why(fetchwell: Fetchwell) -> None:
@@ -74,10 +81,26 @@ async def the_same_without_waiting() -> None:
             break
 
 
+def answers_of_whoever_stands_between_are_borne() -> None:
+    for retry_after in ["3", "soon", "\u00b2", ""]:
+        answer = httpx.Response(503, headers=[(b"Retry-After", retry_after.encode("latin-1"))])
+        for attempt in [0, 1, 10, 5_000]:
+            assert 0 < calls.pause_s(attempt, answer) <= calls.LONGEST_PAUSE_S, (retry_after, attempt)
+    for body in [b"<html>", b"[]", b"null", b'"x"', b"\xff"]:
+        try:
+            calls.result(httpx.Response(400, content=body))
+        except Problem as problem:
+            assert problem.status == 400 and str(problem), body
+        else:
+            raise AssertionError(body)
+
+
 def main() -> None:
+    answers_of_whoever_stands_between_are_borne()
     with Fetchwell(URL, TOKEN) as fetchwell:
         one_page_is_waited_for(fetchwell)
         failures_are_results(fetchwell)
+        a_site_that_is_down_is_waited_for_until_the_deadline(fetchwell)
         what_is_refused_says_why(fetchwell)
         a_repetition_is_not_accepted_twice(fetchwell)
         results_come_in_order_and_none_is_missed(fetchwell)

@@ -11,6 +11,7 @@ pub mod held;
 pub mod hostile;
 pub mod namespace;
 pub mod plain_http;
+pub mod python;
 pub mod rig;
 pub mod simulated_web;
 mod watched_politeness;

@@ -68,10 +68,11 @@ def is_passing(answer: httpx.Response | httpx.TransportError) -> bool:
 
 def pause_s(attempt: int, answer: httpx.Response | httpx.TransportError) -> float:
     """How long to wait before asking again: as long as the service says, else longer each time, by chance."""
-    own: float = random.uniform(0.5, 1.0) * min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
+    # Beyond this many doublings it is the longest pause anyway, and at last no number.
+    own: float = random.uniform(0.5, 1.0) * min(FIRST_PAUSE_S * 2 ** min(attempt, 16), LONGEST_PAUSE_S)
     if isinstance(answer, httpx.Response):
         asked = answer.headers.get("retry-after", "")
-        return max(own, float(asked)) if asked.isdigit() else own
+        return max(own, float(asked)) if asked.isdecimal() else own
     return own
 
 
@@ -83,6 +84,9 @@ def result(response: httpx.Response) -> Mapping[str, Any]:
     try:
         members = response.json()
     except ValueError:
+        members = None
+    # Whatever stands between us and the service may answer in its own way.
+    if not isinstance(members, dict):
         members = {"title": response.reason_phrase, "detail": response.text[:200]}
     kind = CursorGone if response.status_code == 410 else Problem
     raise kind(response.status_code, members)

@@ -7,9 +7,11 @@ use futures::StreamExt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use serde_json::Value;
+use serde_json::error::Category;
 
 use super::memory::{Held, Memory};
 use super::problem::{Kind, Problem};
+use super::unambiguous::Unambiguous;
 
 /// How long a body may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,9 +53,13 @@ pub(super) async fn read(
 
 /// The JSON in a body.
 pub(super) fn json(bytes: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice(bytes).map_err(|fault| {
+    serde_json::from_slice(bytes).map(|Unambiguous(json)| json).map_err(|fault| {
         let (line, column) = (fault.line(), fault.column());
-        let what = if fault.is_eof() { "it ends too early" } else { "it can't be read" };
+        let what = match fault.classify() {
+            Category::Eof => "it ends too early",
+            Category::Data => "a name stands twice",
+            Category::Syntax | Category::Io => "it can't be read",
+        };
         Problem::new(Kind::MalformedJson)
             .saying(format!("The body is not JSON: {what} at line {line}, column {column}."))
     })

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::problem::FieldError;
+use super::schemas::{Deadline, MaxAge, SentHeaders};
 use super::values::Fault;
 use super::{times, values};
 use crate::doors::retriever::Options;
@@ -32,43 +33,43 @@ pub(super) struct Judge<'a> {
 
 /// A page to be fetched.
 #[derive(Debug, PartialEq, Eq, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct FetchRequest {
     /// What to fetch: http or https, at most 8 KiB.
-    #[schema(example = "https://example.com/page")]
+    #[schema(
+        example = "https://example.com/page",
+        format = "uri",
+        min_length = 1,
+        max_length = 8192
+    )]
     pub(super) url: String,
     /// On whose behalf: 1 to 32 of a-z, 0-9, _ and -. A retailer has a pace of its own.
     #[schema(example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
     pub(super) retailer: String,
-    /// Your own name for it: 1 to 256 characters.
-    #[schema(example = "uuid-123", min_length = 1, max_length = 256)]
+    /// Your own name for it: 1 to 256 characters, none of them a control character.
+    #[schema(
+        example = "uuid-123",
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+    )]
     pub(super) correlation_id: String,
     /// Where the result is delivered to, as a signed webhook.
+    #[schema(format = "uri", min_length = 1, max_length = 8192)]
     pub(super) callback_url: Option<String>,
     /// A page that was stored at most so long ago answers at once: whole seconds, or text such as "30s".
-    #[schema(value_type = Option<SecondsOrText>, example = "30s")]
+    #[schema(value_type = Option<MaxAge>, example = "30s")]
     pub(super) max_age: Option<Duration>,
     /// How long it is worth having: whole seconds, text such as "10m", or a time such as
     /// "2030-01-01T00:00:00Z"; at most 24 hours.
-    #[schema(value_type = Option<SecondsOrText>, example = "10m")]
+    #[schema(value_type = Option<Deadline>, example = "10m")]
     pub(super) deadline: Duration,
     /// Headers to send along: accept, accept-language, if-modified-since, if-none-match, referer.
-    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    #[schema(value_type = Option<SentHeaders>)]
     pub(super) headers: Vec<(String, String)>,
     /// Whether title, text and Markdown of the page are wanted, too.
-    #[schema(required = false)]
+    #[schema(value_type = Option<bool>)]
     pub(super) extract: bool,
-}
-
-/// How times are written in JSON.
-#[derive(ToSchema)]
-#[schema(as = SecondsOrText)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "for its schema: times are read by `times`")]
-pub(super) enum SecondsOrText {
-    /// Whole seconds.
-    Seconds(u64),
-    /// Text, such as "30s".
-    Text(String),
 }
 
 impl FetchRequest {

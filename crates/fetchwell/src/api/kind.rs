@@ -69,7 +69,7 @@ impl Kind {
                 "malformed-json",
                 S::BAD_REQUEST,
                 "The body is not JSON",
-                "Send one JSON object, in UTF-8.",
+                "Send one JSON object, in UTF-8, in which no name stands twice.",
             ),
             Kind::Unauthorized => (
                 "unauthorized",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use fetchwell_engine::inbox::MessageId;
@@ -20,25 +21,27 @@ use super::view::MessageView;
     get,
     path = "/messages/{id}",
     tag = "Messages",
-    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff")),
+    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message, with its result when there is one", body = MessageView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]
 pub(super) async fn message(
     State(api): State<Arc<Api>>,
     identity: Identity,
-    id: Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     api.charge(&identity.caller, 1)?;
-    let found = match id.parse::<MessageId>() {
-        Ok(id) => api.message(id, identity.sees()).await?,
-        Err(_) => None,
+    // What is no text is no name, either.
+    let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
+    let found = match id {
+        Some(id) => api.message(id, identity.sees()).await?,
+        None => None,
     };
     let message = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
     Ok(json(&MessageView::from(message)))

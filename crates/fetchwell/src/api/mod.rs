@@ -5,9 +5,9 @@
 //! | `routes` | which path leads where; what every answer has |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
-//! | `body`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
+//! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
-//! | `view`, `problem`, `kind`, `openapi`, `docs`, `metrics` | what an answer says |
+//! | `view`, `problem`, `kind`, `openapi`, `schemas`, `docs`, `metrics` | what an answer says |
 //! | `server`, `usage`, `memory` | connections, and what they may hold |
 
 mod accept;
@@ -29,10 +29,12 @@ mod prefer;
 mod problem;
 mod public;
 mod routes;
+mod schemas;
 mod server;
 mod submit;
 mod times;
 mod token;
+mod unambiguous;
 mod usage;
 mod values;
 mod view;

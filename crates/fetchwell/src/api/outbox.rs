@@ -33,7 +33,7 @@ pub(super) struct OutboxAnswer {
     /// The results after the cursor, in the order of their commits.
     messages: Vec<OutboxView>,
     /// The cursor to go on after.
-    #[schema(example = "42")]
+    #[schema(example = "42", pattern = "^[0-9]+$")]
     next: String,
 }
 
@@ -47,18 +47,20 @@ pub(super) struct OutboxAnswer {
     path = "/outbox",
     tag = "Outbox",
     params(
-        ("after" = Option<String>, Query, description = "the cursor to go on after; without it, from the oldest result on", example = "0"),
-        ("limit" = Option<u32>, Query, description = "at most so many results: 1 to 1000, without it 100"),
-        ("wait" = Option<u32>, Query, description = "wait up to so many seconds for a result: 0 to 60, without it 0"),
-        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: the cursor to go on after"),
+        ("after" = Option<String>, Query, description = "the cursor to go on after; without it, from the oldest result on", example = "0", pattern = "^[0-9]+$"),
+        ("limit" = Option<u32>, Query, description = "at most so many results: 1 to 1000, without it 100", minimum = 1, maximum = 1000),
+        ("wait" = Option<u32>, Query, description = "wait up to so many seconds for a result: 0 to 60, without it 0", minimum = 0, maximum = 60),
+        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: the cursor to go on after; ignored without one"),
     ),
     responses(
-        (status = 200, description = "results, or none yet", body = OutboxAnswer),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "results, or none yet", body = OutboxAnswer,
+            links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
+        ),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 410, description = "what follows the cursor was taken out; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]

@@ -34,7 +34,7 @@ pub(super) async fn livez() -> &'static str {
     get, path = "/readyz", tag = "Operations",
     responses(
         (status = 200, description = "they are", body = String, content_type = "text/plain"),
-        (status = 503, description = "they are not", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "they are not", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
@@ -64,8 +64,8 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     get, path = "/metrics", tag = "Operations",
     responses(
         (status = 200, description = "in Prometheus's text format", body = String, content_type = "text/plain; version=0.0.4"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     )
 )]
 pub(super) async fn metrics(

@@ -16,6 +16,7 @@ use super::fields::FetchRequest;
 use super::identity::Identity;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::routes::json;
+use super::schemas::MessageStatus;
 use super::view::{self, MessageView};
 use super::{Api, body, prefer, waiting};
 
@@ -25,10 +26,10 @@ const MAX_BODY_BYTES: u64 = 64 << 10;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
     /// Its name.
-    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     message_id: String,
     /// `queued`; with `max_age` and a stored page at once `completed`.
-    #[schema(example = "queued")]
+    #[schema(example = "queued", value_type = MessageStatus)]
     status: &'static str,
 }
 
@@ -44,6 +45,7 @@ pub(super) enum FetchAnswer {
 
 /// Messages to be accepted together.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for its schema: a batch is read entry by entry")]
 pub(super) struct Batch {
     /// Up to 1,000.
@@ -69,21 +71,24 @@ pub(super) struct AcceptedBatch {
     path = "/fetch",
     tag = "Messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters"),
+        ("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$"),
         ("Prefer" = Option<String>, Header, description = "wait=N waits up to N seconds for the result", example = "wait=10"),
     ),
     request_body = FetchRequest,
     responses(
-        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer),
+        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer,
+            headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result was waited for and came")),
+            links(("the message" = (operation_id = "message", parameters(("id" = "$response.body#/message_id")))))
+        ),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
         (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]
@@ -116,19 +121,21 @@ pub(super) async fn fetch(
     post,
     path = "/fetch/batch",
     tag = "Messages",
-    params(("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$")),
     request_body = Batch,
     responses(
-        (status = 200, description = "accepted, in this order", body = AcceptedBatch),
+        (status = 200, description = "accepted, in this order", body = AcceptedBatch,
+            links(("the first message" = (operation_id = "message", parameters(("id" = "$response.body#/messages/0/message_id")))))
+        ),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
         (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a message is invalid, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]

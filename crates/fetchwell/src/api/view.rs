@@ -4,6 +4,7 @@ use fetchwell_engine::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::schemas::{MessageStatus as StatusWord, ResultStatus};
 use crate::doors::retriever::Extracted;
 use crate::timestamp::rfc3339;
 
@@ -12,7 +13,7 @@ use crate::timestamp::rfc3339;
 #[schema(as = Message)]
 pub(crate) struct MessageView {
     /// Its name.
-    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub(crate) id: String,
     /// The exact text that was posted.
     pub(crate) url: String,
@@ -23,8 +24,10 @@ pub(crate) struct MessageView {
     /// Who sent it.
     pub(crate) caller_id: String,
     /// `queued`, `processing`, `completed` or `failed`.
+    #[schema(value_type = StatusWord)]
     pub(crate) status: &'static str,
     /// When it was accepted.
+    #[schema(format = DateTime)]
     pub(crate) created_at: String,
     /// Requests so far.
     pub(crate) attempts: u32,
@@ -38,10 +41,10 @@ pub(crate) struct MessageView {
 #[schema(as = OutboxMessage)]
 pub(crate) struct OutboxView {
     /// Its name.
-    #[schema(example = "out_018bcfe56800ffffffffffffffffffff")]
+    #[schema(example = "out_018bcfe56800ffffffffffffffffffff", pattern = "^out_[0-9a-f]{32}$")]
     pub(crate) id: String,
     /// Its place among the caller's results: `after` this one the next follows.
-    #[schema(example = "42")]
+    #[schema(example = "42", pattern = "^[0-9]+$")]
     pub(crate) cursor: String,
     /// Which message it answers.
     pub(crate) inbox_message_id: String,
@@ -53,6 +56,7 @@ pub(crate) struct OutboxView {
     pub(crate) correlation_id: String,
     /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots` or
     /// `refused`.
+    #[schema(value_type = ResultStatus)]
     pub(crate) status: String,
     /// The page as text; null when there is none, or it is no text.
     #[schema(required)]
@@ -67,10 +71,20 @@ pub(crate) struct OutboxView {
     #[schema(required)]
     pub(crate) error: Option<String>,
     /// When the result was stored.
+    #[schema(format = DateTime)]
     pub(crate) created_at: String,
-    /// What `"extract": true` asked for.
-    #[serde(flatten)]
-    pub(crate) extracted: Option<Extracted>,
+    /// The headline, if `"extract": true` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) title: Option<String>,
+    /// The article's text, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) text: Option<String>,
+    /// The same as Markdown, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) markdown: Option<String>,
 }
 
 impl From<Message> for MessageView {
@@ -92,6 +106,12 @@ impl From<Message> for MessageView {
 impl From<OutboxMessage> for OutboxView {
     fn from(message: OutboxMessage) -> OutboxView {
         let result = message.result;
+        let extracted: Option<Extracted> =
+            result.extracted.and_then(|json| serde_json::from_str(&json).ok());
+        let (title, text, markdown) = match extracted {
+            Some(found) => (Some(found.title), Some(found.text), Some(found.markdown)),
+            None => (None, None, None),
+        };
         OutboxView {
             id: outbox_id(message.message),
             cursor: message.cursor.to_string(),
@@ -105,7 +125,9 @@ impl From<OutboxMessage> for OutboxView {
             http_status: result.http_status,
             error: result.error,
             created_at: rfc3339(message.created_at),
-            extracted: result.extracted.and_then(|json| serde_json::from_str(&json).ok()),
+            title,
+            text,
+            markdown,
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What came back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,

@@ -12,6 +12,7 @@ mod own_server;
 mod process;
 mod program;
 mod replay;
+mod service;
 
 pub use control::Control;
 pub use dispatch_log::DispatchLog;
@@ -22,3 +23,4 @@ pub use own_server::OwnServer;
 pub use process::{Ended, Process};
 pub use program::Program;
 pub use replay::{count_or, is_soak, seed};
+pub use service::Service;

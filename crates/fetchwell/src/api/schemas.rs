@@ -1,0 +1,98 @@
+//! What the OpenAPI document says of values that are read and written by hand.
+
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType};
+use utoipa::openapi::{RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+$";
+const DURATION_OR_TIME: &str =
+    r"^(([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$";
+
+/// How old a stored page may be.
+pub(super) struct MaxAge;
+
+/// How long a message is worth having.
+pub(super) struct Deadline;
+
+impl PartialSchema for MaxAge {
+    fn schema() -> RefOr<Schema> {
+        seconds_or_text(
+            "Whole seconds, or text such as \"30s\"; at most 365 days.",
+            0..=31_536_000,
+            DURATION,
+        )
+    }
+}
+
+impl PartialSchema for Deadline {
+    fn schema() -> RefOr<Schema> {
+        seconds_or_text(
+            "Whole seconds, text such as \"10m\", or a time such as \"2030-01-01T00:00:00Z\"; at most \
+             24 hours.",
+            1..=86_400,
+            DURATION_OR_TIME,
+        )
+    }
+}
+
+impl ToSchema for MaxAge {}
+impl ToSchema for Deadline {}
+
+/// Headers to send along. Upper case does as well.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[expect(dead_code, reason = "for its schema: headers are read one by one")]
+pub(super) struct SentHeaders {
+    #[schema(max_length = 1024, pattern = "^[ -~]*$")]
+    accept: Option<String>,
+    #[schema(max_length = 1024, pattern = "^[ -~]*$")]
+    accept_language: Option<String>,
+    #[schema(max_length = 1024, pattern = "^[ -~]*$")]
+    if_modified_since: Option<String>,
+    #[schema(max_length = 1024, pattern = "^[ -~]*$")]
+    if_none_match: Option<String>,
+    #[schema(max_length = 1024, pattern = "^[ -~]*$")]
+    referer: Option<String>,
+}
+
+/// Where a message stands.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for its schema: the words are written by `view::status`")]
+pub(super) enum MessageStatus {
+    Queued,
+    Processing,
+    Completed,
+    Failed,
+}
+
+/// How a message ended.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for its schema: the words come from the store")]
+pub(super) enum ResultStatus {
+    Success,
+    HttpError,
+    Timeout,
+    NetworkError,
+    RateLimited,
+    RefusedByRobots,
+    Refused,
+}
+
+fn seconds_or_text(
+    description: &str,
+    seconds: std::ops::RangeInclusive<u32>,
+    pattern: &str,
+) -> RefOr<Schema> {
+    let seconds = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .description(Some("Whole seconds."))
+        .minimum(Some(*seconds.start()))
+        .maximum(Some(*seconds.end()));
+    let text = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .description(Some("Text."))
+        .pattern(Some(pattern));
+    OneOfBuilder::new().item(seconds).item(text).description(Some(description)).into()
+}

@@ -1,0 +1,108 @@
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Program;
+
+/// How long a service may take to come up, or to end.
+const DEADLINE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// What it says goes to these files in its folder.
+const SAID: &str = "said.txt";
+const LOG: &str = "log.txt";
+
+/// A `fetchwell serve` at work, on a free port. Dropping it kills it.
+pub struct Service {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The token of its first caller, an operator, which it said at its first start.
+    pub token: String,
+    /// That caller's webhook secret.
+    pub secret: String,
+    program: Program,
+    child: Child,
+}
+
+impl Service {
+    /// The first start of a service on its store.
+    pub async fn start(program: Program) -> Service {
+        let (child, address) = launch(&program).await;
+        let said = read(&program.file(SAID));
+        let word = |beginning: &str| {
+            let found = said.split_whitespace().find(|word| word.starts_with(beginning));
+            found.unwrap_or_else(|| panic!("no {beginning} in {said}")).to_owned()
+        };
+        let (token, secret) = (word("fw_"), word("whsec_"));
+        Service { address, token, secret, program, child }
+    }
+
+    /// The program, for other commands on the same store.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Adds a caller, and returns its token.
+    pub async fn caller(&self, name: &str, role: &str) -> String {
+        let add = ["--json", "callers", "add", name, "--role", role];
+        let added = self.program.run(&add).await.expect_code(0).stdout;
+        let added: Value =
+            serde_json::from_str(&added).unwrap_or_else(|error| panic!("{error}: {added}"));
+        added["token"].as_str().unwrap_or_else(|| panic!("no token in {added}")).to_owned()
+    }
+
+    /// Its log so far, of this start.
+    pub fn log(&self) -> String {
+        read(&self.program.file(LOG))
+    }
+
+    /// SIGTERM, and its end, which must be a good one.
+    pub async fn stop(&mut self) {
+        let id = self.child.id().unwrap_or_else(|| panic!("it has ended before"));
+        let sent = Command::new("kill").args(["-s", "TERM", &id.to_string()]).status().await;
+        assert!(sent.is_ok_and(|status| status.success()), "it could not be told to stop");
+        let ended = timeout(DEADLINE, self.child.wait()).await;
+        let ended = ended.unwrap_or_else(|_| panic!("it does not stop:\n{}", self.log()));
+        assert!(ended.is_ok_and(|status| status.success()), "it ended badly:\n{}", self.log());
+    }
+
+    /// Starts it again on its store, at another address.
+    pub async fn start_again(&mut self) {
+        (self.child, self.address) = launch(&self.program).await;
+    }
+}
+
+async fn launch(program: &Program) -> (Child, SocketAddr) {
+    let file = |name: &str| {
+        let path = program.file(name);
+        File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let mut command = program.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.stdout(file(SAID)).stderr(file(LOG));
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let began = Instant::now();
+    loop {
+        let log = read(&program.file(LOG));
+        if let Some(address) = listens_on(&log) {
+            return (child, address);
+        }
+        let runs = matches!(child.try_wait(), Ok(None));
+        assert!(runs && began.elapsed() < DEADLINE, "it does not come up:\n{log}");
+        sleep(POLL).await;
+    }
+}
+
+fn listens_on(log: &str) -> Option<SocketAddr> {
+    let (_, rest) = log.split_once("listening on http://")?;
+    rest.split_once(';')?.0.parse().ok()
+}
+
+fn read(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
