@@ -29,6 +29,7 @@ pub use keeper::PostgresKeeper;
 pub use meta::bind_politeness;
 pub use moment::StoreClock;
 pub use queue::{PostgresInstance, PostgresQueue};
+pub use taking::{CLAIM, DUE};
 
 use crate::adapters::shared::Vigilant;
 use crate::ports::StoreFault;

@@ -46,7 +46,8 @@ const BUSY_LANES: &str = "
     WHERE busy.id IS NOT NULL ORDER BY busy.id";
 
 /// The first jobs of the first rooms of these lanes. Rooms that another holds are left out.
-const DUE: &str = "
+/// The benchmark shows its plan.
+pub const DUE: &str = "
     SELECT wanted.place, room.site, room.lane, job.id
     FROM unnest($2::BIGINT[]) WITH ORDINALITY AS wanted (lane, place)
     CROSS JOIN LATERAL (
@@ -70,7 +71,8 @@ const OVERDUE: &str = "
     ORDER BY late.deadline FOR UPDATE OF room SKIP LOCKED";
 
 /// A job that another looks at just now, to follow it, is left out: it goes the next time.
-const CLAIM: &str = "
+/// The benchmark shows its plan.
+pub const CLAIM: &str = "
     WITH free AS (
         SELECT id, state FROM fetchwell_job WHERE id = ANY($1) AND state < 2
         FOR UPDATE SKIP LOCKED
