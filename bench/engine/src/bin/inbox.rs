@@ -100,6 +100,8 @@ async fn accept(cli: &Cli, kind: &Kind, load: Load) -> Result<()> {
     for (place, bare) in loops.iter().enumerate() {
         println!("| bare: {} | {:.0} |", bare.name, middle(&|round| round.bare[place]));
     }
+    let store_alone = middle(&|round| round.store_alone);
+    println!("| its store alone, {connections} tasks | {store_alone:.0} |");
     let per_second = middle(&|round| round.accepted.per_second);
     println!("| `fetchwell serve`, {connections} connections | {per_second:.0} |");
     let fastest = |round: &Round| {

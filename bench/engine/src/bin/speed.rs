@@ -8,10 +8,10 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use fetchwell_bench::bare;
 use fetchwell_bench::flow::{self, Load};
 use fetchwell_bench::meter::{median, processor_micros};
 use fetchwell_bench::origin::{self, Origin};
-use fetchwell_bench::bare;
 use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 

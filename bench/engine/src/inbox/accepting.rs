@@ -10,7 +10,7 @@ use super::bare_postgres::Way;
 use super::message::{Text, batch};
 use super::program::{Fetching, Program};
 use super::store::{Kind, Store};
-use super::{bare_postgres, bare_sqlite, client, load};
+use super::{adapter, bare_postgres, bare_sqlite, client, load};
 use crate::origin::Origin;
 
 /// Connections that post single messages.
@@ -26,7 +26,7 @@ const DIFFERENT_BATCHES: usize = 16;
 const SITES: usize = 1;
 
 /// How the messages come.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Load {
     /// One by one.
     Singles,
@@ -50,6 +50,8 @@ pub struct Accepted {
 pub struct Round {
     /// Rows a second of each of [`bare_loops`].
     pub bare: Vec<f64>,
+    /// Messages a second that the store accepts when nothing but the load is around it.
+    pub store_alone: f64,
     /// The program.
     pub accepted: Accepted,
 }
@@ -107,9 +109,14 @@ pub async fn round(
         store.remove().await?;
     }
     let store = Store::fresh(kind, folder).await?;
+    let (tasks, at_once) = (connections(load), messages(load));
+    let store_alone =
+        adapter::messages_per_second(kind, &store, texts.clone(), tasks, at_once, time).await?;
+    store.remove().await?;
+    let store = Store::fresh(kind, folder).await?;
     let accepted = run_program(load, &store, origin, &texts, time).await?;
     store.remove().await?;
-    Ok(Round { bare, accepted })
+    Ok(Round { bare, store_alone, accepted })
 }
 
 async fn run_bare(
@@ -154,10 +161,9 @@ async fn run_program(
     let first = requests.clone();
     load::for_a_while(program.address, first, connections(load), time / 10).await?;
     let before = program.processor_micros()?;
-    let answered =
-        load::for_a_while(program.address, requests, connections(load), time).await?;
+    let answered = load::for_a_while(program.address, requests, connections(load), time).await?;
     let micros = program.processor_micros()? - before;
-    let messages = if load == Load::Batches { A_BATCH } else { 1 };
+    let messages = messages(load);
     Ok(Accepted {
         per_second: answered.per_second() * messages as f64,
         p50: answered.percentile(50),
@@ -170,5 +176,13 @@ fn connections(load: Load) -> usize {
     match load {
         Load::Singles => SINGLES_AT_ONCE,
         Load::Batches => BATCHES_AT_ONCE,
+    }
+}
+
+/// Messages of a request.
+fn messages(load: Load) -> usize {
+    match load {
+        Load::Singles => 1,
+        Load::Batches => A_BATCH,
     }
 }

@@ -1,20 +1,17 @@
 //! What a claim costs, by how many messages wait.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use fetchwell_engine::adapters::{postgres, sqlite};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{FetchResult, Inbox, NewMessage, RetrieverStore, Station, Submission};
+use fetchwell_engine::inbox::{FetchResult, Inbox, RetrieverStore, Station};
 use fetchwell_engine::ports::{Demand, Finished, Lease, Settlement, Taken};
 use fetchwell_engine::web::Phases;
-use fetchwell_policy::url::WebUrl;
 
-use super::message::{CALLER, Names, Text};
-use super::plans;
+use super::message::{Names, Text};
 use super::store::{Kind, Store};
-use crate::flow::LEASE_TTL;
+use super::{adapter, plans};
 use crate::meter::median;
 
 /// Sites that the messages are of; each is in every lane.
@@ -25,9 +22,6 @@ pub const A_TAKE: usize = 256;
 const TAKES: usize = 50;
 /// Messages that go in at once.
 const CHUNK: usize = 4_000;
-const A_DAY: Duration = Duration::from_secs(86_400);
-/// Nothing else puts anything in, so there is nothing to look for.
-const POLL: Duration = Duration::from_secs(60);
 
 /// How long a claim took.
 pub struct Claim {
@@ -54,19 +48,11 @@ impl Filled {
     /// Opens a store, with nothing in it yet.
     pub async fn open(kind: &Kind, store: &Store) -> Result<Filled> {
         let clock = Clock::system();
-        let (opened, postgres): (RetrieverStore, Option<String>) = match kind {
-            Kind::Sqlite => {
-                let file = store.file();
-                (sqlite::open_retriever(&file, clock.clone(), LEASE_TTL, POLL).await?, None)
-            }
-            Kind::Postgres(_) => {
-                let url = store.postgres_url()?;
-                let db = postgres::Database::open(&url).await?;
-                let by = postgres::StoreClock::Server(clock.clone());
-                (postgres::open_retriever(db, by, LEASE_TTL, POLL).await?, Some(url))
-            }
+        let RetrieverStore { inbox, messages, .. } = adapter::open(kind, store, &clock).await?;
+        let postgres = match kind {
+            Kind::Sqlite => None,
+            Kind::Postgres(_) => Some(store.postgres_url()?),
         };
-        let RetrieverStore { inbox, messages, .. } = opened;
         messages.source.renew().await?;
         Ok(Filled { inbox, messages, names: Names::new(0), clock, queued: 0, postgres })
     }
@@ -96,29 +82,9 @@ impl Filled {
     }
 
     async fn put_in(&mut self, numbers: std::ops::Range<usize>) -> Result<()> {
-        let messages: Result<Vec<NewMessage>> =
-            numbers.map(|number| self.new_message(number)).collect();
-        let (caller, from) = (CALLER.to_owned(), "127.0.0.1".to_owned());
-        let submission = Submission { caller, from, idempotency: None, messages: messages? };
-        self.inbox.submit(submission).await?;
+        let texts: Vec<Text> = numbers.map(|number| Text::of(number, SITES)).collect();
+        self.inbox.submit(adapter::submission(texts.iter(), &mut self.names)?).await?;
         Ok(())
-    }
-
-    fn new_message(&mut self, number: usize) -> Result<NewMessage> {
-        let Text { url, retailer, correlation_id } = Text::of(number, SITES);
-        let (id, _) = self.names.next();
-        Ok(NewMessage {
-            id,
-            site: WebUrl::parse(&url)?.site(),
-            url,
-            retailer,
-            correlation_id,
-            deadline_in: A_DAY,
-            callback_url: None,
-            options: b"{}".to_vec(),
-            kind: id.0,
-            max_age: None,
-        })
     }
 
     /// Milliseconds that a claim takes.

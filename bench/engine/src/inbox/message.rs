@@ -54,7 +54,8 @@ impl Names {
     /// The next name, and the time in microseconds.
     pub(super) fn next(&mut self) -> (MessageId, i64) {
         // A step of a linear congruential generator of 128 bits.
-        self.last = self.last.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.last =
+            self.last.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let wall = self.clock.wall();
         // The low 80 bits are what a name keeps of it; the upper ones are the better ones.
         (MessageId::new(wall, self.last >> 48), wall.as_micros())

@@ -6,10 +6,12 @@
 //! | `program` | the real program on it |
 //! | `client`, `load` | what posts to it, and how fast that goes |
 //! | `message` | what is posted |
+//! | `adapter` | the store without the program |
 //! | `bare_sqlite`, `bare_postgres` | the loops that it is compared with |
 //! | `accepting`, `whole`, `claims`, `plans` | the measurements |
 
 pub mod accepting;
+mod adapter;
 mod bare_postgres;
 mod bare_sqlite;
 pub mod claims;

@@ -9,6 +9,9 @@ use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Postgres, Row};
 
+/// Characters of a line that are shown.
+const MAX_LINE: usize = 160;
+
 /// Lets the planner know what is in the tables.
 pub(super) async fn analyze(url: &str) -> Result<()> {
     let mut connection = PgConnectOptions::from_str(url)?.connect().await?;
@@ -24,8 +27,7 @@ pub(super) async fn of_a_claim(url: &str, most: usize) -> Result<String> {
     let look = "SELECT id FROM fetchwell_queue WHERE name = 'messages'";
     let queue: i32 = sqlx::query_scalar(look).fetch_one(&mut *transaction).await?;
     let look = "SELECT id FROM fetchwell_lane WHERE queue = $1";
-    let lanes: Vec<i64> =
-        sqlx::query_scalar(look).bind(queue).fetch_all(&mut *transaction).await?;
+    let lanes: Vec<i64> = sqlx::query_scalar(look).bind(queue).fetch_all(&mut *transaction).await?;
     let share = most / i64::try_from(lanes.len().max(1))?;
     // A room for each job: the widest look.
     let due = |text: String| {
@@ -51,7 +53,10 @@ async fn explain(
 ) -> Result<String> {
     let mut text = String::new();
     for row in query.fetch_all(connection).await? {
-        writeln!(text, "    {}", row.try_get::<String, _>(0)?)?;
+        let line: String = row.try_get(0)?;
+        // A list of all the jobs helps nobody.
+        let shown: String = line.chars().take(MAX_LINE).collect();
+        writeln!(text, "    {shown}{}", if shown.len() < line.len() { "…" } else { "" })?;
     }
     Ok(text)
 }

@@ -29,12 +29,7 @@ pub struct Took {
 }
 
 /// Posts so many messages, and reads their results meanwhile.
-pub async fn measure(
-    kind: &Kind,
-    folder: &Path,
-    messages: usize,
-    sites: usize,
-) -> Result<Took> {
+pub async fn measure(kind: &Kind, folder: &Path, messages: usize, sites: usize) -> Result<Took> {
     let (store, origin) = (Store::fresh(kind, folder).await?, Origin::start()?);
     let program = Program::start(&store, &origin, &Fetching::Unpaced)?;
     let batches: Vec<Vec<u8>> = (0..messages)
