@@ -6,16 +6,13 @@
 
 #![expect(clippy::print_stdout, reason = "a table on standard output is what it is for")]
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+use fetchwell_bench::bare;
 use fetchwell_bench::flow::{self, Load};
 use fetchwell_bench::meter::{median, processor_micros};
-use fetchwell_bench::{bare, origin};
+use fetchwell_bench::origin::{self, Origin};
 use mimalloc::MiMalloc;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// As in the real program.
@@ -54,7 +51,7 @@ fn main() -> Result<()> {
     let runtime = Runtime::new()?;
     match cli.role {
         None => compare(&cli),
-        Some(Role::Origin) => runtime.block_on(serve()),
+        Some(Role::Origin) => runtime.block_on(origin::announce_and_serve()),
         Some(Role::Bare(load)) => runtime.block_on(bare::fetch_all(load)),
         Some(Role::Memory(load)) => runtime.block_on(flow::in_memory(load)),
         Some(Role::Durable(load)) => {
@@ -64,35 +61,8 @@ fn main() -> Result<()> {
     }
 }
 
-async fn serve() -> Result<()> {
-    let listener = TcpListener::bind("0.0.0.0:0").await?;
-    println!("{}", listener.local_addr()?.port());
-    origin::serve(listener).await
-}
-
-/// The origin, which ends with its owner.
-struct Origin(Child);
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-fn start_origin() -> Result<(Origin, u16)> {
-    let mut child =
-        Command::new(std::env::current_exe()?).arg("origin").stdout(Stdio::piped()).spawn()?;
-    let said = child.stdout.take().context("the origin says nothing")?;
-    let origin = Origin(child);
-    let mut line = String::new();
-    BufReader::new(said).read_line(&mut line)?;
-    Ok((origin, line.trim().parse()?))
-}
-
 fn compare(cli: &Cli) -> Result<()> {
-    let (_origin, port) = start_origin()?;
+    let origin = Origin::start()?;
     let this = std::env::current_exe()?;
     let contestants = [
         ("bare reqwest loop", this.with_file_name("bare"), None),
@@ -104,7 +74,7 @@ fn compare(cli: &Cli) -> Result<()> {
     for _ in 0..cli.rounds {
         let mut round = [0.0; 4];
         for (took, (_, program, role)) in round.iter_mut().zip(&contestants) {
-            let arguments = arguments(cli, *role, port);
+            let arguments = arguments(cli, *role, origin.port);
             *took = processor_micros(program, &arguments)? as f64 / cli.pages as f64;
         }
         micros.push(round);

@@ -1,6 +1,7 @@
 //! The stores behind the ports.
 
 pub mod apart;
+mod gathering;
 pub mod memory;
 pub mod postgres;
 pub mod redis;

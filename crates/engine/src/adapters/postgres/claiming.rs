@@ -15,7 +15,8 @@ use super::reading::url_of;
 use crate::ports::{Job, Lane, Lease, LeaseId};
 
 /// A job that another looks at just now, to follow it, is left out: it goes the next time.
-const CLAIM: &str = "
+/// The benchmark shows its plan.
+pub const CLAIM: &str = "
     WITH free AS (
         SELECT id, state FROM fetchwell_job WHERE id = ANY($1) AND state < 2
         FOR UPDATE SKIP LOCKED

@@ -11,8 +11,9 @@ use super::moment::StoreClock;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
 use super::submission::Queues;
-use super::submitting::{Desk, Submitter};
+use super::submitting::Desk;
 use super::{callers, ledger, reading, retention};
+use crate::adapters::gathering::Submitter;
 use crate::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     RetrieverStore, Station, Submission, Submitted, TokenHash,

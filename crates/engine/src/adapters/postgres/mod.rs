@@ -30,6 +30,7 @@ mod submission;
 mod submitting;
 mod taking;
 
+pub use claiming::CLAIM;
 pub use database::Database;
 pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
@@ -37,6 +38,7 @@ pub use keeper::PostgresKeeper;
 pub use meta::bind_politeness;
 pub use moment::StoreClock;
 pub use queue::PostgresQueue;
+pub use taking::DUE;
 
 use crate::adapters::shared::Vigilant;
 use crate::ports::StoreFault;

@@ -1,38 +1,18 @@
-//! Submissions that come while a transaction is under way gather, and go together in the next one.
-//!
-//! A task of its own does it: whoever submits may be stopped at any time (a client that hangs up), and
-//! nobody else shall be harmed by that.
+//! Submissions that gathered, and what comes of them.
 
 use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::Notify;
 
 use super::database::{Database, may_pass};
 use super::moment::StoreClock;
 use super::moves::Moves;
 use super::submission::{Queues, accept_all};
+use crate::adapters::gathering::{self, Answer};
 use crate::inbox::{Bell, Submission, Submitted};
 use crate::ports::StoreFault;
 
-/// The most messages that go in by one transaction.
-const MAX_MESSAGES_PER_COMMIT: usize = 4_096;
-/// Submissions that wait for their turn; more than that wait in their callers.
-const MAX_WAITING: usize = 1_024;
-
-type Answer = Result<Submitted, StoreFault>;
-
-/// Takes submissions. The task ends with the last of its clones.
-#[derive(Clone)]
-pub(super) struct Submitter {
-    waiting: mpsc::Sender<Waiting>,
-}
-
-struct Waiting {
-    submission: Submission,
-    answer: oneshot::Sender<Answer>,
-}
-
-/// What the task works with.
+/// What it takes to accept submissions.
 pub(super) struct Desk {
     pub(super) db: Database,
     pub(super) clock: StoreClock,
@@ -42,53 +22,8 @@ pub(super) struct Desk {
     pub(super) results: Bell,
 }
 
-impl Submitter {
-    /// Begins the task.
-    pub(super) fn start(desk: Desk) -> Submitter {
-        let (waiting, arrivals) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(desk.serve(arrivals));
-        Submitter { waiting }
-    }
-
-    /// Returns once the messages are committed.
-    pub(super) async fn submit(&self, submission: Submission) -> Answer {
-        let gone = || StoreFault::Unavailable("the store is being closed".to_owned());
-        let (answer, answered) = oneshot::channel();
-        self.waiting.send(Waiting { submission, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
-    }
-}
-
-impl Desk {
-    async fn serve(self, mut arrivals: mpsc::Receiver<Waiting>) {
-        let mut held_over = None;
-        loop {
-            let first = match held_over.take() {
-                Some(first) => first,
-                None => match arrivals.recv().await {
-                    Some(first) => first,
-                    None => return,
-                },
-            };
-            let mut messages = first.submission.messages.len();
-            let mut group = vec![first];
-            while let Ok(next) = arrivals.try_recv() {
-                messages += next.submission.messages.len();
-                if messages > MAX_MESSAGES_PER_COMMIT {
-                    held_over = Some(next);
-                    break;
-                }
-                group.push(next);
-            }
-            let (submissions, answers): (Vec<Submission>, Vec<oneshot::Sender<Answer>>) =
-                group.into_iter().map(|one| (one.submission, one.answer)).unzip();
-            for (answer, result) in answers.into_iter().zip(self.accept(&submissions).await) {
-                drop(answer.send(result)); // Who has gone does not want to know.
-            }
-        }
-    }
-
-    async fn accept(&self, group: &[Submission]) -> Vec<Answer> {
+impl gathering::Desk for Desk {
+    async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
         let all: Vec<&Submission> = group.iter().collect();
         match self.try_to_accept(&all).await {
             Ok(Ok(submitted)) => submitted.into_iter().map(Ok).collect(),
@@ -104,7 +39,9 @@ impl Desk {
             Err(fault) => vec![Err(fault); group.len()],
         }
     }
+}
 
+impl Desk {
     async fn accept_alone(&self, submission: &Submission) -> Answer {
         let submitted = self.try_to_accept(&[submission]).await?;
         let submitted = submitted.map_err(|error| self.db.fault(&error))?;

@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::moves::{Ending, Moves};
 use super::outbox::{self, MessageFinish};
 use super::queue::read_ledger;
+use super::submitting::Desk;
 use super::{Db, Durability, SqliteQueue, callers, open, retention};
+use crate::adapters::gathering::Submitter;
 use crate::clock::Clock;
 use crate::inbox::{
-    AuditEntry, Bell, Caller, CallerRecord, Idempotency, Inbox, Message, MessageId, MessageStatus,
-    OutboxMost, OutboxPage, RetrieverStore, Station, Submission, Submitted, TokenHash,
+    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
+    OutboxPage, RetrieverStore, Station, Submission, Submitted, TokenHash,
 };
 use crate::ports::{Ledger, SinkThenSettle, StoreFault};
 
@@ -43,8 +44,10 @@ pub async fn open_retriever(
     let deliverer = Arc::new(deliveries.instance());
     let nothing_to_write = SinkThenSettle { sink: outbox::Nowhere, source: deliverer.clone() };
     let reader = Db::open_for_reading(path)?;
+    let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
+    let submitter = Submitter::start(desk);
     Ok(RetrieverStore {
-        inbox: Arc::new(SqliteInbox { reader, messages, deliveries, results: results.clone() }),
+        inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
         results,
@@ -55,8 +58,7 @@ struct SqliteInbox {
     /// For long reads, which hold up no writer.
     reader: Db,
     messages: SqliteQueue,
-    deliveries: SqliteQueue,
-    results: Bell,
+    submitter: Submitter,
 }
 
 impl SqliteInbox {
@@ -71,33 +73,7 @@ impl SqliteInbox {
 #[async_trait]
 impl Inbox for SqliteInbox {
     async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault> {
-        let (queue, deliveries) = (self.messages.queue, self.deliveries.queue);
-        let clock = self.messages.clock.clone();
-        let work = move |tx: &Connection| {
-            let (now, wall) = (clock.now(), clock.wall());
-            if let Some(answer) = earlier_answer(tx, &submission)? {
-                return Ok((answer, Vec::new()));
-            }
-            let mut moves = Moves::new(tx, queue, now);
-            let mut ending = Ending::new(Moves::new(tx, deliveries, now), wall);
-            for message in &submission.messages {
-                moves.accept_message(message, &submission.caller, &mut ending)?;
-            }
-            moves.enter()?;
-            ending.deliveries.enter()?;
-            let ids: Vec<MessageId> =
-                submission.messages.iter().map(|message| message.id).collect();
-            remember_answer(tx, &submission, &ids, now)?;
-            callers::audit(tx, &callers::of_submission(&submission, wall))?;
-            Ok((Submitted::Accepted(ids), ending.callers))
-        };
-        let (submitted, callers) = self.write(work).await?;
-        self.messages.news.notify_one();
-        for caller in callers {
-            self.deliveries.news.notify_one();
-            self.results.ring(&caller);
-        }
-        Ok(submitted)
+        self.submitter.submit(submission).await
     }
 
     async fn message(
@@ -165,42 +141,6 @@ impl Inbox for SqliteInbox {
     async fn check(&self) -> Result<(), StoreFault> {
         self.write(|_| Ok(())).await
     }
-}
-
-/// What was answered when this submission came the first time.
-fn earlier_answer(tx: &Connection, submission: &Submission) -> rusqlite::Result<Option<Submitted>> {
-    let Some(Idempotency { key, body_hash }) = &submission.idempotency else { return Ok(None) };
-    let found: Option<([u8; 32], Vec<u8>)> = tx
-        .prepare_cached(
-            "SELECT body_hash, messages FROM idempotency WHERE caller = ?1 AND key = ?2",
-        )?
-        .query_row((&submission.caller, key), |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(found.map(|(hash, messages)| {
-        if hash != *body_hash {
-            return Submitted::KeyUsedOtherwise;
-        }
-        let (ids, _) = messages.as_chunks::<16>();
-        Submitted::Accepted(ids.iter().map(|id| MessageId(*id)).collect())
-    }))
-}
-
-fn remember_answer(
-    tx: &Connection,
-    submission: &Submission,
-    ids: &[MessageId],
-    now: Time,
-) -> rusqlite::Result<()> {
-    let Some(Idempotency { key, body_hash }) = &submission.idempotency else { return Ok(()) };
-    let messages: Vec<u8> = ids.iter().flat_map(|id| id.0).collect();
-    tx.prepare_cached("INSERT INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5)")?.execute((
-        &submission.caller,
-        key,
-        body_hash,
-        messages,
-        now.as_micros(),
-    ))?;
-    Ok(())
 }
 
 fn message(

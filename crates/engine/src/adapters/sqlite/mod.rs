@@ -18,6 +18,7 @@ mod presence;
 mod queue;
 mod retention;
 mod schema;
+mod submitting;
 
 use std::path::Path;
 
