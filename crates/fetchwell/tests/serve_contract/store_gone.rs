@@ -29,8 +29,9 @@ async fn without_its_store_it_says_503_and_when_to_come_again() {
     let service = Service::start(no_way_out().flags(["--store", server.url()])).await;
     let token = &service.token;
     let body = message().to_string();
-    let sent = post(service.address, token, "/fetch", &[], &body).await.expect(200).json();
-    let own = format!("/messages/{}", sent["message_id"].as_str().unwrap());
+    // It has a result, so the service is past its beginning, at which it would end without a store.
+    let sent = post(service.address, token, "/fetch", &[("prefer", "wait=15")], &body).await;
+    let own = format!("/messages/{}", sent.expect(200).json()["id"].as_str().unwrap());
     until(&service, "/readyz", 200).await;
 
     server.stop().await;
