@@ -147,7 +147,7 @@ async fn conduct<R: Send + Sync + 'static>(
     stop: CancellationToken,
 ) -> Result<Ended, StoreFault> {
     let news = door.source.news();
-    let mut conductor = Conductor::start(door, plant).await?;
+    let mut conductor = Conductor::start(door, plant).await;
     loop {
         conductor.renew_lease_when_due();
         conductor.tell_the_late();

@@ -11,7 +11,7 @@ use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
@@ -29,8 +29,13 @@ use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
+/// While a store fails, there is a line about it so often.
+const STORE_LINE_EVERY: Duration = Duration::from_secs(10);
 /// Slots that come due must not wait for long while events are handled.
 const MOST_EVENTS_A_ROUND: usize = 32;
+/// So long after the grace a store that fails is still asked to take what is left; then it is left to
+/// whoever comes next.
+const LAST_TRIES: Duration = Duration::from_secs(2);
 /// How often idle sites are swept from the politeness store.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
@@ -139,11 +144,12 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<Site, Time>,
+    last_store_line: Option<Instant>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Registers the instance and starts with empty hands.
-    pub(super) async fn start(door: Door<R>, plant: Plant) -> Result<Conductor<R>, StoreFault> {
+    /// Registers the instance and starts with empty hands. A store that is away just now is asked again.
+    pub(super) async fn start(door: Door<R>, plant: Plant) -> Conductor<R> {
         let now = plant.clock.now();
         let started = Instant::now();
         let (heads_told, heads) = unbounded_channel();
@@ -187,10 +193,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             halted: None,
             stopping_since: None,
             last_line: HashMap::new(),
+            last_store_line: None,
         };
-        let renewal = conductor.door.source.renew().await?;
-        conductor.on_renewed(started, Ok(renewal));
-        Ok(conductor)
+        let renewal = conductor.door.source.renew().await;
+        conductor.on_renewed(started, renewal);
+        conductor
     }
 
     pub(super) fn now(&self) -> Time {
@@ -264,7 +271,21 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && !self.taking;
         // The last reports must reach the store: a penalty outlives us.
         let all_told = self.reports.is_empty() && !self.turning;
-        empty_handed && all_told && (self.exhausted || self.is_stopping())
+        if empty_handed && all_told {
+            return self.exhausted || self.is_stopping();
+        }
+        let is_too_late = self.gives_up_at().is_some_and(|at| at <= Instant::now());
+        if is_too_late {
+            let left = self.leases_held + self.ready.len();
+            warn!(left, "stopping though the store did not take the rest: others will rescue it");
+        }
+        is_too_late
+    }
+
+    /// When a stop does not wait any longer for a store that fails.
+    fn gives_up_at(&self) -> Option<Instant> {
+        let grace = self.plant.limits.shutdown_grace;
+        self.stopping_since.map(|since| since + grace + LAST_TRIES)
     }
 
     /// How it ended.
@@ -293,6 +314,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             (something_to_say && !self.turning).then_some(self.turn_at),
             may_finish.then_some(self.finish_at),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
+            self.gives_up_at().map(in_clock),
             self.deadlines.next(),
         ];
         due.into_iter().flatten().min()
@@ -399,7 +421,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.renew_at = Instant::now();
             }
             Err(fault) => {
-                warn!(%fault, "the instance's lease could not be renewed; trying again");
+                self.store_failed(
+                    &fault,
+                    "the instance's lease could not be renewed; trying again",
+                );
                 self.renew_at = Instant::now() + STORE_RETRY;
             }
         }
@@ -432,6 +457,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.landed(&flight.site);
         }
         flights
+    }
+
+    /// A store that is away fails everything, several times a second: that is worth a line now and then.
+    pub(super) fn store_failed(&mut self, fault: &StoreFault, what: &str) {
+        let is_news = self.last_store_line.is_none_or(|at| at.elapsed() >= STORE_LINE_EVERY);
+        if is_news {
+            warn!(%fault, "{what}");
+            self.last_store_line = Some(Instant::now());
+        } else {
+            debug!(%fault, "{what}");
+        }
     }
 
     pub(super) fn store_retry_at(&self) -> Time {

@@ -7,7 +7,7 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use tracing::{error, warn};
+use tracing::error;
 
 use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
@@ -82,7 +82,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
             }
             Err(fault) => {
-                warn!(%fault, "nothing could be taken; trying again");
+                self.store_failed(&fault, "nothing could be taken; trying again");
                 self.closed.extend(demand.closed);
                 self.take_at = self.store_retry_at();
             }

@@ -44,7 +44,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Ok(settled) => settled,
             Err(fault) => {
                 // Nothing is fetched again for it, and nothing more is taken until it works.
-                warn!(%fault, results = batch.len(), "results could not be stored; trying again");
+                self.store_failed(&fault, "results could not be stored; trying again");
                 self.finish_at = self.store_retry_at();
                 self.ready.splice(0..0, batch);
                 return;

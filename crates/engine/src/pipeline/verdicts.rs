@@ -258,7 +258,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let turn = match turn {
             Ok(turn) => turn,
             Err(fault) => {
-                warn!(%fault, "the politeness store can't be asked: no requests until it can");
+                self.store_failed(
+                    &fault,
+                    "the politeness store can't be asked: no requests until it can",
+                );
                 self.turn_at = self.store_retry_at();
                 reports.append(&mut self.reports);
                 self.reports = reports;
