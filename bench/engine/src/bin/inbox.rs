@@ -102,6 +102,10 @@ async fn accept(cli: &Cli, kind: &Kind, load: Load) -> Result<()> {
     }
     let store_alone = middle(&|round| round.store_alone);
     println!("| its store alone, {connections} tasks | {store_alone:.0} |");
+    let http_alone = middle(&|round| round.accepted.http_alone);
+    println!(
+        "| its HTTP alone (`GET /livez`; requests a second), {connections} connections | {http_alone:.0} |"
+    );
     let per_second = middle(&|round| round.accepted.per_second);
     println!("| `fetchwell serve`, {connections} connections | {per_second:.0} |");
     let fastest = |round: &Round| {

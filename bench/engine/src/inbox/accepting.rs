@@ -44,6 +44,9 @@ pub struct Accepted {
     pub p99: Duration,
     /// Processor time of the program for each message.
     pub micros_each: f64,
+    /// Requests a second that need nothing of the store, on as many connections: no request that does can
+    /// be faster.
+    pub http_alone: f64,
 }
 
 /// One round: the bare loops, and the program.
@@ -163,8 +166,12 @@ async fn run_program(
     let before = program.processor_micros()?;
     let answered = load::for_a_while(program.address, requests, connections(load), time).await?;
     let micros = program.processor_micros()? - before;
+    let nothing = vec![client::get("/livez", &program.token)];
+    let http_alone =
+        load::for_a_while(program.address, nothing, connections(load), time).await?.per_second();
     let messages = messages(load);
     Ok(Accepted {
+        http_alone,
         per_second: answered.per_second() * messages as f64,
         p50: answered.percentile(50),
         p99: answered.percentile(99),

@@ -41,7 +41,7 @@ impl Program {
             .args(["serve", "--listen", "127.0.0.1:0"])
             .current_dir(store.folder())
             .stdout(Stdio::piped())
-            .env("RUST_LOG", "warn")
+            .stderr(Stdio::inherit())
             .env("FETCHWELL_STORE", store.address()?)
             .env("FETCHWELL_RESOLVE", format!("*.test=127.0.0.1:{}", origin.port))
             .env("FETCHWELL_ALLOW_PRIVATE", "127.0.0.0/8")

@@ -39,10 +39,9 @@ pub(super) struct Moves {
 impl Moves {
     /// Begins a transaction; nothing has moved yet.
     pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreFault> {
-        let mut tx = db.begin().await?;
-        let query = sqlx::query(concat!("SELECT ", now_or!("$1"))).bind(clock.given());
-        let now = async { tx.fetch_one(query).await?.try_get(0) }.await;
-        let now: i64 = now.map_err(|error| db.fault(&error))?;
+        let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
+        let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
+        let (tx, now) = db.begin_asking(&question).await?;
         Ok(Moves::at(clock.moment(now), tx))
     }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
@@ -87,6 +88,11 @@ impl Db {
         behaviour: TransactionBehavior,
     ) -> Result<Db, StoreFault> {
         connection.set_prepared_statement_cache_capacity(64);
+        // Else SQLite looks at the value of a bound LIMIT when it plans, and so it plans such a statement
+        // anew whenever that is bound again: at each use.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+            .map_err(|error| unavailable(path, &error))?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let thread_path = path.to_owned();
         std::thread::Builder::new()
