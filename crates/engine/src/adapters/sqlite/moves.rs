@@ -1,6 +1,7 @@
 //! The moves of jobs between their standings. Each changes the ledger in the same transaction.
 
 mod messages;
+mod rows;
 
 use std::collections::HashMap;
 

@@ -104,19 +104,25 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
     let mut moves = Moves::new(tx, at.queue, at.now);
     let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut answers = Vec::with_capacity(group.len());
+    let mut plain = Vec::new();
     for submission in group {
         if let Some(answer) = earlier_answer(tx, submission)? {
             answers.push(Ok(answer));
             continue;
         }
+        let caller = submission.caller.as_str();
         for message in &submission.messages {
-            moves.accept_message(message, &submission.caller, &mut ending)?;
+            match message.max_age {
+                Some(max_age) => moves.accept_sharing(message, max_age, caller, &mut ending)?,
+                None => plain.push((message, caller)),
+            }
         }
         let ids: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         remember_answer(tx, submission, &ids, at.now)?;
         callers::audit(tx, &callers::of_submission(submission, at.wall))?;
         answers.push(Ok(Submitted::Accepted(ids)));
     }
+    moves.accept_plain(&plain, at.wall)?;
     moves.enter()?;
     ending.deliveries.enter()?;
     Ok(Accepted { answers, callers: ending.callers })

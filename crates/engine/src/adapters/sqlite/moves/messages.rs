@@ -1,5 +1,7 @@
 //! The moves of messages: jobs that stay when they have ended, each with a row in the outbox.
 
+use std::time::Duration;
+
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use rusqlite::OptionalExtension;
@@ -39,20 +41,19 @@ struct Ended {
 }
 
 impl Moves<'_> {
-    /// Puts a message in. One that shares a kind may have its result at once, or follow another.
-    pub(in crate::adapters::sqlite) fn accept_message(
+    /// Puts a message in that shares results with others of its kind: it may have one at once, or follow
+    /// another message.
+    pub(in crate::adapters::sqlite) fn accept_sharing(
         &mut self,
         new: &NewMessage,
+        max_age: Duration,
         caller: &str,
         ending: &mut Ending<'_>,
     ) -> rusqlite::Result<()> {
-        let stored = match new.max_age {
-            Some(max_age) => self.page_of_kind(&new.kind, self.now - max_age)?,
-            None => None,
-        };
-        let leader = match (&stored, new.max_age) {
-            (None, Some(_)) => self.leader_of_kind(&new.kind)?,
-            _ => None,
+        let stored = self.page_of_kind(&new.kind, self.now - max_age)?;
+        let leader = match &stored {
+            None => self.leader_of_kind(&new.kind)?,
+            Some(_) => None,
         };
         let deadline = self.now + new.deadline_in;
         // A follower is not handed out before its deadline: until then its leader may bring the result.
@@ -63,7 +64,7 @@ impl Moves<'_> {
             .prepare_cached(
                 "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due,
                      accepted_at, correlation_id, callback_url, kind, shares, follows, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15)",
             )?
             .execute((
                 self.queue,
@@ -79,7 +80,6 @@ impl Moves<'_> {
                 &new.correlation_id,
                 &new.callback_url,
                 new.kind,
-                new.max_age.is_some(),
                 leader,
                 ending.wall.as_micros(),
             ))?;
