@@ -127,6 +127,8 @@ pub(super) struct Conductor<R> {
     pub(super) taking: bool,
     /// Something came in since the last take began.
     pub(super) more_came: bool,
+    /// When a take last found nothing that is due.
+    pub(super) found_nothing_at: Option<Time>,
     pub(super) turning: bool,
     pub(super) noting: bool,
     pub(super) finishing: bool,
@@ -179,6 +181,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             suspects: Vec::new(),
             taking: false,
             more_came: false,
+            found_nothing_at: None,
             turning: false,
             noting: false,
             finishing: false,

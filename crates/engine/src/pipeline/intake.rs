@@ -16,6 +16,10 @@ use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken}
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
+/// Where a take found nothing although something had come in, it may be for sites that are closed: then
+/// news are worth another look only so often.
+const NEWS_GAP: Duration = Duration::from_millis(20);
+
 /// A take is one transaction, and other processes wait for its end.
 const MOST_PER_TAKE: usize = 8_192;
 
@@ -51,7 +55,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// The source has more than it had.
     pub(super) fn hear_of_more(&mut self) {
         self.more_came = true;
-        self.take_at = self.take_at.min(self.now());
+        let now = self.now();
+        let at = self.found_nothing_at.map_or(now, |at| now.max(at + NEWS_GAP));
+        self.take_at = self.take_at.min(at);
     }
 
     /// Whether more may be taken: not while stopping, while the sink fails, or for a suspect's sake.
@@ -76,7 +82,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     self.accept(lease);
                 }
             }
-            Ok(Taken::Idle { until }) => self.take_at = if self.more_came { now } else { until },
+            Ok(Taken::Idle { until }) => {
+                self.found_nothing_at = Some(now);
+                self.take_at = if self.more_came { now + NEWS_GAP } else { until };
+            }
             Ok(Taken::Exhausted) => {
                 self.exhausted = true;
                 self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
