@@ -1,5 +1,6 @@
 //! The ports: what a door brings, and what a store must do.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -230,6 +231,16 @@ pub trait Finish<R>: Send + Sync {
 pub trait Sink<R>: Send + Sync {
     /// Returns once the records are safe.
     async fn write(&self, records: &[&R]) -> Result<(), StoreFault>;
+}
+
+/// For a flow that only settles: its records have no values.
+pub struct NoRecords;
+
+#[async_trait]
+impl Sink<Infallible> for NoRecords {
+    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreFault> {
+        Ok(())
+    }
 }
 
 /// Ends leases without writing records: the second half of a finish that is not one transaction.

@@ -1,7 +1,6 @@
 //! Ends messages: result, status, cursor, delivery and ledger in one transaction.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,7 +11,7 @@ use super::instance::PostgresInstance;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
 use crate::inbox::{Bell, FetchResult};
-use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, Sink, StoreFault};
+use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
 
 /// Where the flow that fetches messages ends its leases.
 pub(super) struct MessageFinish {
@@ -140,14 +139,4 @@ fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
 
 fn is_final(settlement: &Settlement) -> bool {
     matches!(settlement, Settlement::Done | Settlement::Skipped | Settlement::Dead { .. })
-}
-
-/// For a flow whose records have no values.
-pub(super) struct Nowhere;
-
-#[async_trait]
-impl Sink<Infallible> for Nowhere {
-    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreFault> {
-        Ok(())
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::database::Database;
-use super::finish::{MessageFinish, Nowhere};
+use super::finish::MessageFinish;
 use super::moment::StoreClock;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
@@ -18,7 +18,7 @@ use crate::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     RetrieverStore, Station, Submission, Submitted, TokenHash,
 };
-use crate::ports::{Ledger, SinkThenSettle, StoreFault};
+use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
 
 /// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
 pub async fn open_retriever(
@@ -47,7 +47,7 @@ pub async fn open_retriever(
         results: results.clone(),
     };
     let deliverer = Arc::new(deliveries.instance());
-    let nothing_to_write = SinkThenSettle { sink: Nowhere, source: deliverer.clone() };
+    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
     Ok(RetrieverStore {
         inbox: Arc::new(PostgresInbox { db, clock, messages, submitter }),
         messages: Station { source: instance, finish: Arc::new(finish) },

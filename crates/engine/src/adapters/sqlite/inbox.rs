@@ -18,7 +18,7 @@ use crate::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
     OutboxPage, RetrieverStore, Station, Submission, Submitted, TokenHash,
 };
-use crate::ports::{Ledger, SinkThenSettle, StoreFault};
+use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
 
 /// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
 pub async fn open_retriever(
@@ -42,7 +42,7 @@ pub async fn open_retriever(
         results: results.clone(),
     };
     let deliverer = Arc::new(deliveries.instance());
-    let nothing_to_write = SinkThenSettle { sink: outbox::Nowhere, source: deliverer.clone() };
+    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
     let reader = Db::open_for_reading(path)?;
     let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
     let submitter = Submitter::start(desk);

@@ -1,6 +1,5 @@
 //! Results: how messages end, and how their callers read them.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,7 +10,7 @@ use super::moves::{Ending, Moves};
 use super::queue::is_live;
 use super::{SqliteInstance, SqliteQueue};
 use crate::inbox::{Bell, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage};
-use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, Sink, StoreFault};
+use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
 
 /// Ends messages: result, status, cursor, delivery and ledger in one transaction.
 pub(super) struct MessageFinish {
@@ -94,16 +93,6 @@ fn settle(
             Ok(settled)
         }
         _ => moves.settle(epoch, end.id, &end.settlement),
-    }
-}
-
-/// For a flow whose records have no values.
-pub(super) struct Nowhere;
-
-#[async_trait]
-impl Sink<Infallible> for Nowhere {
-    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreFault> {
-        Ok(())
     }
 }
 
