@@ -7,6 +7,7 @@ pub mod postgres;
 pub mod redis;
 pub mod shared;
 pub mod sqlite;
+mod submit_audit;
 
 use fetchwell_policy::time::Time;
 

@@ -11,7 +11,8 @@ use super::moves::{DELAYED, Moves, QUEUED, QueueId};
 use super::names::earlier_answers;
 use super::new_row::{MessagePart, NewRow};
 use super::sharing::what_is_shared;
-use crate::inbox::{AuditEntry, MessageId, NewMessage, Submission, Submitted};
+use crate::adapters::submit_audit;
+use crate::inbox::{MessageId, NewMessage, Submission, Submitted};
 use crate::ports::{Lane, LeaseId};
 
 /// The queues that submissions go to.
@@ -36,8 +37,7 @@ pub(super) async fn accept_all(
         .collect();
     let shared_out = put_in(&mut moves, queues, &fresh).await?;
     let callers = moves.put_out(queues.deliveries, shared_out, &[]).await?;
-    let entries: Vec<AuditEntry> =
-        fresh.iter().map(|submission| audit_entry(submission, moves.now())).collect();
+    let entries = submit_audit::entries(&fresh, moves.now());
     callers::put_audit(&mut moves.tx, &entries).await?;
     moves.commit().await?;
     let submitted = group.iter().zip(answers).map(|(submission, answer)| {
@@ -144,18 +144,6 @@ fn ended_at_once(message: &NewMessage, caller: &str, standing: &Standing) -> Opt
         kind: message.kind,
         copies: Some(standing.copies?),
     })
-}
-
-fn audit_entry(submission: &Submission, now: Time) -> AuditEntry {
-    let count = submission.messages.len();
-    let first = submission.messages.first().map(|message| message.id.to_string());
-    AuditEntry {
-        at: now,
-        caller: Some(submission.caller.clone()),
-        action: "submit".to_owned(),
-        detail: format!("{count} messages, first {}", first.unwrap_or_default()),
-        from: submission.from.clone(),
-    }
 }
 
 fn lane_of(message: &NewMessage, caller: &str) -> Lane {

@@ -3,7 +3,7 @@
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::inbox::{AuditEntry, Caller, CallerRecord, Role, Submission, TokenHash};
+use crate::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 
 /// Whose token this is.
 pub(super) fn caller_of(tx: &Connection, token: &TokenHash) -> rusqlite::Result<Option<Caller>> {
@@ -73,22 +73,6 @@ pub(super) fn audit(tx: &Connection, entry: &AuditEntry) -> rusqlite::Result<()>
     )?
     .execute((at.as_micros(), caller, action, detail, from))?;
     Ok(())
-}
-
-/// What is kept of a submission.
-pub(super) fn of_submission(submission: &Submission, wall: Time) -> AuditEntry {
-    let first = submission.messages.first().map(|message| message.id.to_string());
-    AuditEntry {
-        at: wall,
-        caller: Some(submission.caller.clone()),
-        action: "submit".to_owned(),
-        detail: format!(
-            "{} messages, first {}",
-            submission.messages.len(),
-            first.unwrap_or_default()
-        ),
-        from: submission.from.clone(),
-    }
 }
 
 /// The latest entries, the newest first.

@@ -1,9 +1,10 @@
 //! The moves of jobs between their standings. Each changes the ledger in the same transaction.
 
+mod deadlines;
 mod messages;
 mod rows;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
@@ -29,6 +30,7 @@ macro_rules! select_lease {
              first_site_failure, interruptions, accepted_at, state FROM job"
     };
 }
+use select_lease;
 
 /// Some moves in one queue, at one time, in one transaction.
 pub(super) struct Moves<'a> {
@@ -41,6 +43,8 @@ pub(super) struct Moves<'a> {
     lanes: HashMap<Lane, LaneId>,
     /// How many messages came into each lane.
     messages: HashMap<LaneId, i64>,
+    /// The first and the last of those that have a deadline, by that.
+    runs: BTreeMap<Time, (LeaseId, LeaseId)>,
 }
 
 /// Names a lane in the file.
@@ -73,11 +77,13 @@ impl<'a> Moves<'a> {
             opened: HashMap::new(),
             lanes: HashMap::new(),
             messages: HashMap::new(),
+            runs: BTreeMap::new(),
         }
     }
 
     /// Enters what has moved into the ledger.
-    pub(super) fn enter(self) -> rusqlite::Result<Ledger> {
+    pub(super) fn enter(mut self) -> rusqlite::Result<Ledger> {
+        self.enter_runs()?;
         let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
         if self.change != Ledger::default() {
             self.tx
@@ -124,6 +130,9 @@ impl<'a> Moves<'a> {
             ))?;
         if inserted == 1 {
             self.change.accepted += 1;
+            if let Some(deadline) = job.deadline {
+                self.expires(self.tx.last_insert_rowid(), deadline);
+            }
             self.count_waiting(due);
             self.open_room(site, lane, due)?;
         }
@@ -237,29 +246,6 @@ impl<'a> Moves<'a> {
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let leases = self.take(epoch, found)?;
         self.close_room_after_lease(site, busy.id)?;
-        Ok(leases)
-    }
-
-    /// What nobody waits for any more is handed out, however long its site is closed.
-    fn lease_overdue(&mut self, epoch: i64, most: usize) -> rusqlite::Result<Vec<Lease>> {
-        let found = self
-            .tx
-            .prepare_cached(concat!(
-                select_lease!(),
-                " WHERE queue = ?1 AND state < 2 AND deadline <= ?2 ORDER BY deadline LIMIT ?3"
-            ))?
-            .query_map((self.queue, self.now.as_micros(), most), |row| {
-                let (site, lane): (String, LaneId) = (row.get(2)?, row.get(3)?);
-                let found = lease_of(row, Site::parse(&site).ok(), self.lane_named(lane)?)?;
-                Ok((found, site, lane))
-            })?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        let (found, rooms): (Vec<_>, Vec<_>) =
-            found.into_iter().map(|(found, site, lane)| (found, (site, lane))).unzip();
-        let leases = self.take(epoch, found)?;
-        for (site, lane) in rooms {
-            self.close_room_after_lease(&site, lane)?;
-        }
         Ok(leases)
     }
 
@@ -462,13 +448,20 @@ impl<'a> Moves<'a> {
     /// Lets a job that was leased wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
         let state = if due > self.now { DELAYED } else { QUEUED };
-        let (site, lane): (String, LaneId) = self
+        let (site, lane, deadline): (String, LaneId, Option<i64>) = self
             .tx
             .prepare_cached(
                 "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
-                 RETURNING site, lane",
+                 RETURNING site, lane, deadline",
             )?
-            .query_row((id, state, due.as_micros()), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            .query_row((id, state, due.as_micros()), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        // Before that its run is there; after that it may have gone while the job was leased.
+        match deadline.map(Time::from_micros) {
+            Some(deadline) if deadline <= self.now => self.expires(id, deadline),
+            _ => {}
+        }
         self.count_waiting(due);
         self.open_room(&site, lane, due)
     }

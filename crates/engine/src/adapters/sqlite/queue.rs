@@ -250,6 +250,7 @@ impl Source for SqliteInstance {
                 lanes.retain(|lane| !lane.rests(&demand.resting));
                 let next_due = lanes.iter().map(|lane| lane.due).min();
                 let leases = moves.lease(epoch, &demand, &lanes)?;
+                let deadline = if leases.is_empty() { moves.first_deadline()? } else { None };
                 moves.enter()?;
                 if !leases.is_empty() {
                     return Ok((turn, Taken::Jobs(leases)));
@@ -258,13 +259,7 @@ impl Source for SqliteInstance {
                 if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
                     return Ok((turn, Taken::Exhausted));
                 }
-                let deadline: Option<i64> = tx
-                    .prepare_cached(
-                        "SELECT min(deadline) FROM job
-                         WHERE queue = ?1 AND state < 2 AND deadline IS NOT NULL",
-                    )?
-                    .query_row([queue], |row| row.get(0))?;
-                let next = next_due.into_iter().chain(deadline.map(Time::from_micros)).min();
+                let next = next_due.into_iter().chain(deadline).min();
                 let poll = now + poll;
                 let until = next.map_or(poll, |due| due.max(now).min(poll));
                 Ok((turn, Taken::Idle { until }))
@@ -409,6 +404,7 @@ fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
 fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM job WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM room WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM expiry WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM lane WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
     Ok(())

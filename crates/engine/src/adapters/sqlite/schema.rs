@@ -181,6 +181,17 @@ const STEPS: &[&str] = &["
     ) STRICT;
     CREATE INDEX audit_submitted ON audit (at) WHERE action = 'submit';
     CREATE INDEX audit_other ON audit (at) WHERE action <> 'submit';
+", "
+    -- Runs of jobs: those from `first` to `last` that have this deadline, if they are still there.
+    DROP INDEX job_deadline;
+    CREATE TABLE expiry (
+        queue INTEGER NOT NULL,
+        deadline INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        PRIMARY KEY (queue, deadline, first)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO expiry SELECT queue, deadline, id, id FROM job WHERE state < 3 AND deadline IS NOT NULL;
 "];
 
 /// Brings the file to the newest version.

@@ -6,6 +6,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use super::moves::{Ending, Moves};
 use super::{SqliteQueue, callers};
 use crate::adapters::gathering::{self, Answer};
+use crate::adapters::submit_audit;
 use crate::inbox::{Bell, Idempotency, MessageId, Submission, Submitted};
 use crate::ports::StoreFault;
 
@@ -104,7 +105,7 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
     let mut moves = Moves::new(tx, at.queue, at.now);
     let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut answers = Vec::with_capacity(group.len());
-    let mut plain = Vec::new();
+    let (mut plain, mut fresh) = (Vec::new(), Vec::new());
     for submission in group {
         if let Some(answer) = earlier_answer(tx, submission)? {
             answers.push(Ok(answer));
@@ -119,12 +120,15 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
         }
         let ids: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         remember_answer(tx, submission, &ids, at.now)?;
-        callers::audit(tx, &callers::of_submission(submission, at.wall))?;
+        fresh.push(submission);
         answers.push(Ok(Submitted::Accepted(ids)));
     }
     moves.accept_plain(&plain, at.wall)?;
     moves.enter()?;
     ending.deliveries.enter()?;
+    for entry in submit_audit::entries(&fresh, at.wall) {
+        callers::audit(tx, &entry)?;
+    }
     Ok(Accepted { answers, callers: ending.callers })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Every operation of every case goes through `Trial` and `Worker`, which compare the ledger after it.
 
+pub mod deadlines;
 pub mod durable;
 pub mod instances;
 pub mod lanes;
@@ -76,6 +77,12 @@ macro_rules! queue_conformance {
                 exhausted_only_when_nobody_has_anything_left,
                 a_queue_that_goes_on_is_never_exhausted,
                 what_is_overdue_comes_although_its_site_is_closed,
+            ],
+            deadlines: [
+                each_comes_when_its_own_deadline_passes,
+                many_that_are_overdue_come_in_turn,
+                what_comes_back_late_is_overdue,
+                idle_until_the_first_deadline_of_what_waits,
             ],
             lanes: [
                 lanes_take_turns,

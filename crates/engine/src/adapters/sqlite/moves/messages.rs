@@ -97,6 +97,7 @@ impl Moves<'_> {
                 self.put_out(ended, caller, &stored, ending)
             }
             None => {
+                self.expires(id, deadline);
                 self.count_waiting(due);
                 self.open_room(new.site.as_str(), lane, due)
             }
