@@ -1,7 +1,6 @@
 //! From what was posted to what is committed.
 
 use fetchwell_engine::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
-use fetchwell_policy::url::WebUrl;
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 
@@ -9,6 +8,7 @@ use super::Api;
 use super::fields::{FetchRequest, Judge};
 use super::identity::Identity;
 use super::problem::{FieldError, Kind, Problem};
+use crate::doors::retriever::kind;
 
 const MAX_KEY_BYTES: usize = 255;
 
@@ -52,10 +52,11 @@ impl Api {
         messages: Vec<FetchRequest>,
     ) -> Result<Vec<MessageId>, Problem> {
         let caller = identity.caller.name.clone();
-        let messages: Result<Vec<NewMessage>, Problem> =
-            messages.into_iter().map(|message| self.new_message(message, &caller)).collect();
-        let submission =
-            Submission { caller, from: identity.from.clone(), idempotency, messages: messages? };
+        let mut chance = vec![[0; 16]; messages.len()];
+        getrandom::fill(chance.as_flattened_mut()).map_err(|_| Problem::new(Kind::Internal))?;
+        let new = |(message, chance)| self.new_message(message, chance, &caller);
+        let messages = messages.into_iter().zip(chance).map(new).collect();
+        let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
         let own: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         match self.stored(self.inbox.submit(submission).await)? {
             Submitted::Accepted(ids) => {
@@ -69,23 +70,20 @@ impl Api {
         }
     }
 
-    fn new_message(&self, message: FetchRequest, caller: &str) -> Result<NewMessage, Problem> {
-        let mut chance = [0; 16];
-        getrandom::fill(&mut chance).map_err(|_| Problem::new(Kind::Internal))?;
-        let site = WebUrl::parse(&message.url).map_err(|_| Problem::new(Kind::Internal))?.site();
-        let options = message.options();
-        Ok(NewMessage {
+    fn new_message(&self, message: FetchRequest, chance: [u8; 16], caller: &str) -> NewMessage {
+        let options = message.options().to_payload();
+        NewMessage {
             id: MessageId::new(self.clock.wall(), u128::from_be_bytes(chance)),
-            site,
-            kind: options.kind(caller, &message.url),
-            options: options.to_payload(),
+            site: message.site,
+            kind: kind(caller, &message.url, &options),
+            options,
             url: message.url,
             retailer: message.retailer,
             correlation_id: message.correlation_id,
             deadline_in: message.deadline,
             callback_url: message.callback_url,
             max_age: message.max_age,
-        })
+        }
     }
 }
 

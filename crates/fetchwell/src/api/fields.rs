@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -43,6 +44,9 @@ pub(super) struct FetchRequest {
         max_length = 8192
     )]
     pub(super) url: String,
+    /// The site that the URL is of.
+    #[schema(ignore)]
+    pub(super) site: Site,
     /// On whose behalf: 1 to 32 of a-z, 0-9, _ and -. A retailer has a pace of its own.
     #[schema(example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
     pub(super) retailer: String,
@@ -80,20 +84,33 @@ impl FetchRequest {
         };
         let mut reader = Reader { fields, faults: Vec::new() };
         reader.refuse_unknown();
-        let request = FetchRequest {
-            url: reader.needed("url", |value| values::web_url(value, judge.guard)),
-            retailer: reader.needed("retailer", values::retailer),
-            correlation_id: reader.needed("correlation_id", values::correlation_id),
-            callback_url: reader
-                .optional("callback_url", |value| values::web_url(value, judge.guard)),
-            max_age: reader.optional("max_age", times::max_age).filter(|age| !age.is_zero()),
-            deadline: reader
-                .optional("deadline", |value| times::deadline(value, judge.wall))
-                .unwrap_or(judge.default_deadline),
-            headers: reader.headers(),
-            extract: reader.optional("extract", values::switch).unwrap_or_default(),
-        };
-        if reader.faults.is_empty() { Ok(request) } else { Err(reader.faults) }
+        let url = reader.needed("url", |value| values::web_url(value, judge.guard));
+        let retailer = reader.needed("retailer", values::retailer);
+        let correlation_id = reader.needed("correlation_id", values::correlation_id);
+        let callback_url =
+            reader.optional("callback_url", |value| values::web_url(value, judge.guard));
+        let max_age = reader.optional("max_age", times::max_age).filter(|age| !age.is_zero());
+        let deadline = reader.optional("deadline", |value| times::deadline(value, judge.wall));
+        let headers = reader.headers();
+        let extract = reader.optional("extract", values::switch).unwrap_or_default();
+        match (url, retailer, correlation_id) {
+            (Some((url, site)), Some(retailer), Some(correlation_id))
+                if reader.faults.is_empty() =>
+            {
+                Ok(FetchRequest {
+                    url,
+                    site,
+                    retailer,
+                    correlation_id,
+                    callback_url: callback_url.map(|(url, _)| url),
+                    max_age,
+                    deadline: deadline.unwrap_or(judge.default_deadline),
+                    headers,
+                    extract,
+                })
+            }
+            _ => Err(reader.faults),
+        }
     }
 
     /// What the plan is to know.
@@ -120,11 +137,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn needed(&mut self, name: &str, read: impl FnOnce(&Value) -> Result<String, Fault>) -> String {
+    fn needed<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> Result<T, Fault>,
+    ) -> Option<T> {
         if self.get(name).is_none() {
             self.faults.push(FieldError::at(pointer(&[name]), "is missing"));
         }
-        self.optional(name, read).unwrap_or_default()
+        self.optional(name, read)
     }
 
     fn optional<T>(

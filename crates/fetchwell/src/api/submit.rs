@@ -101,7 +101,6 @@ pub(super) async fn fetch(
     let (parts, body) = request.into_parts();
     let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
     let json = body::json(&whole.bytes)?;
-    let entry = Entry::of(&json);
     let submitted = async {
         api.charge(&identity.caller, 1)?;
         let idempotency = idempotency(&parts.headers, "/fetch", &whole.bytes)?;
@@ -111,7 +110,10 @@ pub(super) async fn fetch(
         let id = ids.first().copied().ok_or_else(|| Problem::new(Kind::Internal))?;
         answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await
     };
-    submitted.await.map_err(|problem| problem.about(entry.url, entry.correlation_id))
+    submitted.await.map_err(|problem| {
+        let Entry { url, correlation_id } = Entry::of(&json);
+        problem.about(url, correlation_id)
+    })
 }
 
 /// Send up to 1,000 messages at once

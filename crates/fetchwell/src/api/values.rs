@@ -1,7 +1,7 @@
 //! What single fields of a message may be.
 
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::url::{Site, WebUrl};
 use http::HeaderValue;
 use serde_json::Value;
 
@@ -14,9 +14,9 @@ const MAX_HEADER_BYTES: usize = 1_024;
 /// Why a value won't do, and what would.
 pub(super) type Fault = String;
 
-/// The exact text is kept; what it means is judged here, as far as it shows. What a name leads to is
-/// judged when it is looked up.
-pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<String, Fault> {
+/// The exact text is kept, with its site; what it means is judged here, as far as it shows. What a name
+/// leads to is judged when it is looked up.
+pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<(String, Site), Fault> {
     let text = text(value)?;
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("has control characters; take them out".to_owned());
@@ -27,7 +27,7 @@ pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<String, Fau
             format!("is refused: {} is {} ({})", refusal.address, refusal.kind, refusal.range)
         })?;
     }
-    Ok(text.to_owned())
+    Ok((text.to_owned(), url.site()))
 }
 
 /// On whose behalf.

@@ -9,7 +9,7 @@ mod plan;
 mod serve;
 mod store;
 
-pub use options::{ALLOWED_HEADERS, Options};
+pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};
 
 pub(crate) use callers::run as callers;
