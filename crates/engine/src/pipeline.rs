@@ -21,8 +21,9 @@ mod verdicts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -86,8 +87,19 @@ impl Default for Limits {
 /// What a pipeline tells whoever watches: counted, logged or shown, never decided upon.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// A breaker opened or closed.
-    Breaker(fetchwell_policy::url::Site, Transition),
+    /// A breaker opened, or opened again after a failed probe.
+    CircuitOpened {
+        /// Whose.
+        site: Site,
+        /// The next probe goes after this.
+        next_probe_in: Duration,
+    },
+    /// A breaker closed.
+    CircuitClosed(Site),
+    /// A probe is on its way.
+    Probing(Site),
+    /// What became of a request, where that changes what is known of its site.
+    Marked(Site, Mark),
     /// A lease was settled, so, and this is where the time of its last request went.
     Settled(Settlement, Phases),
     /// A settlement came too late: the lease had been given to somebody else.

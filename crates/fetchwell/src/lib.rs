@@ -6,6 +6,7 @@ mod demo;
 pub mod doors;
 mod explain;
 mod plant;
+mod prometheus;
 pub mod settings;
 mod signals;
 mod telemetry;

@@ -61,6 +61,8 @@ async fn serve(desk: impl Desk, mut arrivals: mpsc::Receiver<Waiting>) {
                 None => return,
             },
         };
+        // Those who were answered just now have their say first, or the next group would be of one.
+        tokio::task::yield_now().await;
         let mut messages = first.submission.messages.len();
         let mut group = vec![first];
         while let Ok(next) = arrivals.try_recv() {

@@ -17,7 +17,7 @@ use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
 use super::lateness::Deadlines;
-use super::{Door, Ended, Plant};
+use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
@@ -201,6 +201,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let renewal = conductor.door.source.renew().await;
         conductor.on_renewed(started, renewal);
         conductor
+    }
+
+    /// Tells whoever watches.
+    pub(super) fn spread(&self, news: News) {
+        (self.plant.watcher)(news);
     }
 
     pub(super) fn now(&self) -> Time {

@@ -9,6 +9,7 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
+use super::News;
 use super::conductor::{Conductor, Event, Flight, Work};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
@@ -293,6 +294,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if mark == Mark::Failed {
             self.log_failure(site, happened);
         }
+        self.spread(News::Marked(site.clone(), mark));
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let report = Report { mark, retry_after, generation: permit.generation };
         self.reports.push(SiteReport { site: site.clone(), report });

@@ -6,6 +6,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::warn;
 
+use super::News;
 use super::conductor::{Conductor, Event, Work};
 use super::dispatch::known_robots;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
@@ -30,6 +31,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             room.push(errand, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
+        self.spread(News::Probing(site.clone()));
     }
 
     pub(super) fn is_probe(&self, job: JobKey) -> bool {

@@ -63,7 +63,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 url = lease.job.url,
                 "a result came too late and was refused: others have the URL"
             );
-            return (self.plant.watcher)(News::Stale);
+            return self.spread(News::Stale);
         }
         let phases = Phases { sink, ..phases };
         debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
@@ -74,7 +74,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.take_at = self.take_at.min(*at);
             self.exhausted = false;
         }
-        (self.plant.watcher)(News::Settled(settlement, phases));
+        self.spread(News::Settled(settlement, phases));
         if self.leases_held == 0 {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
         }

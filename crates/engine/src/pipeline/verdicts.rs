@@ -325,13 +325,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn announce(&self, site: Site, transition: Transition, store_now: Time) {
         match transition {
             Transition::Opened { probe_at } => {
-                let wait_s = probe_at.since(store_now).as_secs_f64().round();
+                let next_probe_in = probe_at.since(store_now);
+                let wait_s = next_probe_in.as_secs_f64().round();
                 warn!("Circuit open: {site} appears down. Next probe in {wait_s}s.");
+                self.spread(News::CircuitOpened { site, next_probe_in });
             }
-            Transition::Closed => info!("Circuit closed: {site} is back."),
-            Transition::None => return,
+            Transition::Closed => {
+                info!("Circuit closed: {site} is back.");
+                self.spread(News::CircuitClosed(site));
+            }
+            Transition::None => {}
         }
-        (self.plant.watcher)(News::Breaker(site, transition));
     }
 
     pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::ports::Ledger;
 
+use crate::prometheus::family;
+
 /// The counters of this process.
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -92,19 +94,6 @@ impl Metrics {
         let about = "Messages in the store; accepted is the sum of all others.";
         family(&mut text, "fetchwell_ledger_messages", "gauge", about, states);
         text
-    }
-}
-
-fn family<T: std::fmt::Display>(
-    text: &mut String,
-    name: &str,
-    kind: &str,
-    about: &str,
-    samples: impl IntoIterator<Item = (String, T)>,
-) {
-    text.push_str(&format!("# HELP {name} {about}\n# TYPE {name} {kind}\n"));
-    for (labels, value) in samples {
-        text.push_str(&format!("{name}{labels} {value}\n"));
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! A job has no payload: the list holds URLs and nothing else.
 
+pub(crate) mod metrics;
+
 use bytes::Bytes;
 use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};

@@ -20,6 +20,7 @@ mod layer;
 mod names;
 mod reader;
 mod schema;
+mod servers;
 mod suggest;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use super::combined::{ListOf, Optional};
 use super::key::{Key, key, pages, pages_seconds};
 use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
+use super::servers::{ListName, Servers, TopicName};
 use super::texts::{Contact, FilePath, HeaderText};
 
 const KIB: u64 = 1 << 10;
@@ -50,7 +51,8 @@ table! {
     /// Every setting but those of single sites and retailers.
     pub Values {
         /// Where URLs, results and pace are kept: "sqlite:PATH", "postgres://…" or "redis://…".
-        store: StoreUrl = Store, key("store", "sqlite:fetchwell.db").secret();
+        store: StoreUrl = Store,
+            key("store", "sqlite:fetchwell.db").secret().also(pages("PAGE_FETCHER_REDIS_URL"));
         /// Where the pace of sites is kept when not in the store, in the same forms.
         /// All processes that share it share one pace.
         politeness: Option<StoreUrl> = Optional(Store), key("politeness", "").secret();
@@ -108,7 +110,7 @@ table! {
         dns_timeout: Duration = TIMEOUT, key("dns.timeout", "5s");
 
         /// When robots.txt cannot be read and no copy is left: "defer" (the URL waits), "allow"
-        /// or "disallow".
+        /// or "disallow". Where nothing is set here "pages" takes "allow".
         robots_unreachable: WhenUnreachable = WHEN_UNREACHABLE, key("robots.unreachable", "defer");
         /// How long a robots.txt is taken for fresh.
         robots_cache_ttl: Duration = LONG, key("robots.cache_ttl", "24h")
@@ -185,6 +187,47 @@ table! {
 
         /// Deliveries per second to each receiver of webhooks.
         webhooks_rate: f64 = decimal(0.001, 10_000.0), key("webhooks.rate", "10");
+
+        /// The list that "pages" takes URLs from. In Redis producers RPUSH to it.
+        pages_input_queue: String = ListName,
+            key("pages.input_queue", "crawler_queue").also(pages("PAGE_FETCHER_INPUT_QUEUE"));
+        /// The list that URLs go to which "pages" has given up.
+        pages_dlq_queue: String = ListName,
+            key("pages.dlq_queue", "page_fetcher_dlq").also(pages("PAGE_FETCHER_DLQ_QUEUE"));
+        /// Kafka's servers, as HOST:PORT with commas between; empty: events are kept in pages.embedded.
+        pages_kafka_bootstrap_servers: Option<String> = Optional(Servers),
+            key("pages.kafka_bootstrap_servers", "")
+                .also(pages("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS"));
+        /// The topic that tells of pages.
+        pages_webpage_log_topic: String = TopicName,
+            key("pages.webpage_log_topic", "webpage_log")
+                .also(pages("PAGE_FETCHER_WEBPAGE_LOG_TOPIC"));
+        /// The Redis server that keeps pages, when it is not the store: "redis://…".
+        pages_cache: Option<StoreUrl> = Optional(Store), key("pages.cache", "").secret();
+        /// The SQLite file for what has no server, where the store is Redis and Kafka is not named.
+        pages_embedded: PathBuf = FilePath, key("pages.embedded", "fetchwell.db");
+        /// How long a page is kept.
+        pages_cache_ttl: Duration = POSITIVE, key("pages.cache_ttl", "1h")
+            .also(pages_seconds("PAGE_FETCHER_CACHE_TTL_SECONDS"));
+        /// How long events are kept that have no Kafka.
+        pages_event_retention: Duration = POSITIVE, key("pages.event_retention", "7d");
+        /// Attempts at a URL that fails by itself, the first one included.
+        pages_max_retries: u32 = whole(1, 100),
+            key("pages.max_retries", "3").also(pages("PAGE_FETCHER_MAX_RETRIES"));
+        /// How long the first retry waits at most; each one after it twice as long.
+        pages_retry_backoff_base: Duration = POSITIVE, key("pages.retry_backoff_base", "2s")
+            .also(pages_seconds("PAGE_FETCHER_RETRY_BACKOFF_BASE_SECONDS"));
+        /// The longest pause between two looks at an empty list.
+        pages_poll_timeout: Duration = POSITIVE, key("pages.poll_timeout", "5s")
+            .also(pages_seconds("PAGE_FETCHER_POLL_TIMEOUT_SECONDS"));
+        /// Where "pages" tells its metrics, as ADDR:PORT; empty: nowhere.
+        pages_metrics_listen: Option<SocketAddr> = Optional(Listen),
+            key("pages.metrics_listen", "0.0.0.0:9100");
+
+        /// How often "schedule" looks at what is due.
+        schedule_interval: Duration = POSITIVE, key("schedule.interval", "1s");
+        /// Nothing is put on a list that has so many URLs or more; 0: any number.
+        schedule_max_queue: u64 = whole(0, 1_000_000_000), key("schedule.max_queue", "1000000");
 
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");

@@ -27,6 +27,9 @@ const MAX_WAITING: usize = 1_024;
 /// Closures that share one commit.
 const MAX_GROUP: usize = 128;
 
+/// Statements that stay prepared: more than there are.
+const MAX_STATEMENTS: usize = 256;
+
 /// What a commit is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -66,6 +69,8 @@ impl Db {
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
         connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages).map_err(fault)?;
+        // What it takes to undo a part of a transaction: a file for it would be made at each commit.
+        connection.pragma_update(None, "temp_store", "memory").map_err(fault)?;
         patiently(|| prepare(&mut connection)).map_err(fault)?;
         // Immediate: a transaction that reads first and then writes could not wait for another's end.
         Db::on(connection, path, TransactionBehavior::Immediate)
@@ -87,7 +92,7 @@ impl Db {
         path: &Path,
         behaviour: TransactionBehavior,
     ) -> Result<Db, StoreFault> {
-        connection.set_prepared_statement_cache_capacity(64);
+        connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
         // Else SQLite looks at the value of a bound LIMIT when it plans, and so it plans such a statement
         // anew whenever that is bound again: at each use.
         connection

@@ -1,0 +1,310 @@
+//! What the Page Fetcher's dashboards read: names and meanings are its design's.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_engine::ports::{Finished, Settlement};
+use fetchwell_policy::site::Mark;
+use fetchwell_policy::url::Site;
+
+use crate::prometheus::{Histogram, family, single};
+
+/// Sites in trouble that are kept an eye on; of more than that the first ones.
+const MAX_TROUBLED: usize = 10_000;
+/// Seconds.
+const DURATIONS: &[f64] =
+    &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Bytes.
+const SIZES: &[f64] =
+    &[1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 10485760.0, 67108864.0];
+
+/// What is counted by this process.
+pub(crate) struct PageMetrics {
+    fetched: AtomicU64,
+    failed: AtomicU64,
+    skipped_by_robots: AtomicU64,
+    requeued: AtomicU64,
+    retries: AtomicU64,
+    dead_letters: AtomicU64,
+    circuits_opened: AtomicU64,
+    circuits_closed: AtomicU64,
+    probes_answered: AtomicU64,
+    probes_failed: AtomicU64,
+    fetch_duration: Histogram,
+    content_size: Histogram,
+    troubled: Mutex<HashMap<Site, Trouble>>,
+}
+
+/// A site that failed, as far as this process knows.
+#[derive(Clone, Copy, Default)]
+struct Trouble {
+    failures_in_a_row: u32,
+    circuit: Circuit,
+    backoff: Duration,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Circuit {
+    #[default]
+    Closed,
+    Open,
+    HalfOpen,
+}
+
+/// How many URLs stand where, by the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// On the list, parked and delayed.
+    pub(crate) waiting: u64,
+    /// Given up.
+    pub(crate) dead: u64,
+}
+
+impl Default for PageMetrics {
+    fn default() -> PageMetrics {
+        let zero = || AtomicU64::new(0);
+        PageMetrics {
+            fetched: zero(),
+            failed: zero(),
+            skipped_by_robots: zero(),
+            requeued: zero(),
+            retries: zero(),
+            dead_letters: zero(),
+            circuits_opened: zero(),
+            circuits_closed: zero(),
+            probes_answered: zero(),
+            probes_failed: zero(),
+            fetch_duration: Histogram::new(DURATIONS),
+            content_size: Histogram::new(SIZES),
+            troubled: Mutex::default(),
+        }
+    }
+}
+
+impl PageMetrics {
+    /// Listens to the news of a pipeline.
+    pub(crate) fn watcher(self: &Arc<PageMetrics>) -> Watcher {
+        let metrics = self.clone();
+        Arc::new(move |news| metrics.hear(&news))
+    }
+
+    /// A lease was settled. `content_bytes`: of its page, if that was stored.
+    pub(crate) fn settled<R>(&self, finished: &Finished<R>, content_bytes: Option<usize>) {
+        let phases = &finished.phases;
+        if phases.first_byte > Duration::ZERO {
+            let took = phases.connect + phases.first_byte + phases.body;
+            self.fetch_duration.observe(took.as_secs_f64());
+        }
+        if let Some(bytes) = content_bytes {
+            self.content_size.observe(bytes as f64);
+        }
+        match &finished.settlement {
+            Settlement::Done => add(&self.fetched),
+            Settlement::Skipped => add(&self.skipped_by_robots),
+            Settlement::Dead { .. } => {
+                add(&self.failed);
+                add(&self.dead_letters);
+            }
+            Settlement::Retry { history, .. } => {
+                let blames_site = history.site_failures > finished.lease.history.site_failures;
+                add(if blames_site { &self.requeued } else { &self.retries });
+            }
+            Settlement::Recur { .. } | Settlement::HandBack { .. } => {}
+        }
+    }
+
+    /// All of them in Prometheus's text format.
+    pub(crate) fn render(&self, sizes: Sizes) -> String {
+        let mut text = String::new();
+        for (name, about, counter) in [
+            ("pages_fetched_total", "Pages fetched, cached and announced.", &self.fetched),
+            ("pages_failed_total", "URLs given up.", &self.failed),
+            (
+                "pages_skipped_robots_total",
+                "URLs that robots.txt disallows.",
+                &self.skipped_by_robots,
+            ),
+            (
+                "pages_requeued_total",
+                "URLs put back since their site failed, not they.",
+                &self.requeued,
+            ),
+            ("retries_total", "Attempts that will be made again.", &self.retries),
+            ("dlq_enqueued_total", "URLs put on the dead-letter list.", &self.dead_letters),
+            ("circuit_breaker_opened_total", "Circuits opened.", &self.circuits_opened),
+            ("circuit_breaker_closed_total", "Circuits closed again.", &self.circuits_closed),
+        ] {
+            single(&mut text, &full(name), "counter", about, read(counter));
+        }
+        let probes = [("success", &self.probes_answered), ("failure", &self.probes_failed)];
+        let probes =
+            probes.map(|(result, count)| (format!("{{result=\"{result}\"}}"), read(count)));
+        let name = full("circuit_breaker_probes_total");
+        family(&mut text, &name, "counter", "Probes of sites whose circuit is open.", probes);
+        self.render_gauges(&mut text, sizes);
+        let durations = "How long requests took, from connecting to the last byte.";
+        self.fetch_duration.render(&mut text, &full("fetch_duration_seconds"), durations);
+        let about = "How large cached pages are.";
+        self.content_size.render(&mut text, &full("content_size_bytes"), about);
+        text
+    }
+
+    fn render_gauges(&self, text: &mut String, sizes: Sizes) {
+        let worst = self.worst();
+        let gauge = |text: &mut String, name, about, value: f64| {
+            single(text, &full(name), "gauge", about, value)
+        };
+        let about = "URLs that wait: on the list, parked by site, delayed.";
+        gauge(text, "input_queue_size", about, sizes.waiting as f64);
+        gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
+        let state = match worst.circuit {
+            Circuit::Closed => 0.0,
+            Circuit::Open => 1.0,
+            Circuit::HalfOpen => 2.0,
+        };
+        let about = "The worst site's circuit: 0 closed, 1 open, 2 half open.";
+        gauge(text, "circuit_breaker_state", about, state);
+        let about = "Failures in a row of the worst site.";
+        gauge(text, "circuit_breaker_consecutive_failures", about, worst.failures_in_a_row.into());
+        let about = "How long the circuit of the worst site stays open.";
+        let backoff_s = worst.backoff.as_secs_f64();
+        gauge(text, "circuit_breaker_current_backoff_seconds", about, backoff_s);
+    }
+
+    /// The worst of each over all sites. Half open is on the way to closed, and so not as bad as open.
+    fn worst(&self) -> Trouble {
+        let troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        let worst_circuit = |circuit: Circuit| (circuit == Circuit::Open, circuit);
+        troubled.values().fold(Trouble::default(), |worst, site| Trouble {
+            failures_in_a_row: worst.failures_in_a_row.max(site.failures_in_a_row),
+            circuit: if worst_circuit(site.circuit) > worst_circuit(worst.circuit) {
+                site.circuit
+            } else {
+                worst.circuit
+            },
+            backoff: worst.backoff.max(site.backoff),
+        })
+    }
+
+    fn hear(&self, news: &News) {
+        match news {
+            News::CircuitOpened { site, next_probe_in } => {
+                add(&self.circuits_opened);
+                self.trouble(site, |trouble| {
+                    trouble.circuit = Circuit::Open;
+                    trouble.backoff = *next_probe_in;
+                });
+            }
+            News::CircuitClosed(site) => {
+                add(&self.circuits_closed);
+                self.healthy(site);
+            }
+            News::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
+            News::Marked(site, Mark::Served) => self.healthy(site),
+            News::Marked(site, mark @ (Mark::Failed | Mark::ProbeFailed)) => {
+                if *mark == Mark::ProbeFailed {
+                    add(&self.probes_failed);
+                }
+                self.trouble(site, |site| site.failures_in_a_row += 1);
+            }
+            News::Marked(_, Mark::ProbeAnswered) => add(&self.probes_answered),
+            News::Marked(..) | News::Settled(..) | News::Stale => {}
+        }
+    }
+
+    fn trouble(&self, site: &Site, change: impl FnOnce(&mut Trouble)) {
+        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        if troubled.len() < MAX_TROUBLED || troubled.contains_key(site) {
+            change(troubled.entry(site.clone()).or_default());
+        }
+    }
+
+    fn healthy(&self, site: &Site) {
+        self.troubled.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
+    }
+}
+
+fn full(name: &str) -> String {
+    format!("page_fetcher_{name}")
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(metrics: &PageMetrics, name: &str) -> f64 {
+        let text = metrics.render(Sizes { waiting: 3, dead: 2 });
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(&format!("page_fetcher_{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
+    }
+
+    #[test]
+    fn the_worst_site_is_told() {
+        let metrics = PageMetrics::default();
+        let (a, b) = (Site::parse("a.test").unwrap(), Site::parse("b.test").unwrap());
+        let expect = |state: f64, failures: f64, backoff: f64| {
+            assert_eq!(value(&metrics, "circuit_breaker_state"), state);
+            assert_eq!(value(&metrics, "circuit_breaker_consecutive_failures"), failures);
+            assert_eq!(value(&metrics, "circuit_breaker_current_backoff_seconds"), backoff);
+        };
+        expect(0.0, 0.0, 0.0);
+        metrics.hear(&News::Marked(a.clone(), Mark::Failed));
+        metrics.hear(&News::Marked(a.clone(), Mark::Failed));
+        metrics.hear(&News::Marked(b.clone(), Mark::Failed));
+        expect(0.0, 2.0, 0.0);
+        let next_probe_in = Duration::from_secs(30);
+        metrics.hear(&News::CircuitOpened { site: a.clone(), next_probe_in });
+        expect(1.0, 2.0, 30.0);
+        metrics.hear(&News::Probing(a.clone()));
+        expect(2.0, 2.0, 30.0);
+        metrics.hear(&News::CircuitOpened { site: b.clone(), next_probe_in });
+        expect(1.0, 2.0, 30.0);
+        metrics.hear(&News::Marked(a.clone(), Mark::ProbeAnswered));
+        metrics.hear(&News::CircuitClosed(a));
+        metrics.hear(&News::CircuitClosed(b));
+        expect(0.0, 0.0, 0.0);
+        assert_eq!(value(&metrics, "circuit_breaker_opened_total"), 2.0);
+        assert_eq!(value(&metrics, "circuit_breaker_closed_total"), 2.0);
+        assert_eq!(value(&metrics, "circuit_breaker_probes_total{result=\"success\"}"), 1.0);
+    }
+
+    #[test]
+    fn every_name_of_the_design_is_there() {
+        let text = PageMetrics::default().render(Sizes { waiting: 3, dead: 2 });
+        for (name, kind) in [
+            ("pages_fetched_total", "counter"),
+            ("pages_failed_total", "counter"),
+            ("pages_skipped_robots_total", "counter"),
+            ("pages_requeued_total", "counter"),
+            ("retries_total", "counter"),
+            ("dlq_enqueued_total", "counter"),
+            ("circuit_breaker_opened_total", "counter"),
+            ("circuit_breaker_closed_total", "counter"),
+            ("circuit_breaker_probes_total", "counter"),
+            ("input_queue_size", "gauge"),
+            ("dlq_size", "gauge"),
+            ("circuit_breaker_state", "gauge"),
+            ("circuit_breaker_consecutive_failures", "gauge"),
+            ("circuit_breaker_current_backoff_seconds", "gauge"),
+            ("fetch_duration_seconds", "histogram"),
+            ("content_size_bytes", "histogram"),
+        ] {
+            let line = format!("# TYPE page_fetcher_{name} {kind}");
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        assert!(text.contains("\npage_fetcher_input_queue_size 3\n"));
+        assert!(text.contains("\npage_fetcher_dlq_size 2\n"));
+    }
+}
