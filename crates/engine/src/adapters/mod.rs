@@ -2,13 +2,17 @@
 
 pub mod apart;
 mod gathering;
+mod held;
 pub mod memory;
+mod moment;
 pub mod postgres;
 pub mod redis;
 pub mod shared;
 pub mod sqlite;
 
 use fetchwell_policy::time::Time;
+
+pub use moment::StoreClock;
 
 use crate::ports::Job;
 
