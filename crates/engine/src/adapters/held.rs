@@ -35,6 +35,13 @@ impl Held {
         known.is_unsure.then(|| known.leases.iter().copied().collect())
     }
 
+    /// The store says how many are ours. Where it knows of more, an answer was lost after all: what was
+    /// asked on a broken line may be done much later.
+    pub(super) fn compare(&self, by_the_store: usize) {
+        let mut known = self.known();
+        known.is_unsure |= by_the_store > known.leases.len();
+    }
+
     /// What we did not know of was given back.
     pub(super) fn is_sure_again(&self) {
         self.known().is_unsure = false;

@@ -9,6 +9,9 @@ use redis::AsyncCommands;
 use super::link::Link;
 use crate::ports::{PageCache, StoreFault};
 
+/// The longest body is not sent in less.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
 /// A page cache on a Redis server.
 pub struct RedisPages {
     link: Link,
@@ -20,7 +23,7 @@ impl RedisPages {
 
     /// Makes sure that the server can be reached.
     pub async fn open(url: &str) -> Result<RedisPages, StoreFault> {
-        Ok(RedisPages { link: Link::open(url).await? })
+        Ok(RedisPages { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
     }
 }
 

@@ -63,10 +63,11 @@ struct Revision {
     retry: bool,
 }
 
-type Row = (Vec<u8>, LeaseId, Vec<u8>, String, String, Option<String>);
+/// Place, id, URL, site, reason, details.
+type Row = (Vec<u8>, LeaseId, Vec<u8>, String, String, Option<Vec<u8>>);
 
 impl RedisQueue {
-    /// A page of dead letters, from the start or from where another page ended.
+    /// A page of dead letters, from the start or from where another page ended: 200 of them at most.
     pub async fn dead_letters(
         &self,
         from: Option<&[u8]>,
@@ -157,10 +158,14 @@ impl RedisQueue {
         let next = rows.get(most.wrapping_sub(1)).map(|last| last.0.clone());
         let letters = rows.into_iter().map(|(_, id, url, site, reason, details)| DeadLetter {
             id,
-            url: String::from_utf8_lossy(&url).into_owned(),
+            url: text(&url),
             group: DeadGroup { reason, site },
-            details,
+            details: details.as_deref().map(text),
         });
         Ok(LettersPage { letters: letters.collect(), next })
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

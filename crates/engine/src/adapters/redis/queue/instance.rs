@@ -118,11 +118,13 @@ impl RedisInstance {
         let (epoch, scripts) = (self.epoch(), &self.queue.scripts);
         let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
         let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
-        let (now_ours, has_more): (i64, bool) = scripts.run(&scripts.renew, &asked).await?;
+        let (now_ours, has_more, held): (i64, bool, usize) =
+            scripts.run(&scripts.renew, &asked).await?;
         if now_ours != epoch {
             self.held.let_all_go();
             self.epoch.store(now_ours, Ordering::Relaxed);
         }
+        self.held.compare(held);
         Ok(has_more)
     }
 
@@ -169,7 +171,7 @@ impl Source for RedisInstance {
             closed: closed
                 .map(|(site, at)| (Site::as_str(site), scripts.clock.span_us(*at)))
                 .collect(),
-            most: demand.most,
+            most: demand.most.min(MOST_PER_SCRIPT),
             most_per_site: demand.most_per_site,
             most_sites: MAX_SITES_PER_TAKE,
         };

@@ -3,6 +3,8 @@
 -- KEYS: the same for all scripts, in the order of names.rs.
 -- ARGV: the time in microseconds, or '' for the server's own; what is asked for, as JSON; then what may be
 -- any bytes. Times in the JSON are spans from now, in microseconds: whoever asks has another clock.
+--
+-- A script that fails half-way is not undone: what can fail comes before the first write.
 local LIST, UNFILED, JOBS, PARKED, DELAYED, SITES, CLOSED, DEADLINES, LEASED, INSTANCES, KEYED, DEAD, LEDGER,
   DEAD_LIST, DETAILS = unpack(KEYS)
 local asked = cjson.decode(ARGV[2])
@@ -133,7 +135,8 @@ local function lives(epoch)
 end
 
 local function is_held(id, epoch)
-  return tonumber(redis.call('ZSCORE', LEASED, id) or 0) == epoch
+  local holder = redis.call('ZSCORE', LEASED, id)
+  return holder and tonumber(holder) == epoch
 end
 
 -- What an epoch holds waits again, but for what is known to be in good hands. Returns how many, `most` at most.

@@ -94,3 +94,49 @@ impl Scripts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources() -> Vec<(String, String)> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/redis/queue");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let scripts = files.filter(|path| path.extension().is_some_and(|end| end == "lua"));
+        let read = |path: std::path::PathBuf| {
+            (path.display().to_string(), std::fs::read_to_string(&path).unwrap())
+        };
+        scripts.map(read).collect()
+    }
+
+    /// The names that the prelude gives to the keys.
+    fn key_names() -> Vec<String> {
+        let prelude = include_str!("prelude.lua");
+        let names =
+            prelude.split_once("local LIST").unwrap().1.split_once("= unpack(KEYS)").unwrap();
+        format!("LIST{}", names.0).split(',').map(|name| name.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_key_has_a_name_in_the_scripts() {
+        let names = QueueNames { input: "in".to_owned(), dead_letters: "dlq".to_owned() };
+        assert_eq!(key_names().len(), names.keys().len());
+    }
+
+    /// Redis would let a script touch any key on a single server.
+    #[test]
+    fn scripts_touch_only_keys_that_were_named() {
+        let (names, mut calls) = (key_names(), 0);
+        for (file, source) in sources() {
+            assert!(!source.contains("pcall('") && !source.contains("KEYS["), "{file}");
+            for call in source.split("redis.call(").skip(1) {
+                let mut words = call.split([',', ')']).map(str::trim);
+                let (command, key) = (words.next().unwrap(), words.next().unwrap_or_default());
+                let is_named = names.iter().any(|name| name == key);
+                assert!(command == "'TIME'" || is_named, "{file}: {command} {key}");
+                calls += 1;
+            }
+        }
+        assert!(calls > 50, "{calls} calls were found");
+    }
+}
