@@ -8,7 +8,9 @@ use fetchwell_testkit::crash::OwnServer;
 use fetchwell_testkit::fault_proxy::{FaultProxy, Faults};
 use redis::AsyncCommands;
 
-use crate::rig::{LEASE_TTL, LIST, Rig, at_most, connect, open, server_clock, settle, take, urls};
+use crate::rig::{
+    LEASE_TTL, LIST, Rig, at_most, connect, open, server_clock, settle, take, take_all, urls,
+};
 
 /// Restarted servers are asked this often.
 const TRIES: usize = 200;
@@ -84,10 +86,7 @@ async fn many_leases_of_the_dead_are_rescued_in_one_renewal() {
     let many: Vec<String> = (0..2_200).map(|n| format!("http://s{}.test/{n}", n % 7)).collect();
     rig.push(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let dead = rig.worker().await;
-    let mut held = 0;
-    while held < many.len() {
-        held += take(&dead, 2_200).await.len();
-    }
+    assert_eq!(take_all(&dead).await.len(), many.len());
     rig.clock.advance(LEASE_TTL);
     rig.worker().await;
     let ledger = rig.ledger().await;

@@ -11,7 +11,7 @@ use fetchwell_engine::ports::{
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
 
-use crate::rig::{DEAD_LIST, Rig, settle, take, urls};
+use crate::rig::{DEAD_LIST, Rig, settle, take, take_all, urls};
 
 const GONE: &str = "the server answered 404";
 
@@ -144,7 +144,7 @@ async fn groups_are_counted_tried_by_canaries_and_dropped() {
     for n in 0..450 {
         rig.push(&[&format!("http://a.test/{n}"), &format!("http://b.test/{n}")]).await;
     }
-    for lease in take(&worker, 900).await {
+    for lease in take_all(&worker).await {
         let reason = if lease.job.url.ends_with('7') { "odd" } else { GONE }.to_owned();
         settle(&worker, &lease, Settlement::Dead { reason }).await;
     }

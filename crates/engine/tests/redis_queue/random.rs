@@ -6,7 +6,7 @@ use fetchwell_engine::adapters::redis::{Letters, RedisInstance};
 use fetchwell_engine::ports::{Lease, Settle, Settlement, Source};
 use fetchwell_policy::chance::Chance;
 
-use crate::rig::{LEASE_TTL, Rig, take};
+use crate::rig::{LEASE_TTL, Rig, take, take_all};
 
 const SEEDS: std::ops::Range<u64> = 0..3;
 const STEPS: usize = 500;
@@ -135,7 +135,7 @@ impl History<'_> {
         self.rig.clock.advance(LEASE_TTL * 2);
         self.rig.queue.retry_dead(&Letters::All).await.unwrap();
         let worker = self.rig.worker().await;
-        for lease in take(&worker, 1_000).await {
+        for lease in take_all(&worker).await {
             worker.settle(&[(&lease, &Settlement::Done)]).await.unwrap();
         }
         self.check().await;

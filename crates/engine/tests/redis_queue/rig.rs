@@ -101,6 +101,18 @@ pub(crate) async fn take(worker: &RedisInstance, most: usize) -> Vec<Lease> {
     }
 }
 
+/// All that can be had now.
+pub(crate) async fn take_all(worker: &RedisInstance) -> Vec<Lease> {
+    let mut all = Vec::new();
+    loop {
+        let leases = take(worker, usize::MAX).await;
+        if leases.is_empty() {
+            return all;
+        }
+        all.extend(leases);
+    }
+}
+
 pub(crate) async fn settle(worker: &RedisInstance, lease: &Lease, settlement: Settlement) {
     let settled = worker.settle(&[(lease, &settlement)]).await.unwrap();
     assert_eq!(settled, [Settled::Confirmed]);

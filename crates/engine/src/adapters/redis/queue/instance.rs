@@ -18,8 +18,9 @@ use crate::ports::{
     Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
 
-/// The most sites that one take looks at.
-const MAX_SITES_PER_TAKE: usize = 4_096;
+/// The most leases of one take: whoever wants more asks again. It can't be had in parts, since each part
+/// would give as much of a site as the whole may.
+const MOST_PER_TAKE: usize = 1_000;
 /// When to look again where the list was not moved to its end.
 const SOON: Duration = Duration::from_millis(1);
 /// No epoch yet: Redis counts them from 1.
@@ -41,7 +42,6 @@ struct Wanted<'a> {
     closed: Vec<(&'a str, i64)>,
     most: usize,
     most_per_site: usize,
-    most_sites: usize,
 }
 
 #[derive(Serialize)]
@@ -171,9 +171,8 @@ impl Source for RedisInstance {
             closed: closed
                 .map(|(site, at)| (Site::as_str(site), scripts.clock.span_us(*at)))
                 .collect(),
-            most: demand.most.min(MOST_PER_SCRIPT),
+            most: demand.most.min(MOST_PER_TAKE),
             most_per_site: demand.most_per_site,
-            most_sites: MAX_SITES_PER_TAKE,
         };
         self.held.take_begins();
         let mut answer: Answer = scripts.run(&scripts.take, &wanted).await?;

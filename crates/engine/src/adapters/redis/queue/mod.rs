@@ -37,8 +37,9 @@ use scripts::{Nothing, Scripts};
 /// the list is asked, as the parked ones have to be anyway.
 pub const DEFAULT_POLL: Duration = Duration::from_millis(500);
 
-/// The most jobs that one script moves: other clients wait that long.
-const MOST_PER_SCRIPT: usize = 1_000;
+/// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
+/// milliseconds of theirs.
+const MOST_PER_SCRIPT: usize = 250;
 
 /// A queue on a Redis server.
 #[derive(Clone)]

@@ -78,14 +78,29 @@ local function closed_until(site)
   return tonumber(redis.call('HGET', CLOSED, site) or 0)
 end
 
+-- Sites that were opened by this script, and since when they give: they need not be opened for each job.
+local opened = {}
+
 -- Says when a site gives next, by what waits there; one where nothing waits is forgotten.
 local function reopen(site)
+  opened[site] = nil
   local first = redis.call('ZRANGEBYLEX', PARKED, '[' .. site .. '\0', '(' .. site .. '\1', 'LIMIT', 0, 1)[1]
   if first then
     redis.call('ZADD', SITES, math.max(due_of(first), closed_until(site)), site)
   else
     redis.call('ZREM', SITES, site)
     redis.call('HDEL', CLOSED, site)
+  end
+end
+
+-- A site with something waiting gives no later than that is due, unless it is closed.
+local function open(site, due)
+  if not opened[site] or due < opened[site] then
+    local opens, opens_now = math.max(due, closed_until(site)), redis.call('ZSCORE', SITES, site)
+    if not opens_now or opens < tonumber(opens_now) then
+      redis.call('ZADD', SITES, opens, site)
+    end
+    opened[site] = due
   end
 end
 
@@ -102,10 +117,7 @@ local function wait(id, job, due)
   if job.deadline then
     redis.call('ZADD', DEADLINES, job.deadline, place)
   end
-  local opens, opened = math.max(due, closed_until(job.site)), redis.call('ZSCORE', SITES, job.site)
-  if not opened or opens < tonumber(opened) then
-    redis.call('ZADD', SITES, opens, job.site)
-  end
+  open(job.site, due)
 end
 
 -- A job leaves its place; its site is to be reopened.

@@ -1,6 +1,6 @@
 -- Files what was just moved, closes sites, and hands out what is due.
 --
--- Asked: epoch, filings, closed (pairs of site and span), most, most_per_site, most_sites.
+-- Asked: epoch, filings, closed (pairs of site and span), most, most_per_site.
 -- Gives: the time; whether the epoch lives; when something is due, where nothing was given; whether nothing
 -- is left at all; the leases.
 file(asked.filings)
@@ -35,8 +35,9 @@ if living then
     lease(place)
     reopen(site_of(place))
   end
-  local most_sites = math.min(asked.most - #leases, asked.most_sites)
-  for _, site in ipairs(redis.call('ZRANGEBYSCORE', SITES, '-inf', now, 'LIMIT', 0, most_sites)) do
+  -- Each site that is due gives one at least, so that no more sites are needed than jobs.
+  local left = asked.most - #leases
+  for _, site in ipairs(redis.call('ZRANGEBYSCORE', SITES, '-inf', now, 'LIMIT', 0, left)) do
     local most = math.min(asked.most_per_site, asked.most - #leases)
     local from, to = '[' .. site .. '\0', '(' .. site .. '\0' .. digits(now + 1)
     for _, place in ipairs(redis.call('ZRANGEBYLEX', PARKED, from, to, 'LIMIT', 0, most)) do
