@@ -12,6 +12,8 @@ use crate::rig::{POLL, Rig, at_most, names, server_clock};
 
 const JOBS: i64 = 600;
 const SEED: u64 = 11;
+/// Some hundred are enough, with many that were broken off.
+const MOST_TAKES: usize = 5_000;
 /// Longer than the test: what is stuck stays so, and shows.
 const LEASE_TTL: Duration = Duration::from_secs(600);
 
@@ -48,7 +50,8 @@ async fn break_the_line(proxy: &FaultProxy, is_over: &AtomicBool) {
 /// Takes and settles until nothing is left. A settlement that is not heard of is told again.
 async fn work(worker: &RedisInstance, is_over: &AtomicBool) {
     while worker.renew().await.is_err() {}
-    loop {
+    for takes in 0.. {
+        assert!(takes < MOST_TAKES, "something is stuck");
         tokio::time::sleep(Duration::from_millis(2)).await;
         match worker.take(&at_most(7)).await {
             Err(_) => drop(worker.renew().await),

@@ -95,3 +95,14 @@ async fn a_long_list_of_one_site_holds_up_nobody() {
     let ledger = rig.ledger().await;
     assert_eq!((ledger.accepted, ledger.in_flight), (2_501, 6));
 }
+
+#[tokio::test]
+async fn a_queue_that_was_tampered_with_says_so() {
+    let Some(rig) = Rig::if_there().await else { return };
+    rig.push(&["http://a.test/1", "http://a.test/2"]).await;
+    let worker = rig.worker().await;
+    take(&worker, 1).await;
+    rig.ask::<()>(&format!("DEL {LIST}:jobs")).await;
+    let fault = worker.take(&at_most(1)).await.unwrap_err().to_string();
+    assert!(fault.contains("crawler_queue:jobs has lost job 2"), "{fault}");
+}

@@ -38,7 +38,8 @@ async fn many_go_back_in_steps_and_leave_nothing_behind() {
     assert_eq!(rig.ledger().await.queued, 2_500);
     assert_eq!(rig.queue.unpark().await.unwrap(), 2_500);
     let (mut back, mut pushed) = (rig.list().await, many);
-    (back.sort(), pushed.sort());
+    back.sort();
+    pushed.sort();
     assert_eq!(back, pushed);
     assert_eq!(rig.ledger().await, Ledger::default());
     for gone in ["jobs", "parked", "sites", "delayed", "unfiled"] {

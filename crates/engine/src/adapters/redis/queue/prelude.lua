@@ -41,9 +41,14 @@ local function enter()
   end
 end
 
-local function read(id)
+local function find(id)
   local packed = redis.call('HGET', JOBS, id)
   return packed and cmsgpack.unpack(packed)
+end
+
+-- A job that must be there.
+local function read(id)
+  return find(id) or error(JOBS .. ' has lost job ' .. id .. '; was it evicted, or deleted by hand?')
 end
 
 local function write(id, job)

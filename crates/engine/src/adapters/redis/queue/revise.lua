@@ -8,7 +8,7 @@ end
 
 local revised = 0
 for _, id in ipairs(asked.ids) do
-  local job = read(id)
+  local job = find(id)
   if job and job.reason then
     redis.call('ZREM', DEAD, job.url .. '\0' .. digits(id))
     redis.call('LREM', DEAD_LIST, 1, job.url)
