@@ -103,45 +103,46 @@ impl RedisQueue {
     }
 
     /// Tries dead letters anew, with a clean record: they wait under their sites. Returns how many.
-    pub async fn retry_dead(&self, which: &Letters) -> Result<u64, StoreFault> {
+    pub async fn retry_dead(&self, which: &Letters) -> Result<usize, StoreFault> {
         let revised = self.revise(which, true).await?;
         self.news.notify_one();
         Ok(revised)
     }
 
     /// Takes dead letters away for good: they count as skipped from then on. Returns how many.
-    pub async fn drop_dead(&self, which: &Letters) -> Result<u64, StoreFault> {
+    pub async fn drop_dead(&self, which: &Letters) -> Result<usize, StoreFault> {
         self.revise(which, false).await
     }
 
-    async fn revise(&self, which: &Letters, retry: bool) -> Result<u64, StoreFault> {
+    async fn revise(&self, which: &Letters, retry: bool) -> Result<usize, StoreFault> {
         if let Letters::OfUrl(url) = which {
             return self.revise_page(&self.dead_letters_of(url).await?, retry).await;
         }
+        let (mut left, group) = match which {
+            Letters::OfGroup { group, most } => (*most, Some(group)),
+            Letters::OfUrl(_) | Letters::All => (usize::MAX, None),
+        };
         let (mut revised, mut from) = (0, None);
         loop {
             let mut page = self.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-            if let Letters::OfGroup { group, most } = which {
-                let left = u64::try_from(*most).unwrap_or(u64::MAX).saturating_sub(revised);
-                page.letters.retain(|letter| letter.group == *group);
-                page.letters.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            }
-            revised += self.revise_page(&page.letters, retry).await?;
+            page.letters.retain(|letter| group.is_none_or(|group| letter.group == *group));
+            page.letters.truncate(left);
+            let step = self.revise_page(&page.letters, retry).await?;
+            revised += step;
+            left = left.saturating_sub(step);
             from = page.next;
-            let is_enough =
-                matches!(which, Letters::OfGroup { most, .. } if revised >= *most as u64);
-            if from.is_none() || is_enough {
+            if from.is_none() || left == 0 {
                 return Ok(revised);
             }
         }
     }
 
-    async fn revise_page(&self, letters: &[DeadLetter], retry: bool) -> Result<u64, StoreFault> {
+    async fn revise_page(&self, letters: &[DeadLetter], retry: bool) -> Result<usize, StoreFault> {
         let mut revised = 0;
         for letters in letters.chunks(LETTERS_PER_PAGE) {
             let ids = letters.iter().map(|letter| letter.id.to_string()).collect();
             let asked = Revision { ids, retry };
-            revised += self.scripts.run::<u64>(&self.scripts.revise, &asked).await?;
+            revised += self.scripts.run::<usize>(&self.scripts.revise, &asked).await?;
         }
         Ok(revised)
     }

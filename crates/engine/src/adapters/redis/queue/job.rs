@@ -88,35 +88,33 @@ impl<'a> Ending<'a> {
         details: Option<&'a str>,
         clock: &StoreClock,
     ) -> Ending<'a> {
-        let how = match settlement {
-            Settlement::Done => "done",
-            Settlement::Skipped => "skipped",
-            Settlement::Retry { .. } => "retry",
-            Settlement::Recur { .. } => "recur",
-            Settlement::Dead { .. } => "dead",
-            Settlement::HandBack { .. } => "hand_back",
-        };
-        let (mut at, mut history, mut payload, mut reason) = (None, None, None, None);
-        match settlement {
-            Settlement::Done | Settlement::Skipped => {}
-            Settlement::Retry { at: then, history: past, payload: data } => {
-                (at, payload) = (Some(*then), data.as_ref());
-                history = Some(Past::of(past, clock));
-            }
-            Settlement::Recur { at: then, payload: data } => {
-                (at, payload) = (Some(*then), data.as_ref());
-            }
-            Settlement::Dead { reason: why } => reason = Some(why.as_str()),
-            Settlement::HandBack { at: then } => at = Some(*then),
-        }
-        Ending {
+        let end = |how| Ending {
             id: lease.id.to_string(),
             how,
-            at: at.map(|at| clock.span_us(at)),
-            history,
-            extras: payload.and_then(|payload| Extras::text(&lease.job.lane, payload)),
-            reason,
-            details: details.filter(|_| reason.is_some()),
+            at: None,
+            history: None,
+            extras: None,
+            reason: None,
+            details: None,
+        };
+        let at = |at: &Time| Some(clock.span_us(*at));
+        let extras = |payload: &Option<Vec<u8>>| {
+            payload.as_ref().and_then(|payload| Extras::text(&lease.job.lane, payload))
+        };
+        match settlement {
+            Settlement::Done => end("done"),
+            Settlement::Skipped => end("skipped"),
+            Settlement::Retry { at: then, history, payload } => Ending {
+                at: at(then),
+                history: Some(Past::of(history, clock)),
+                extras: extras(payload),
+                ..end("retry")
+            },
+            Settlement::Recur { at: then, payload } => {
+                Ending { at: at(then), extras: extras(payload), ..end("recur") }
+            }
+            Settlement::Dead { reason } => Ending { reason: Some(reason), details, ..end("dead") },
+            Settlement::HandBack { at: then } => Ending { at: at(then), ..end("hand_back") },
         }
     }
 }
