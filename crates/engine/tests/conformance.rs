@@ -4,6 +4,7 @@ mod memory {
     mod queue {
         use fetchwell_testkit::conformance::adapters::MemoryStore;
         fetchwell_testkit::queue_conformance!(Some(MemoryStore::default()));
+        fetchwell_testkit::turns_queue_conformance!(Some(MemoryStore::default()));
     }
 
     mod politeness {
@@ -17,6 +18,7 @@ mod sqlite {
     mod queue {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::queue_conformance!(Some(SqliteStore::new()));
+        fetchwell_testkit::turns_queue_conformance!(Some(SqliteStore::new()));
         fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
     }
 
@@ -37,6 +39,7 @@ mod postgres {
     mod queue {
         use fetchwell_testkit::conformance::servers::PostgresStore;
         fetchwell_testkit::queue_conformance!(PostgresStore::if_there());
+        fetchwell_testkit::turns_queue_conformance!(PostgresStore::if_there());
         fetchwell_testkit::durable_queue_conformance!(PostgresStore::if_there());
     }
 
@@ -54,6 +57,12 @@ mod postgres {
 }
 
 mod redis {
+    mod queue {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::queue_conformance!(RedisStore::if_there());
+        fetchwell_testkit::durable_queue_conformance!(RedisStore::if_there());
+    }
+
     mod politeness {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::politeness_conformance!(RedisStore::if_there());

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetchwell_engine::adapters::memory::MemoryPages;
+use fetchwell_engine::adapters::redis::RedisPages;
 use fetchwell_engine::adapters::sqlite::{self, Durability, SqlitePages, bind_politeness};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::PageCache;
+use fetchwell_engine::ports::{PageCache, StoreFault};
 use fetchwell_policy::time::Time;
+use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -21,12 +23,18 @@ fn hand_clock() -> (Arc<AtomicI64>, Clock) {
     (seconds, Clock::new(move || Time::from_secs(read.load(Ordering::Relaxed))))
 }
 
-async fn conforms(cache: &dyn PageCache, seconds: &AtomicI64) {
+/// Whatever clock it goes by.
+async fn keeps_bodies(cache: &dyn PageCache) {
     assert_eq!(cache.get("a").await.unwrap(), None);
+    cache.put("a", Bytes::from_static(b"zero"), HOUR).await.unwrap();
     cache.put("a", Bytes::from_static(b"\0one\xff"), HOUR).await.unwrap();
     cache.put("b", Bytes::new(), 2 * HOUR).await.unwrap();
     assert_eq!(cache.get("a").await.unwrap().as_deref(), Some(&b"\0one\xff"[..]));
     assert_eq!(cache.get("b").await.unwrap().as_deref(), Some(&b""[..]));
+}
+
+async fn conforms(cache: &dyn PageCache, seconds: &AtomicI64) {
+    keeps_bodies(cache).await;
     seconds.fetch_add(3_599, Ordering::Relaxed);
     cache.put("c", Bytes::from_static(b"c"), HOUR).await.unwrap();
     assert!(cache.get("a").await.unwrap().is_some());
@@ -57,6 +65,27 @@ async fn sqlite_conforms_and_remembers() {
     drop(before);
     let after = SqlitePages::new(open(), clock);
     assert!(after.get("kept").await.unwrap().is_some());
+}
+
+/// Redis goes by its own clock, and forgets by itself.
+#[tokio::test]
+async fn redis_conforms_and_knows_when_to_forget() {
+    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
+    let address = unused_redis_database(url).await;
+    let pages = RedisPages::open(&address).await.unwrap();
+    keeps_bodies(&pages).await;
+    let client = redis::Client::open(address).unwrap();
+    let mut line = client.get_multiplexed_async_connection().await.unwrap();
+    for (key, most) in [("a", HOUR), ("b", 2 * HOUR)] {
+        let left_ms: u64 = redis::cmd("PTTL").arg(key).query_async(&mut line).await.unwrap();
+        let left = Duration::from_millis(left_ms);
+        assert!(left <= most && left > most - HOUR / 2, "{key} is kept for {left:?}");
+    }
+    pages.put("a", Bytes::new(), Duration::ZERO).await.unwrap();
+    assert_eq!(pages.sweep().await.unwrap(), 0);
+    let large = Bytes::from(vec![0; RedisPages::MAX_BODY_BYTES + 1]);
+    let refusal = pages.put("large", large, HOUR).await.unwrap_err();
+    assert!(matches!(refusal, StoreFault::TooLarge(_)), "{refusal}");
 }
 
 #[tokio::test]

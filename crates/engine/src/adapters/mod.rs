@@ -2,7 +2,9 @@
 
 pub mod apart;
 mod gathering;
+mod held;
 pub mod memory;
+mod moment;
 pub mod postgres;
 pub mod redis;
 pub mod shared;
@@ -10,6 +12,8 @@ pub mod sqlite;
 mod submit_audit;
 
 use fetchwell_policy::time::Time;
+
+pub use moment::StoreClock;
 
 use crate::ports::Job;
 

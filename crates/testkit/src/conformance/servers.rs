@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::postgres::{
-    Database, PostgresKeeper, PostgresQueue, StoreClock, open_retriever,
+    Database, PostgresKeeper, PostgresQueue, open_retriever,
 };
-use fetchwell_engine::adapters::redis::RedisKeeper;
+use fetchwell_engine::adapters::redis::{QueueNames, RedisKeeper, RedisQueue};
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
+use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Ledger, Politeness, RobotsRecord, StoreFault};
@@ -169,6 +169,49 @@ impl PolitenessStore for RedisStore {
 
     fn forgets_by_itself(&self) -> bool {
         true
+    }
+}
+
+#[async_trait]
+impl QueueStore for RedisStore {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+        let url = self.url.clone();
+        let address = self.database.get_or_init(|| unused_redis_database(url)).await;
+        let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
+        let queue = RedisQueue::open(address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
+        Box::new(queue.expect("the queue opens"))
+    }
+
+    fn fresh(&self) -> Box<dyn QueueStore> {
+        Box::new(RedisStore { url: self.url.clone(), database: Arc::default() })
+    }
+}
+
+fn conformance_names() -> QueueNames {
+    QueueNames { input: "conformance".to_owned(), dead_letters: "conformance_dead".to_owned() }
+}
+
+#[async_trait]
+impl Queue for RedisQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
+        RedisQueue::enqueue(self, jobs).await.expect("jobs go in")
+    }
+
+    fn instance(&self) -> Box<dyn Instance> {
+        Box::new(RedisQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Ledger {
+        let audit = self.audit().await.expect("the keys can be read");
+        audit.unwrap_or_else(|difference| panic!("{difference}"))
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        let page = self.dead_letters(None, usize::MAX).await.expect("the dead can be read");
+        assert!(page.next.is_none(), "there are more than one page holds");
+        let mut letters = page.letters;
+        letters.sort_by_key(|letter| letter.id);
+        letters.into_iter().map(|letter| (letter.url, letter.group.reason)).collect()
     }
 }
 

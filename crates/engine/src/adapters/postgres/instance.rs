@@ -1,8 +1,7 @@
 //! One process's hold on a queue.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
@@ -10,6 +9,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 use super::moves::Moves;
 use super::presence::{join, lengthen};
 use super::queue::PostgresQueue;
+use crate::adapters::held::Held;
 use crate::ports::{
     Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
@@ -20,17 +20,9 @@ pub struct PostgresInstance {
     epoch: AtomicI64,
     /// The lane that is first at the next take.
     turn: AtomicI64,
-    held: Mutex<Held>,
+    held: Held,
     /// One take at a time, so that what another leases just now is not taken for unknown.
     taking: AsyncMutex<()>,
-}
-
-/// What an instance knows of its leases.
-#[derive(Default)]
-struct Held {
-    leases: HashSet<LeaseId>,
-    /// A take was not heard of again: what it leased, if anything, is ours without our knowing.
-    is_unsure: bool,
 }
 
 /// No epoch yet: PostgreSQL counts them from 1.
@@ -43,7 +35,7 @@ impl PostgresInstance {
             queue,
             epoch: AtomicI64::new(NO_EPOCH),
             turn: AtomicI64::new(0),
-            held: Mutex::default(),
+            held: Held::default(),
             taking: AsyncMutex::default(),
         }
     }
@@ -52,25 +44,15 @@ impl PostgresInstance {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// These are ours no more.
     pub(super) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
-        let mut held = self.held();
-        for lease in leases {
-            held.leases.remove(&lease);
-        }
+        self.held.let_go(leases);
     }
 
     /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
     /// is what we know of.
     async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
-        let known: Vec<LeaseId> = match &*self.held() {
-            Held { is_unsure: true, leases } => leases.iter().copied().collect(),
-            _ => return Ok(()),
-        };
+        let Some(known) = self.held.if_unsure() else { return Ok(()) };
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
         let given_back = async {
@@ -78,7 +60,7 @@ impl PostgresInstance {
             moves.commit().await
         };
         given_back.await.map_err(|error| db.fault(&error))?;
-        self.held().is_unsure = false;
+        self.held.is_sure_again();
         Ok(())
     }
 
@@ -118,7 +100,9 @@ impl Source for PostgresInstance {
         self.give_back_the_unknown().await?;
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
         let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
-        self.held().is_unsure = lives;
+        if lives {
+            self.held.take_begins();
+        }
         let taken = async {
             moves.close_rooms(*queue, demand).await?;
             if lives {
@@ -129,11 +113,10 @@ impl Source for PostgresInstance {
             Ok(Taken::Idle { until })
         };
         let taken = taken.await.map_err(|error| db.fault(&error))?;
-        let mut held = self.held();
-        held.is_unsure = false;
-        if let Taken::Jobs(leases) = &taken {
-            held.leases.extend(leases.iter().map(|lease| lease.id));
-        }
+        self.held.took(match &taken {
+            Taken::Jobs(leases) => leases,
+            Taken::Idle { .. } | Taken::Exhausted => &[],
+        });
         Ok(taken)
     }
 
@@ -182,7 +165,7 @@ impl Source for PostgresInstance {
         };
         let epoch = joined.await.map_err(|error| db.fault(&error))?;
         self.epoch.store(epoch, Ordering::Relaxed);
-        *self.held() = Held::default();
+        self.held.let_all_go();
         Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
     }
 
@@ -195,7 +178,7 @@ impl Source for PostgresInstance {
         };
         left.await.map_err(|error| db.fault(&error))?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
-        *self.held() = Held::default();
+        self.held.let_all_go();
         Ok(())
     }
 

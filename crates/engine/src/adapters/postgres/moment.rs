@@ -1,20 +1,7 @@
 //! What time it is, for all of one transaction.
-//!
-//! All who share a database go by its clock. The engine has a clock of its own, and names times by that:
-//! each transaction reads both, and what passes between the two is moved by the difference.
 
-use fetchwell_policy::time::Time;
-
-use crate::clock::Clock;
-
-/// Tells the time of the store.
-#[derive(Clone, Debug)]
-pub enum StoreClock {
-    /// The server's; the engine's own is given.
-    Server(Clock),
-    /// This one for both, for tests that set the time by hand.
-    ByHand(Clock),
-}
+pub(super) use crate::adapters::moment::Moment;
+pub use crate::adapters::moment::StoreClock;
 
 /// The server's clock in microseconds, unless it is given. `now()` would be when the transaction began.
 macro_rules! now_or {
@@ -23,66 +10,3 @@ macro_rules! now_or {
     };
 }
 pub(super) use now_or;
-
-impl StoreClock {
-    /// For statements that ask the server what time it is: what they are to believe instead.
-    pub(super) fn given(&self) -> Option<i64> {
-        match self {
-            StoreClock::Server(_) => None,
-            StoreClock::ByHand(clock) => Some(clock.now().as_micros()),
-        }
-    }
-
-    /// A moment at which the store's clock shows `micros`.
-    pub(super) fn moment(&self, micros: i64) -> Moment {
-        let now = Time::from_micros(micros);
-        match self {
-            StoreClock::Server(clock) => Moment { now, local: clock.now() },
-            StoreClock::ByHand(_) => Moment { now, local: now },
-        }
-    }
-}
-
-/// A moment by both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    /// By the store's clock.
-    pub(super) now: Time,
-    /// By the engine's.
-    local: Time,
-}
-
-impl Moment {
-    /// The engine's time, by the store's clock.
-    pub(super) fn to_store(self, local: Time) -> Time {
-        move_by(local, self.local, self.now)
-    }
-
-    /// The store's time, by the engine's clock.
-    pub(super) fn to_local(self, stored: Time) -> Time {
-        move_by(stored, self.now, self.local)
-    }
-}
-
-/// The end of time stays where it is.
-fn move_by(time: Time, from: Time, to: Time) -> Time {
-    if time == Time::FAR_FUTURE {
-        return time;
-    }
-    let ahead = time.as_micros().saturating_sub(from.as_micros());
-    Time::from_micros(to.as_micros().saturating_add(ahead))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_move_by_the_difference_of_the_clocks() {
-        let clock = Clock::new(|| Time::from_secs(100));
-        let moment = StoreClock::Server(clock).moment(Time::from_secs(5_000).as_micros());
-        assert_eq!(moment.to_store(Time::from_secs(103)), Time::from_secs(5_003));
-        assert_eq!(moment.to_local(Time::from_secs(4_990)), Time::from_secs(90));
-        assert_eq!(moment.to_store(Time::FAR_FUTURE), Time::FAR_FUTURE);
-    }
-}

@@ -16,6 +16,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Connects when it is needed, and again after a fault.
 pub(super) struct Link {
     client: Client,
+    answer_within: Duration,
     standing: Mutex<Option<Standing>>,
 }
 
@@ -30,10 +31,18 @@ pub(super) struct Standing {
 impl Link {
     /// Makes sure that the server can be reached and is of use.
     pub(super) async fn open(url: &str) -> Result<Link, StoreFault> {
+        Link::open_patiently(url, ANSWER_WITHIN).await
+    }
+
+    /// The same, for what takes longer to be sent.
+    pub(super) async fn open_patiently(
+        url: &str,
+        answer_within: Duration,
+    ) -> Result<Link, StoreFault> {
         let client = Client::open(url).map_err(|error| {
             StoreFault::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
         })?;
-        let link = Link { client, standing: Mutex::default() };
+        let link = Link { client, answer_within, standing: Mutex::default() };
         link.standing().await?;
         Ok(link)
     }
@@ -59,7 +68,7 @@ impl Link {
     async fn connect(&self) -> Result<Standing, StoreFault> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(ANSWER_WITHIN))
-            .set_response_timeout(Some(ANSWER_WITHIN));
+            .set_response_timeout(Some(self.answer_within));
         let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = connected.map_err(|error| self.explain(&error))?;
         let info: String = redis::cmd("INFO")
@@ -75,23 +84,23 @@ impl Link {
         let value = |name: &str| field(info, name).unwrap_or_default();
         if value("cluster_enabled") == "1" {
             return Err(StoreFault::Damaged(format!(
-                "{} is a Redis Cluster, whose scripts can't reach the keys of several sites at once; \
-                 use a single Redis server",
+                "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
+                 Redis server",
                 self.address()
             )));
         }
         let (policy, limit) = (value("maxmemory_policy"), value("maxmemory"));
         if limit != "0" && policy != "noeviction" {
             warn!(
-                "Redis at {} evicts keys when its memory is full (maxmemory-policy {policy}): sites \
-                 whose state is evicted are asked too early; set maxmemory-policy noeviction",
+                "Redis at {} evicts keys when its memory is full (maxmemory-policy {policy}): URLs are \
+                 lost then, and sites are asked too early; set maxmemory-policy noeviction",
                 self.address()
             );
         }
         if value("aof_enabled") == "0" {
             warn!(
-                "Redis at {} does not log its changes (appendonly no): penalties and open circuits \
-                 may be forgotten when it restarts; set appendonly yes",
+                "Redis at {} does not log its changes (appendonly no): URLs, penalties and open \
+                 circuits may be forgotten when it restarts; set appendonly yes and appendfsync always",
                 self.address()
             );
         }
@@ -123,7 +132,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_server_says_of_itself_decides_whether_it_will_do() {
         let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
-        let link = Link { client, standing: Mutex::default() };
+        let link = Link { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() };
         let good = "# Server\r\nrun_id:abc\r\nmaxmemory:0\r\ncluster_enabled:0\r\n";
         assert_eq!(&*link.examine(good).unwrap(), "abc");
         let refusal = link.examine("cluster_enabled:1\r\n").unwrap_err().to_string();

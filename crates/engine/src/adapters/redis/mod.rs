@@ -2,8 +2,15 @@
 
 mod keeper;
 mod link;
+mod pages;
+mod queue;
 
 pub use keeper::RedisKeeper;
+pub use pages::RedisPages;
+pub use queue::{
+    DEFAULT_POLL, DeadGroup, DeadLetter, Letters, LettersPage, QueueNames, RedisFinish,
+    RedisInstance, RedisQueue,
+};
 
 use crate::adapters::shared::Vigilant;
 use crate::ports::StoreFault;

@@ -11,6 +11,7 @@ pub mod random;
 pub mod settling;
 pub mod taking;
 mod trial;
+pub mod turns;
 
 use std::time::Duration;
 
@@ -85,11 +86,6 @@ macro_rules! queue_conformance {
                 idle_until_the_first_deadline_of_what_waits,
             ],
             lanes: [
-                lanes_take_turns,
-                a_flood_over_many_sites_does_not_hold_up_another_lane,
-                groups_that_rest_give_nothing_this_time,
-                no_more_of_a_group_than_asked_for,
-                each_lane_of_a_site_gives_so_many,
                 a_closed_site_is_closed_for_every_lane,
                 a_job_stays_in_its_lane,
                 what_is_overdue_comes_in_whatever_lane,
@@ -118,6 +114,25 @@ macro_rules! queue_conformance {
                 every_interruption_is_counted,
             ],
             random: [a_random_history_follows_the_model],
+        );
+    };
+}
+
+/// Tests of what a queue promises besides when its lanes take turns. One that is fed by a list of URLs has
+/// nobody to take turns: all of them are in one name.
+#[macro_export]
+macro_rules! turns_queue_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            queue,
+            $store,
+            turns: [
+                lanes_take_turns,
+                a_flood_over_many_sites_does_not_hold_up_another_lane,
+                groups_that_rest_give_nothing_this_time,
+                no_more_of_a_group_than_asked_for,
+                each_lane_of_a_site_gives_so_many,
+            ],
         );
     };
 }

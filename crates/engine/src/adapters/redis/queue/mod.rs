@@ -1,0 +1,204 @@
+//! The queue: a list that producers push URLs to, and what becomes of them.
+//!
+//! Whoever takes moves heads of the list into `{list}:jobs` first, each under an id of its own; then it
+//! files them under their sites, which scripts can't tell. What was moved and not filed belongs to nobody:
+//! whoever renews next files it. From there on each job waits in one sorted set, `{list}:parked`, whose
+//! order is that of sites, due times and ids, and `{list}:sites` says which site gives next; so a take
+//! costs as much as it gives, however many jobs and sites there are.
+//!
+//! Every move is one script, by the server's clock, and names all the keys of the queue. It is worth what
+//! the server's log is worth: with `appendfsync always` nothing that was answered is lost, with `everysec`
+//! a crash of the machine costs the last second.
+
+mod dead_letters;
+mod finish;
+mod instance;
+mod job;
+mod names;
+mod scripts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::link::Link;
+use crate::adapters::{NewJob, StoreClock};
+use crate::ports::{LeaseId, Ledger, StoreFault};
+pub use dead_letters::{DeadGroup, DeadLetter, Letters, LettersPage};
+pub use finish::RedisFinish;
+pub use instance::RedisInstance;
+use job::{Entry, site_of};
+pub use names::QueueNames;
+use scripts::{Nothing, Scripts};
+
+/// How often an idle list is looked at, unless a door says otherwise. Nothing waits inside Redis for it:
+/// the list is asked, as the parked ones have to be anyway.
+pub const DEFAULT_POLL: Duration = Duration::from_millis(500);
+
+/// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
+/// milliseconds of theirs.
+const MOST_PER_SCRIPT: usize = 250;
+
+/// A queue on a Redis server.
+#[derive(Clone)]
+pub struct RedisQueue {
+    scripts: Arc<Scripts>,
+    news: Arc<Notify>,
+    lease_ttl: Duration,
+    run_once: bool,
+    poll: Duration,
+}
+
+#[derive(Serialize)]
+struct AtMost {
+    most: usize,
+}
+
+#[derive(Serialize)]
+struct Filings {
+    filings: Vec<Filing>,
+}
+
+/// An id, and the site of its URL.
+type Filing = (String, String);
+
+impl RedisQueue {
+    /// The queue of these names, which is looked at every `poll` for what others put in; `run_once` doors
+    /// end when it is empty.
+    pub async fn open(
+        url: &str,
+        names: &QueueNames,
+        clock: StoreClock,
+        lease_ttl: Duration,
+        run_once: bool,
+        poll: Duration,
+    ) -> Result<RedisQueue, StoreFault> {
+        let scripts = Arc::new(Scripts::new(Link::open(url).await?, names, clock));
+        Ok(RedisQueue { scripts, news: Arc::default(), lease_ttl, run_once, poll })
+    }
+
+    /// Joins as a new instance.
+    pub fn instance(&self) -> RedisInstance {
+        RedisInstance::new(self.clone())
+    }
+
+    /// Puts jobs in, past the list: accepted means that Redis has them. Returns how many went in; one whose
+    /// key is there already is not put in again. Lanes are kept, and take no turns.
+    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
+        #[derive(Serialize)]
+        struct Asked<'a> {
+            jobs: Vec<Entry<'a>>,
+        }
+        let mut accepted = 0;
+        for jobs in jobs.chunks(MOST_PER_SCRIPT) {
+            let jobs = jobs.iter().map(|new| Entry::of(new, &self.scripts.clock)).collect();
+            accepted += self.scripts.run::<usize>(&self.scripts.enqueue, &Asked { jobs }).await?;
+        }
+        self.news.notify_one();
+        Ok(accepted)
+    }
+
+    /// How many jobs stand where, by the counters. What is in the list is not accepted yet.
+    pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        Ok(self.count().await?.0)
+    }
+
+    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
+    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+        let (told, counted) = self.count().await?;
+        let Counted { unfiled, parked, delayed, leased, dead, jobs, .. } = counted;
+        let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
+            == [
+                unfiled + parked - delayed,
+                delayed,
+                leased,
+                dead,
+                unfiled + parked + leased + dead,
+            ];
+        Ok(if told.balances() && told_so {
+            Ok(told)
+        } else {
+            Err(format!("the counters say {told:?}, the keys say {counted:?}"))
+        })
+    }
+
+    /// How many URLs wait: in the list, parked and delayed.
+    pub async fn waiting(&self) -> Result<u64, StoreFault> {
+        let (told, counted) = self.count().await?;
+        Ok(u64::try_from(counted.list + told.queued + told.delayed).unwrap_or(0))
+    }
+
+    /// Puts what waits back to the end of the list, site by site, from where it will be accepted anew: what
+    /// it has been through is forgotten. Returns how many. What a list can't hold (a job with a key, a
+    /// deadline, a lane or data of its door) stays.
+    pub async fn unpark(&self) -> Result<u64, StoreFault> {
+        self.unpark_while(false).await
+    }
+
+    async fn unpark_while(&self, only_when_alone: bool) -> Result<u64, StoreFault> {
+        #[derive(Serialize)]
+        struct Asked {
+            most: usize,
+            only_when_alone: bool,
+        }
+        self.file_the_unfiled().await?;
+        let asked = Asked { most: MOST_PER_SCRIPT, only_when_alone };
+        let (mut from, mut unparked) = (b"-".to_vec(), 0);
+        while !from.is_empty() {
+            let step: (Vec<u8>, u64) =
+                self.scripts.run_with(&self.scripts.unpark, &asked, &[&from]).await?;
+            from = step.0;
+            unparked += step.1;
+        }
+        Ok(unparked)
+    }
+
+    /// Moves heads of the list into our hands. They are to be filed.
+    async fn move_heads(&self) -> Result<Vec<Filing>, StoreFault> {
+        self.to_be_filed(&self.scripts.move_heads).await
+    }
+
+    /// Files what was moved and not filed. What its mover is about to file is filed by one of the two.
+    async fn file_the_unfiled(&self) -> Result<(), StoreFault> {
+        loop {
+            let filings = self.to_be_filed(&self.scripts.unfiled).await?;
+            let is_last = filings.len() < MOST_PER_SCRIPT;
+            if !filings.is_empty() {
+                let asked = Filings { filings };
+                self.scripts.run::<()>(&self.scripts.file, &asked).await?;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn to_be_filed(&self, script: &redis::Script) -> Result<Vec<Filing>, StoreFault> {
+        let asked = AtMost { most: MOST_PER_SCRIPT };
+        let urls: Vec<(LeaseId, Vec<u8>)> = self.scripts.run(script, &asked).await?;
+        Ok(urls.into_iter().map(|(id, url)| (id.to_string(), site_of(&url))).collect())
+    }
+
+    async fn count(&self) -> Result<(Ledger, Counted), StoreFault> {
+        let (told, counted): ([i64; 7], [i64; 7]) =
+            self.scripts.run(&self.scripts.count, &Nothing {}).await?;
+        let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;
+        let ledger = Ledger { accepted, done, skipped, queued, in_flight, delayed, dead };
+        let [list, unfiled, parked, delayed, leased, dead, jobs] = counted;
+        Ok((ledger, Counted { list, unfiled, parked, delayed, leased, dead, jobs }))
+    }
+}
+
+/// How many are where.
+#[derive(Debug)]
+struct Counted {
+    list: i64,
+    unfiled: i64,
+    parked: i64,
+    delayed: i64,
+    leased: i64,
+    dead: i64,
+    jobs: i64,
+}

@@ -1,0 +1,11 @@
+-- Notes that leases of an epoch are about to be fetched.
+--
+-- Asked: epoch, ids.
+for _, id in ipairs(asked.ids) do
+  if is_held(id, asked.epoch) then
+    local job = read(id)
+    job.started = true
+    write(id, job)
+  end
+end
+return redis.status_reply('OK')

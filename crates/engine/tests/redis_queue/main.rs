@@ -1,0 +1,14 @@
+//! The queue on Redis, as producers, operators and those who crash see it. What every queue promises is in
+//! the conformance suite.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+mod cost;
+mod crashes;
+mod dead_letters;
+mod faults;
+mod keys;
+mod list;
+mod random;
+mod rig;
+mod unparking;
