@@ -11,6 +11,11 @@ mod memory {
         fetchwell_testkit::politeness_conformance!(Some(MemoryStore::default()));
         fetchwell_testkit::swept_politeness_conformance!(Some(MemoryStore::default()));
     }
+
+    mod events {
+        use fetchwell_testkit::conformance::adapters::MemoryStore;
+        fetchwell_testkit::events_conformance!(Some(MemoryStore::default()));
+    }
 }
 
 mod sqlite {
@@ -18,6 +23,11 @@ mod sqlite {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::queue_conformance!(Some(SqliteStore::new()));
         fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
+    }
+
+    mod events {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::events_conformance!(Some(SqliteStore::new()));
     }
 
     mod inbox {
@@ -58,5 +68,12 @@ mod redis {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::politeness_conformance!(RedisStore::if_there());
         fetchwell_testkit::durable_politeness_conformance!(RedisStore::if_there());
+    }
+}
+
+mod kafka {
+    mod events {
+        use fetchwell_testkit::conformance::kafka::KafkaStore;
+        fetchwell_testkit::events_conformance!(KafkaStore::if_there());
     }
 }

@@ -181,6 +181,17 @@ const STEPS: &[&str] = &["
     ) STRICT;
     CREATE INDEX audit_submitted ON audit (at) WHERE action = 'submit';
     CREATE INDEX audit_other ON audit (at) WHERE action <> 'submit';
+", "
+    -- A log of events. Transactions that write wait for each other, so cursors come in the order of
+    -- commits; none is given twice.
+    CREATE TABLE event (
+        cursor INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        key BLOB NOT NULL,
+        value TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX event_created ON event (created_at);
 "];
 
 /// Brings the file to the newest version.
