@@ -19,6 +19,10 @@ const BATCH: usize = 50;
 /// Batches that are confirmed before a crash, and after it.
 const BATCHES_EACH: usize = 40;
 
+const POLL: Duration = Duration::from_millis(20);
+/// What takes longer is stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn event(number: usize) -> Event {
     let value = format!(r#"{{"number":{number}}}"#);
     Event { id: number.to_string(), key: [(number % 7) as u8; 32], value }
@@ -85,6 +89,30 @@ async fn a_producer_that_is_done_for_is_replaced() {
     assert_eq!(log.publish(&[event(1)]).await.unwrap(), [Published::Confirmed]);
 }
 
+#[tokio::test]
+async fn a_topic_that_goes_is_a_fault_that_says_how_to_make_it_and_passes_when_it_is_there() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("webpage_log", 1, 1).unwrap();
+    let log = KafkaLog::open(&cluster.bootstrap_servers(), "webpage_log").await.unwrap();
+    let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    cluster.topic_error("webpage_log", unknown).unwrap();
+    cluster.request_errors(RDKafkaApiKey::Produce, &[unknown; 1_000]);
+    let fault = log.publish(&[event(1)]).await.unwrap_err().to_string();
+    assert!(
+        fault.contains("no such topic") && fault.contains("--create --topic webpage_log"),
+        "{fault}"
+    );
+    cluster.topic_error("webpage_log", RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR).unwrap();
+    cluster.clear_request_errors(RDKafkaApiKey::Produce);
+    // The client asks for the topic from time to time.
+    let again = async {
+        while log.publish(&[event(1)]).await.is_err() {
+            tokio::time::sleep(POLL).await
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
+}
+
 /// Publishes batches of its own until `is_over`, each as often as it takes. Returns what was confirmed.
 async fn publish_until(
     log: &KafkaLog,
@@ -114,7 +142,7 @@ async fn publish_until(
 async fn until_more(counter: &AtomicUsize, more: usize) {
     let goal = counter.load(Ordering::SeqCst) + more;
     while counter.load(Ordering::SeqCst) < goal {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

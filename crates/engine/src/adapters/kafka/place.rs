@@ -57,3 +57,29 @@ impl Place {
         format!("{self} refused its event of {} bytes: {reason}", event.value.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_names_servers_and_topic_and_says_what_to_do() {
+        use RDKafkaErrorCode as Code;
+        let place = Place { servers: "k1:9092,k2:9092".to_owned(), topic: "pages".to_owned() };
+        for (code, advice) in [
+            (Code::MessageTimedOut, "within 10 s; check that the servers run"),
+            (Code::AllBrokersDown, "check that the servers run"),
+            (Code::BrokerTransportFailure, "check that the servers run"),
+            (
+                Code::UnknownTopicOrPartition,
+                "--bootstrap-server k1:9092,k2:9092 --create --topic pages",
+            ),
+            (Code::TopicAuthorizationFailed, "allow this program to write to the topic"),
+            (Code::NotEnoughReplicas, "Not enough in-sync replicas"),
+        ] {
+            let fault = place.fault(&KafkaError::MessageProduction(code)).to_string();
+            assert!(fault.contains("topic pages at k1:9092,k2:9092"), "{fault}");
+            assert!(fault.contains(advice), "{fault}");
+        }
+    }
+}

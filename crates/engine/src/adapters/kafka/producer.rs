@@ -16,6 +16,8 @@ use crate::ports::StoreFault;
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 /// After this a topic that no broker knows is taken to be missing, not new.
 const TOPIC_KNOWN_WITHIN: Duration = Duration::from_secs(5);
+/// A topic that was missing is found within this when it is there.
+const TOPIC_REFRESH: Duration = Duration::from_secs(5);
 /// A server that is back is found again within this.
 const RECONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// How long events wait for company in one request: those of a batch are queued within this.
@@ -57,6 +59,7 @@ fn settings(place: &Place) -> ClientConfig {
         .set("partitioner", "murmur2_random")
         .set("message.timeout.ms", millis(CONFIRMED_WITHIN))
         .set("topic.metadata.propagation.max.ms", millis(TOPIC_KNOWN_WITHIN))
+        .set("topic.metadata.refresh.interval.ms", millis(TOPIC_REFRESH))
         .set("reconnect.backoff.max.ms", millis(RECONNECT_WITHIN))
         .set("linger.ms", millis(LINGER))
         .set("queue.buffering.max.messages", MAX_QUEUED_EVENTS.to_string())
