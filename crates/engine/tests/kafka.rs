@@ -19,9 +19,13 @@ const BATCH: usize = 50;
 /// Batches that are confirmed before a crash, and after it.
 const BATCHES_EACH: usize = 40;
 
+/// Between a publisher's batches.
+const PAUSE: Duration = Duration::from_millis(5);
 const POLL: Duration = Duration::from_millis(20);
 /// What takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A broker is started twice within this.
+const OUTAGE_WITHIN: Duration = Duration::from_secs(180);
 
 fn event(number: usize) -> Event {
     let value = format!(r#"{{"number":{number}}}"#);
@@ -107,7 +111,7 @@ async fn a_topic_that_goes_is_a_fault_that_says_how_to_make_it_and_passes_when_i
     // The client asks for the topic from time to time.
     let again = async {
         while log.publish(&[event(1)]).await.is_err() {
-            tokio::time::sleep(POLL).await
+            tokio::time::sleep(POLL).await;
         }
     };
     tokio::time::timeout(PATIENCE, again).await.unwrap();
@@ -134,7 +138,7 @@ async fn publish_until(
             }
             Err(fault) => panic!("{fault}"),
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(PAUSE).await;
     }
     first
 }
@@ -161,7 +165,9 @@ async fn a_broker_that_crashes_under_load_loses_nothing_that_was_confirmed() {
         until_more(&batches, BATCHES_EACH).await;
         is_over.store(true, Ordering::SeqCst);
     };
-    let (confirmed, ()) = tokio::join!(publish_until(&log, &is_over, &batches, &faults), outage);
+    let load = publish_until(&log, &is_over, &batches, &faults);
+    let under_load = tokio::time::timeout(OUTAGE_WITHIN, async { tokio::join!(load, outage) });
+    let (confirmed, ()) = under_load.await.unwrap();
     let read: BTreeSet<String> =
         read_topic(server.url(), &topic).await.into_iter().map(|e| e.id).collect();
     let missing: Vec<usize> = (0..confirmed).filter(|n| !read.contains(&n.to_string())).collect();
