@@ -417,6 +417,37 @@ pub trait PageCache: Send + Sync {
     async fn sweep(&self) -> Result<u64, StoreFault>;
 }
 
+/// Something that happened, for those who follow a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Names it: the same one when its batch comes again, so that who reads it twice can tell.
+    pub id: String,
+    /// Events of one key are read in the order in which they were published.
+    pub key: [u8; 32],
+    /// JSON.
+    pub value: String,
+}
+
+/// What became of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It is safe. It may be there more than once.
+    Confirmed,
+    /// The log will never take it.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A log of events: at least once, in order for each key.
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Returns once each event is safe or refused, an answer for each in order. An error means that
+    /// nothing is known: the same batch is tried again.
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault>;
+}
+
 /// How many jobs stand where. Every move changes two of these in the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {

@@ -12,6 +12,11 @@ mod memory {
         fetchwell_testkit::politeness_conformance!(Some(MemoryStore::default()));
         fetchwell_testkit::swept_politeness_conformance!(Some(MemoryStore::default()));
     }
+
+    mod events {
+        use fetchwell_testkit::conformance::adapters::MemoryStore;
+        fetchwell_testkit::events_conformance!(Some(MemoryStore::default()));
+    }
 }
 
 mod sqlite {
@@ -20,6 +25,11 @@ mod sqlite {
         fetchwell_testkit::queue_conformance!(Some(SqliteStore::new()));
         fetchwell_testkit::turns_queue_conformance!(Some(SqliteStore::new()));
         fetchwell_testkit::durable_queue_conformance!(Some(SqliteStore::new()));
+    }
+
+    mod events {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::events_conformance!(Some(SqliteStore::new()));
     }
 
     mod inbox {
@@ -67,5 +77,12 @@ mod redis {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::politeness_conformance!(RedisStore::if_there());
         fetchwell_testkit::durable_politeness_conformance!(RedisStore::if_there());
+    }
+}
+
+mod kafka {
+    mod events {
+        use fetchwell_testkit::conformance::kafka::KafkaStore;
+        fetchwell_testkit::events_conformance!(KafkaStore::if_there());
     }
 }

@@ -13,11 +13,12 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use super::NewJob;
+use super::{NewJob, judge_by_size};
 use crate::clock::Clock;
 use crate::ports::{
-    Demand, Lane, Lease, LeaseId, Ledger, PageCache, Politeness, Renewal, RobotsRecord, Settle,
-    Settled, Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
+    Demand, Event, EventLog, Lane, Lease, LeaseId, Ledger, PageCache, Politeness, Published,
+    Renewal, RobotsRecord, Settle, Settled, Settlement, SiteAsk, SiteReport, Source, StoreFault,
+    Taken, Turn,
 };
 
 /// A politeness store in memory.
@@ -142,6 +143,28 @@ impl PageCache for MemoryPages {
         let before = pages.len();
         pages.retain(|_, (expires_at, _)| *expires_at > now);
         Ok((before - pages.len()) as u64)
+    }
+}
+
+/// A log of events in memory.
+#[derive(Default)]
+pub struct MemoryEvents(Mutex<Vec<Event>>);
+
+impl MemoryEvents {
+    /// All that was published, in order.
+    pub fn published(&self) -> Vec<Event> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl EventLog for MemoryEvents {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+        let published: Vec<Published> = events.iter().map(judge_by_size).collect();
+        let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
+        let taken = taken.map(|(event, _)| event.clone());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
+        Ok(published)
     }
 }
 

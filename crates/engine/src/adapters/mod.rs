@@ -3,6 +3,7 @@
 pub mod apart;
 mod gathering;
 mod held;
+pub mod kafka;
 pub mod memory;
 mod moment;
 pub mod postgres;
@@ -15,7 +16,7 @@ use fetchwell_policy::time::Time;
 
 pub use moment::StoreClock;
 
-use crate::ports::Job;
+use crate::ports::{Event, Job, Published};
 
 /// A job to be put into a queue.
 #[derive(Clone, Debug)]
@@ -33,5 +34,19 @@ impl NewJob {
     /// A job that may go at once, whatever else is queued.
     pub fn now(job: Job) -> NewJob {
         NewJob { job, key: None, due: None }
+    }
+}
+
+/// An event with a larger value is refused. Kafka's default is as much, so that an event which the
+/// embedded log takes is one that Kafka takes.
+const MAX_EVENT_BYTES: usize = 1_000_000;
+
+/// What becomes of an event by its size alone, in a log of our own.
+fn judge_by_size(event: &Event) -> Published {
+    match event.value.len() {
+        0..=MAX_EVENT_BYTES => Published::Confirmed,
+        bytes => Published::Refused {
+            reason: format!("an event of {bytes} bytes, where {MAX_EVENT_BYTES} are the most"),
+        },
     }
 }

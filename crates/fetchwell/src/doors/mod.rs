@@ -11,7 +11,7 @@
 //! | [`schedule`] | an entry of a plan | nothing, or a sitemap | URLs to queue | it recurs |
 //! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
 //!
-//! Everything here is pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
+//! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
 //! what the engine steps through; its records are what the sink writes.
 
 pub mod articles;

@@ -19,7 +19,8 @@ pub(crate) fn unix_seconds(time: Time) -> i64 {
     time.as_micros().div_euclid(1_000_000)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness, SqliteQueue};
+use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
+use fetchwell_engine::adapters::sqlite::{
+    self, Db, Durability, SqliteEvents, SqlitePoliteness, SqliteQueue,
+};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::ports::{Ledger, Politeness};
+use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
+use super::events::EventStore;
+use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
@@ -26,6 +30,7 @@ const SEED: u64 = 7;
 pub struct MemoryStore {
     queue: OnceLock<MemoryQueue>,
     politeness: OnceLock<Arc<MemoryPoliteness>>,
+    events: Arc<MemoryEvents>,
 }
 
 #[async_trait]
@@ -48,6 +53,17 @@ impl PolitenessStore for MemoryStore {
 
     fn fresh(&self) -> Box<dyn PolitenessStore> {
         Box::new(MemoryStore::default())
+    }
+}
+
+#[async_trait]
+impl EventStore for MemoryStore {
+    async fn open(&self) -> Arc<dyn EventLog> {
+        self.events.clone()
+    }
+
+    async fn read(&self) -> Vec<Event> {
+        self.events.published()
     }
 }
 
@@ -120,6 +136,29 @@ impl PolitenessStore for SqliteStore {
 
     fn fresh(&self) -> Box<dyn PolitenessStore> {
         Box::new(SqliteStore::new())
+    }
+}
+
+/// Events that are read at once: so few that the cursor is needed.
+const READ_AT_ONCE: u32 = 700;
+
+#[async_trait]
+impl EventStore for SqliteStore {
+    async fn open(&self) -> Arc<dyn EventLog> {
+        Arc::new(SqliteEvents::new(self.connect(), HandClock::new().clock()))
+    }
+
+    async fn read(&self) -> Vec<Event> {
+        let log = SqliteEvents::new(self.connect(), HandClock::new().clock());
+        let (mut events, mut after) = (Vec::new(), 0);
+        loop {
+            let reading = log.read(after, READ_AT_ONCE).await.expect("the log can be read");
+            if reading.events.is_empty() {
+                return events;
+            }
+            events.extend(reading.events);
+            after = reading.next;
+        }
     }
 }
 

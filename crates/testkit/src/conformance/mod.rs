@@ -2,10 +2,12 @@
 //!
 //! A case is a named async function that takes a store and panics when the store breaks the port's
 //! promise. The macros [`queue_conformance!`](crate::queue_conformance),
-//! [`inbox_conformance!`](crate::inbox_conformance) and
+//! [`inbox_conformance!`](crate::inbox_conformance),
+//! [`events_conformance!`](crate::events_conformance) and
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
 //! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
-//! [`inbox::InboxStore`] and [`politeness::PolitenessStore`], and calls the macros.
+//! [`inbox::InboxStore`], [`events::EventStore`] and [`politeness::PolitenessStore`], and calls the
+//! macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
 
@@ -15,8 +17,10 @@
 )]
 
 pub mod adapters;
+pub mod events;
 mod hand_clock;
 pub mod inbox;
+pub mod kafka;
 pub mod politeness;
 pub mod queue;
 mod replay;

@@ -18,7 +18,7 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts `redis` or `postgres`; `None`, said aloud, where tests are to run without servers. A soak
+    /// Starts `redis`, `postgres` or `kafka`; `None`, said aloud, where tests are to run without servers. A soak
     /// always has them.
     pub async fn start(name: &'static str) -> Option<OwnServer> {
         if !is_soak() {
@@ -93,7 +93,8 @@ impl Drop for OwnServer {
 }
 
 fn variable(name: &str) -> String {
-    format!("FETCHWELL_TEST_{}_URL", name.to_uppercase())
+    let what = if name == "kafka" { "BOOTSTRAP" } else { "URL" };
+    format!("FETCHWELL_TEST_{}_{what}", name.to_uppercase())
 }
 
 fn script() -> PathBuf {

@@ -7,6 +7,7 @@
 mod callers;
 mod clock;
 mod db;
+mod events;
 mod files;
 mod inbox;
 mod meta;
@@ -26,6 +27,7 @@ use crate::ports::StoreFault;
 
 pub use clock::clock;
 pub use db::{Db, Durability};
+pub use events::{Reading, SqliteEvents};
 pub use files::{FileFinish, revise_length};
 pub use inbox::open_retriever;
 pub use meta::bind_politeness;

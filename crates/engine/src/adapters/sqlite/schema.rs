@@ -192,6 +192,17 @@ const STEPS: &[&str] = &["
         PRIMARY KEY (queue, deadline, first)
     ) STRICT, WITHOUT ROWID;
     INSERT INTO expiry SELECT queue, deadline, id, id FROM job WHERE state < 3 AND deadline IS NOT NULL;
+", "
+    -- A log of events. Transactions that write wait for each other, so cursors come in the order of
+    -- commits; none is given twice.
+    CREATE TABLE event (
+        cursor INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        key BLOB NOT NULL,
+        value TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX event_created ON event (created_at);
 "];
 
 /// Brings the file to the newest version.

@@ -1,8 +1,4 @@
-//! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
-//!
-//! A job has no payload: the list holds URLs and nothing else.
-
-pub(crate) mod metrics;
+//! What becomes of a URL.
 
 use bytes::Bytes;
 use fetchwell_engine::journey::Arrival;
@@ -12,67 +8,12 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
-use serde::Serialize;
 
-use super::foregone::Foregone;
-use super::notation::sha256_hex;
-use super::one_page::{End, OnePage};
+use super::record::{DeadLetterDetails, PageRecord, WebpageFetched};
+use crate::doors::foregone::Foregone;
+use crate::doors::notation::sha256_hex;
+use crate::doors::one_page::{End, OnePage};
 use crate::timestamp::rfc3339;
-
-/// What comes out of this door.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PageRecord {
-    /// A page for the cache, and the event that tells of it.
-    Fetched {
-        /// Text as UTF-8, anything else as received.
-        content: Bytes,
-        /// The event.
-        event: WebpageFetched,
-    },
-    /// A URL that was given up.
-    DeadLetter {
-        /// The exact string that was queued.
-        url: String,
-        /// What is kept about it.
-        details: DeadLetterDetails,
-    },
-}
-
-/// The event on the topic `webpage_log`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "webpage_fetched")]
-pub struct WebpageFetched {
-    /// The exact string that was queued.
-    pub url: String,
-    /// The key under which the page is cached.
-    pub cache_key: String,
-    /// The status with which the site answered.
-    pub status_code: u16,
-    /// The answer's own word for it.
-    pub content_type: Option<String>,
-    /// The length in bytes of what is cached.
-    pub content_length: usize,
-    /// The SHA-256 of what is cached, in hex.
-    pub content_hash: String,
-    /// When the answer was read.
-    pub fetched_at: String,
-}
-
-/// A field of the hash `page_fetcher_dlq:details`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "failure", rename = "url_specific")]
-pub struct DeadLetterDetails {
-    /// Why it was given up.
-    pub reason: String,
-    /// The status of the last answer, when there was one.
-    pub status_code: Option<u16>,
-    /// Attempts, the first one included.
-    pub attempts: u32,
-    /// When it was accepted; its history does not tell when it first failed.
-    pub first_at: String,
-    /// When it was given up.
-    pub last_at: String,
-}
 
 /// Makes the plan of a URL.
 pub fn plan(lease: &Lease) -> Box<dyn Plan<PageRecord>> {

@@ -1,0 +1,149 @@
+//! Cache, then event, then the end of the lease: whoever reads an event finds its page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::ports::{
+    Event, EventLog, Finish, Finished, PageCache, Published, Settled, Settlement, Sink, StoreFault,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::record::{DeadLetterDetails, PageRecord, WebpageFetched};
+use crate::timestamp::rfc3339;
+
+/// Pages on their way to the cache at the same time.
+const MAX_PUTS_AT_ONCE: usize = 32;
+
+/// Puts the pages of a batch into the cache, publishes their events, and leaves the rest to `then`. A page
+/// that the cache or the log will never take becomes a dead letter on the way.
+///
+/// An error means that nothing is known, and the whole batch comes again: pages are replaced by
+/// themselves, and an event that is there twice has the same id.
+pub struct CacheThenEvent<F> {
+    /// Where pages go.
+    pub cache: Arc<dyn PageCache>,
+    /// How long they stay there.
+    pub ttl: Duration,
+    /// Where events go.
+    pub log: Arc<dyn EventLog>,
+    /// Ends the leases, and keeps the dead letters.
+    pub then: F,
+}
+
+/// The sink of what comes after [`CacheThenEvent`], which has written all there is to write.
+pub struct Written;
+
+#[async_trait]
+impl Sink<PageRecord> for Written {
+    async fn write(&self, _: &[&PageRecord]) -> Result<(), StoreFault> {
+        Ok(())
+    }
+}
+
+/// Why pages were not taken, by their place in the batch.
+type Refusals = BTreeMap<usize, String>;
+
+#[async_trait]
+impl<F: Finish<PageRecord>> Finish<PageRecord> for CacheThenEvent<F> {
+    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreFault> {
+        let mut refusals = self.put_pages(batch).await?;
+        self.publish_events(batch, &mut refusals).await?;
+        if refusals.is_empty() {
+            return self.then.finish(batch).await;
+        }
+        let revised: Vec<Finished<PageRecord>> = batch
+            .iter()
+            .enumerate()
+            .map(|(at, finished)| match refusals.remove(&at) {
+                Some(reason) => given_up(finished, reason),
+                None => copy_of(finished),
+            })
+            .collect();
+        self.then.finish(&revised).await
+    }
+}
+
+impl<F> CacheThenEvent<F> {
+    async fn put_pages(&self, batch: &[Finished<PageRecord>]) -> Result<Refusals, StoreFault> {
+        let puts = pages_of(batch).map(|(at, content, event)| async move {
+            match self.cache.put(&event.cache_key, content.clone(), self.ttl).await {
+                Ok(()) => Ok(None),
+                Err(StoreFault::TooLarge(reason)) => Ok(Some((at, reason))),
+                Err(fault) => Err(fault),
+            }
+        });
+        // Made before the stream is: the compiler sees no further that what they borrow lives on.
+        let puts: Vec<_> = puts.collect();
+        let refused = stream::iter(puts).buffer_unordered(MAX_PUTS_AT_ONCE);
+        refused.try_filter_map(|refused| async move { Ok(refused) }).try_collect().await
+    }
+
+    async fn publish_events(
+        &self,
+        batch: &[Finished<PageRecord>],
+        refusals: &mut Refusals,
+    ) -> Result<(), StoreFault> {
+        let cached = pages_of(batch).filter(|(at, ..)| !refusals.contains_key(at));
+        let (places, events): (Vec<usize>, Vec<Event>) =
+            cached.map(|(at, _, event)| (at, event.to_event())).unzip();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let published = self.log.publish(&events).await?;
+        for (at, published) in places.into_iter().zip(published) {
+            if let Published::Refused { reason } = published {
+                refusals.insert(at, reason);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pages of a batch, with their places in it.
+fn pages_of(
+    batch: &[Finished<PageRecord>],
+) -> impl Iterator<Item = (usize, &Bytes, &WebpageFetched)> {
+    batch.iter().enumerate().flat_map(|(at, finished)| {
+        finished.records.iter().filter_map(move |record| match record {
+            PageRecord::Fetched { content, event } => Some((at, content, event)),
+            PageRecord::DeadLetter { .. } => None,
+        })
+    })
+}
+
+/// The same URL as a dead letter.
+fn given_up(finished: &Finished<PageRecord>, reason: String) -> Finished<PageRecord> {
+    let lease = &finished.lease;
+    let event = finished.records.iter().find_map(|record| match record {
+        PageRecord::Fetched { event, .. } => Some(event),
+        PageRecord::DeadLetter { .. } => None,
+    });
+    let details = DeadLetterDetails {
+        reason: reason.clone(),
+        status_code: event.map(|event| event.status_code),
+        attempts: lease.history.failures().saturating_add(1),
+        first_at: rfc3339(lease.accepted_at),
+        last_at: event.map(|event| event.fetched_at.clone()).unwrap_or_default(),
+    };
+    let letter = PageRecord::DeadLetter { url: lease.job.url.clone(), details };
+    let settlement = Settlement::Dead { reason };
+    Finished { records: vec![letter], settlement, ..copy_of(finished) }
+}
+
+/// The original still has its share of the byte budget.
+fn copy_of(finished: &Finished<PageRecord>) -> Finished<PageRecord> {
+    Finished {
+        lease: finished.lease.clone(),
+        records: finished.records.clone(),
+        settlement: finished.settlement.clone(),
+        phases: finished.phases,
+        share: Share::none(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What comes out of a URL: a page with its event, or a dead letter.
+
+use bytes::Bytes;
+use fetchwell_engine::ports::Event;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::doors::notation::hex;
+
+/// So much of a hash is enough to tell fetches apart.
+const ID_BYTES: usize = 16;
+
+/// What comes out of this door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageRecord {
+    /// A page for the cache, and the event that tells of it.
+    Fetched {
+        /// Text as UTF-8, anything else as received.
+        content: Bytes,
+        /// The event.
+        event: WebpageFetched,
+    },
+    /// A URL that was given up.
+    DeadLetter {
+        /// The exact string that was queued.
+        url: String,
+        /// What is kept about it.
+        details: DeadLetterDetails,
+    },
+}
+
+/// The event on the topic `webpage_log`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "webpage_fetched")]
+pub struct WebpageFetched {
+    /// The exact string that was queued.
+    pub url: String,
+    /// The key under which the page is cached.
+    pub cache_key: String,
+    /// The status with which the site answered.
+    pub status_code: u16,
+    /// The answer's own word for it.
+    pub content_type: Option<String>,
+    /// The length in bytes of what is cached.
+    pub content_length: usize,
+    /// The SHA-256 of what is cached, in hex.
+    pub content_hash: String,
+    /// When the answer was read.
+    pub fetched_at: String,
+}
+
+/// A field of the hash `page_fetcher_dlq:details`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "failure", rename = "url_specific")]
+pub struct DeadLetterDetails {
+    /// Why it was given up.
+    pub reason: String,
+    /// The status of the last answer, when there was one.
+    pub status_code: Option<u16>,
+    /// Attempts, the first one included.
+    pub attempts: u32,
+    /// When it was accepted; its history does not tell when it first failed.
+    pub first_at: String,
+    /// When it was given up.
+    pub last_at: String,
+}
+
+impl WebpageFetched {
+    /// As it goes to the log. The id is of this one fetch, so that whoever reads it twice can tell.
+    pub(super) fn to_event(&self) -> Event {
+        let fetch = format!("{}\n{}", self.url, self.fetched_at);
+        let id = hex(&Sha256::digest(fetch)[..ID_BYTES]);
+        let value = serde_json::to_string(self).unwrap_or_default();
+        Event { id, key: Sha256::digest(&self.url).into(), value }
+    }
+}

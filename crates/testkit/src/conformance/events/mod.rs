@@ -1,0 +1,40 @@
+//! What every log of events promises: [`EventLog`].
+
+pub mod publishing;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::{Event, EventLog};
+
+/// A place with one log in it, empty at first.
+#[async_trait]
+pub trait EventStore: Send + Sync {
+    /// Opens the log as a process does at its start. Opened twice, it is the same log.
+    async fn open(&self) -> Arc<dyn EventLog>;
+
+    /// All that is in it, as somebody reads it who is not the one that publishes. Events of one key come
+    /// in the order in which they were published.
+    async fn read(&self) -> Vec<Event>;
+}
+
+/// Tests of all that every log of events promises: `events_conformance!(Some(SqliteStore::new()))`.
+#[macro_export]
+macro_rules! events_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            events,
+            $store,
+            publishing: [
+                an_event_is_read_as_it_was_published,
+                nothing_published_is_nothing_read,
+                the_order_of_a_key_is_kept,
+                a_batch_may_come_again,
+                an_event_that_is_too_large_is_refused_alone,
+                a_large_batch_is_all_there,
+                what_several_publish_at_once_is_all_there,
+                everything_is_there_for_another_process,
+            ],
+        );
+    };
+}
