@@ -1,9 +1,11 @@
 //! Submissions that come while a transaction is under way gather, and go together in the next one.
 //!
-//! A task of its own does it: whoever submits may be stopped at any time (a client that hangs up), and
+//! Tasks of their own do it: whoever submits may be stopped at any time (a client that hangs up), and
 //! nobody else shall be harmed by that.
 
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::inbox::{Submission, Submitted};
 use crate::ports::StoreFault;
@@ -23,7 +25,7 @@ pub(super) trait Desk: Send + Sync + 'static {
     fn accept(&self, group: Vec<Submission>) -> impl Future<Output = Vec<Answer>> + Send;
 }
 
-/// Takes submissions. The task ends with the last of its clones.
+/// Takes submissions. Its tasks end with the last of its clones.
 #[derive(Clone)]
 pub(super) struct Submitter {
     waiting: mpsc::Sender<Waiting>,
@@ -35,10 +37,14 @@ struct Waiting {
 }
 
 impl Submitter {
-    /// Begins the task.
-    pub(super) fn start(desk: impl Desk) -> Submitter {
-        let (waiting, arrivals) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(serve(desk, arrivals));
+    /// Begins the tasks: so many groups are accepted at once.
+    pub(super) fn start(desk: impl Desk, at_once: usize) -> Submitter {
+        let (waiting, receiver) = mpsc::channel(MAX_WAITING);
+        let arrivals = Arc::new(Mutex::new(Arrivals { receiver, held_over: None }));
+        let desk = Arc::new(desk);
+        for _ in 0..at_once {
+            tokio::spawn(serve(desk.clone(), arrivals.clone()));
+        }
         Submitter { waiting }
     }
 
@@ -51,32 +57,43 @@ impl Submitter {
     }
 }
 
-async fn serve(desk: impl Desk, mut arrivals: mpsc::Receiver<Waiting>) {
-    let mut held_over = None;
+async fn serve(desk: Arc<impl Desk>, arrivals: Arc<Mutex<Arrivals>>) {
     loop {
-        let first = match held_over.take() {
-            Some(first) => first,
-            None => match arrivals.recv().await {
-                Some(first) => first,
-                None => return,
-            },
-        };
-        // Those who were answered just now have their say first, or the next group would be of one.
-        tokio::task::yield_now().await;
-        let mut messages = first.submission.messages.len();
-        let mut group = vec![first];
-        while let Ok(next) = arrivals.try_recv() {
-            messages += next.submission.messages.len();
-            if messages > MAX_MESSAGES_PER_COMMIT {
-                held_over = Some(next);
-                break;
-            }
-            group.push(next);
-        }
+        let Some(group) = arrivals.lock().await.gather().await else { return };
         let (submissions, answers): (Vec<Submission>, Vec<oneshot::Sender<Answer>>) =
             group.into_iter().map(|one| (one.submission, one.answer)).unzip();
         for (answer, result) in answers.into_iter().zip(desk.accept(submissions).await) {
             drop(answer.send(result)); // Who has gone does not want to know.
         }
+    }
+}
+
+/// Submissions that nobody sees to yet.
+struct Arrivals {
+    receiver: mpsc::Receiver<Waiting>,
+    /// One that was too much for the group before.
+    held_over: Option<Waiting>,
+}
+
+impl Arrivals {
+    /// Waits for the first, and takes all that are there by then. `None`: no more will come.
+    async fn gather(&mut self) -> Option<Vec<Waiting>> {
+        let first = match self.held_over.take() {
+            Some(first) => first,
+            None => self.receiver.recv().await?,
+        };
+        // Those who were answered just now have their say first, or the next group would be of one.
+        tokio::task::yield_now().await;
+        let mut messages = first.submission.messages.len();
+        let mut group = vec![first];
+        while let Ok(next) = self.receiver.try_recv() {
+            messages += next.submission.messages.len();
+            if messages > MAX_MESSAGES_PER_COMMIT {
+                self.held_over = Some(next);
+                break;
+            }
+            group.push(next);
+        }
+        Some(group)
     }
 }

@@ -8,6 +8,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
 
 use super::connections::{CONNECTIONS, Connections, Taken, within};
+use super::id_stock::IdStock;
 use super::schema::migrate;
 use crate::ports::StoreFault;
 
@@ -33,6 +34,7 @@ pub struct Database {
     brisk: Arc<Connections>,
     /// For what is only looked at.
     reading: Arc<Connections>,
+    pub(super) ids: IdStock,
 }
 
 impl Database {
@@ -46,6 +48,7 @@ impl Database {
             lasting: connections(lasting.clone()),
             brisk: connections(options.clone().options([("synchronous_commit", "off")])),
             reading: connections(options),
+            ids: IdStock::default(),
         };
         // Without those: another process may be at it for a while.
         let migrating = Connections::new(lasting);

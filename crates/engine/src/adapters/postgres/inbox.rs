@@ -20,6 +20,9 @@ use crate::inbox::{
 };
 use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
 
+/// Groups of submissions that are accepted at once: while the server sees to one, the next is made ready.
+const GROUPS_AT_ONCE: usize = 2;
+
 /// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
 pub async fn open_retriever(
     db: Database,
@@ -32,14 +35,15 @@ pub async fn open_retriever(
     };
     let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
     let results = Bell::default();
-    let submitter = Submitter::start(Desk {
+    let desk = Desk {
         db: db.clone(),
         clock: clock.clone(),
         queues: Queues { messages: messages.queue, deliveries: deliveries.queue },
         messages_news: messages.news.clone(),
         deliveries_news: deliveries.news.clone(),
         results: results.clone(),
-    });
+    };
+    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
     let instance = Arc::new(messages.instance());
     let finish = MessageFinish {
         instance: instance.clone(),

@@ -7,6 +7,7 @@ mod database;
 mod ending;
 mod finish;
 mod following;
+mod id_stock;
 mod inbox;
 mod instance;
 mod keeper;

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use sqlx::Row;
 
 use super::database::{Database, Tx};
+use super::id_stock::IdStock;
 use super::lanes::{LaneId, NO_LANE};
 use super::moment::{Moment, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
 use super::rooms::RoomName;
 use crate::adapters::NewJob;
-use crate::ports::{Ledger, StoreFault};
+use crate::ports::{LeaseId, Ledger, StoreFault};
 
 /// Names a queue in the database.
 pub(super) type QueueId = i32;
@@ -34,6 +34,7 @@ pub(super) struct Moves {
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with something new in them, and when the first of it is due.
     opened: BTreeMap<RoomName, Time>,
+    ids: IdStock,
 }
 
 impl Moves {
@@ -42,12 +43,13 @@ impl Moves {
         let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
         let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
         let (tx, now) = db.begin_asking(&question).await?;
-        Ok(Moves::at(clock.moment(now), tx))
+        Ok(Moves::at(db, clock.moment(now), tx))
     }
 
     /// Nothing has moved yet.
-    pub(super) fn at(moment: Moment, tx: Tx) -> Moves {
-        Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new() }
+    pub(super) fn at(db: &Database, moment: Moment, tx: Tx) -> Moves {
+        let ids = db.ids.clone();
+        Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new(), ids }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -130,12 +132,8 @@ impl Moves {
     }
 
     /// Names for so many jobs, the earlier the smaller.
-    pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<i64>> {
-        let query = sqlx::query(
-            "SELECT nextval('fetchwell_job_id') FROM generate_series(1, $1) ORDER BY 1",
-        );
-        let rows = self.tx.fetch(query.bind(i64::try_from(count).unwrap_or(i64::MAX))).await?;
-        rows.iter().map(|row| row.try_get(0)).collect()
+    pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<LeaseId>> {
+        self.ids.take(&mut self.tx, count).await
     }
 
     async fn enter(&mut self) -> sqlx::Result<()> {

@@ -57,7 +57,7 @@ impl Moves {
             Ok((row.try_get::<i64, _>(0)?, row.try_get::<bool, _>(1)?))
         };
         let (now, lives) = looked.await.map_err(|error| db.fault(&error))?;
-        Ok((Moves::at(clock.moment(now), tx), lives))
+        Ok((Moves::at(db, clock.moment(now), tx), lives))
     }
 
     /// Takes out the instances whose time is over, and lets what they held wait again.

@@ -45,7 +45,7 @@ pub async fn open_retriever(
     let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
     let reader = Db::open_for_reading(path)?;
     let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
-    let submitter = Submitter::start(desk);
+    let submitter = Submitter::start(desk, 1);
     Ok(RetrieverStore {
         inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
         messages: Station { source: instance, finish: Arc::new(finish) },

@@ -1,5 +1,9 @@
 //! Submissions that gathered, and what comes of them.
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
@@ -19,23 +23,57 @@ pub(super) struct Desk {
 
 impl gathering::Desk for Desk {
     async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
-        let (many, clock) = (group.len(), self.messages.clock.clone());
-        let (queue, deliveries) = (self.messages.queue, self.deliveries.queue);
-        let work = move |tx: &Connection| {
-            let at = Moment { queue, deliveries, now: clock.now(), wall: clock.wall() };
-            accept_group(tx, &group, &at)
-        };
-        match self.messages.db.write(work).await {
-            Ok(Accepted { answers, callers }) => {
-                self.messages.news.notify_one();
-                for caller in callers {
-                    self.deliveries.news.notify_one();
-                    self.results.ring(&caller);
+        let group = Arc::new(group);
+        match self.try_to_accept(group.clone(), 0..group.len()).await {
+            // One of them is such that SQLite refuses it: the others shall not share its fate.
+            Err(Trouble { is_refusal: true, .. }) if group.len() > 1 => {
+                let mut answers = Vec::new();
+                for place in 0..group.len() {
+                    let alone = self.try_to_accept(group.clone(), place..place + 1).await;
+                    answers.extend(alone.unwrap_or_else(|trouble| vec![Err(trouble.fault)]));
                 }
                 answers
             }
-            Err(fault) => vec![Err(fault); many],
+            Err(trouble) => vec![Err(trouble.fault); group.len()],
+            Ok(answers) => answers,
         }
+    }
+}
+
+/// Why nothing was accepted.
+struct Trouble {
+    /// Whether it is with what was to be written, and not with the store.
+    is_refusal: bool,
+    fault: StoreFault,
+}
+
+impl Desk {
+    /// Accepts these of a group in one transaction.
+    async fn try_to_accept(
+        &self,
+        group: Arc<Vec<Submission>>,
+        these: Range<usize>,
+    ) -> Result<Vec<Answer>, Trouble> {
+        let clock = self.messages.clock.clone();
+        let (queue, deliveries) = (self.messages.queue, self.deliveries.queue);
+        let refused = Arc::new(AtomicBool::new(false));
+        let noted = refused.clone();
+        let work = move |tx: &Connection| {
+            let at = Moment { queue, deliveries, now: clock.now(), wall: clock.wall() };
+            let accepted = accept(tx, group.get(these).unwrap_or_default(), &at);
+            noted.store(accepted.as_ref().is_err_and(is_refusal), Ordering::Relaxed);
+            accepted
+        };
+        let accepted = self.messages.db.write(work).await.map_err(|fault| {
+            let is_refusal = refused.load(Ordering::Relaxed);
+            Trouble { is_refusal, fault }
+        })?;
+        self.messages.news.notify_one();
+        for caller in accepted.callers {
+            self.deliveries.news.notify_one();
+            self.results.ring(&caller);
+        }
+        Ok(accepted.answers)
     }
 }
 
@@ -53,51 +91,10 @@ struct Accepted {
     callers: Vec<String>,
 }
 
-/// All of them as one; or, where one is such that SQLite refuses it, each by itself, so that the others
-/// do not share its fate.
-fn accept_group(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Result<Accepted> {
-    if let [only] = group {
-        return accept(tx, std::slice::from_ref(only), at);
-    }
-    match undoing_failures(tx, || accept(tx, group, at)) {
-        Err(error) if is_refusal(&error) => {
-            let mut all = Accepted { answers: Vec::new(), callers: Vec::new() };
-            for one in group {
-                match undoing_failures(tx, || accept(tx, std::slice::from_ref(one), at)) {
-                    Ok(Accepted { answers, callers }) => {
-                        all.answers.extend(answers);
-                        all.callers.extend(callers);
-                    }
-                    Err(error) if is_refusal(&error) => {
-                        all.answers.push(Err(StoreFault::Unavailable(error.to_string())));
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(all)
-        }
-        done => done,
-    }
-}
-
 /// Whether the trouble is with what was to be written, and not with the store.
 fn is_refusal(error: &rusqlite::Error) -> bool {
     use ErrorCode::{ConstraintViolation, TooBig, TypeMismatch};
     matches!(error.sqlite_error_code(), Some(ConstraintViolation | TooBig | TypeMismatch))
-}
-
-/// What fails leaves nothing behind.
-fn undoing_failures<T>(
-    tx: &Connection,
-    work: impl FnOnce() -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    tx.prepare_cached("SAVEPOINT submissions")?.execute([])?;
-    let done = work();
-    if done.is_err() {
-        tx.prepare_cached("ROLLBACK TO submissions")?.execute([])?;
-    }
-    tx.prepare_cached("RELEASE submissions")?.execute([])?;
-    done
 }
 
 /// Accepts all, or none. The ledger, the lanes and the rooms are entered once for all of them.

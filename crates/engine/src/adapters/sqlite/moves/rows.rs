@@ -29,8 +29,9 @@ fn insert(rows: usize) -> String {
         format!("(?1, ?2, ?3, ?3, ?4, {})", own.join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
+    // Or fail: the transaction is undone anyway, so nothing need be kept to undo the statement alone.
     format!(
-        "INSERT INTO job (queue, state, due, accepted_at, created_at, key, url, site, lane, payload,
+        "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, key, url, site, lane, payload,
              deadline, correlation_id, callback_url, kind)
          VALUES {}",
         rows.join(", ")
