@@ -67,7 +67,7 @@ pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> Selection {
 fn push(batch: &mut Vec<u8>, line: &Line<'_>) {
     batch.push(if batch.is_empty() { b'[' } else { b',' });
     // Strings can always be written as JSON, and memory takes whatever is written to it.
-    drop(serde_json::to_writer(batch, line));
+    drop(line.write_json(batch));
 }
 
 /// The next batch will be about as long.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::line::Line;
-use super::peek::{Peek, Peeked};
+use super::peek::Peek;
 use crate::line::number;
 
 /// What must be so of a page; what is not given does not matter. A page that does not say is not
@@ -47,39 +47,35 @@ impl Filter {
     /// Whether the page of a line is wanted.
     #[must_use]
     pub fn wants(&self, line: &Line<'_>) -> bool {
-        !self.rejects(|field| line.get(field.name).map_or(Peeked::Absent, Peeked::Is))
+        !self.fails(|field, passes| !line.get(field.name).is_some_and(passes))
     }
 
     /// Whether the page of a line is surely not wanted, by the line as it is written. This is much
     /// faster than to read the line, and never wrong about one that can be read.
     #[must_use]
     pub fn rejects_unread(&self, line: &[u8]) -> bool {
-        Peek::of(line).is_some_and(|peek| self.rejects(|field| peek.get(&field.quoted)))
+        let Some(peek) = Peek::of(line) else { return false };
+        self.fails(|field, passes| peek.fails(&field.quoted, passes))
     }
 
-    fn rejects<'l>(&self, look_up: impl Fn(&Field) -> Peeked<'l>) -> bool {
-        let fails = |field: &Field, is_met: &dyn Fn(&str) -> bool| match look_up(field) {
-            Peeked::Absent => true,
-            Peeked::Is(value) => !is_met(value),
-            Peeked::Unclear => false,
-        };
-        let fields = &*FIELDS;
-        self.status.is_some_and(|status| {
-            fails(&fields.status, &|value| number(value) == Some(u64::from(status)))
+    /// Whether something that must be so is not, by one who knows what fields say.
+    fn fails(&self, field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool) -> bool {
+        let Fields { status, languages, mime, url, length } = &*FIELDS;
+        self.status.is_some_and(|wanted| {
+            field_fails(status, &|value| number(value) == Some(u64::from(wanted)))
         }) || self
             .language
             .as_ref()
-            .is_some_and(|language| fails(&fields.languages, &|value| language.is_among(value)))
-            || self
-                .mime
-                .as_ref()
-                .is_some_and(|mime| fails(&fields.mime, &|value| value.eq_ignore_ascii_case(mime)))
+            .is_some_and(|wanted| field_fails(languages, &|value| wanted.is_among(value)))
+            || self.mime.as_ref().is_some_and(|wanted| {
+                field_fails(mime, &|value| value.eq_ignore_ascii_case(wanted))
+            })
             || self
                 .url_prefix
                 .as_ref()
-                .is_some_and(|prefix| fails(&fields.url, &|value| value.starts_with(prefix)))
-            || self.length_bytes.as_ref().is_some_and(|range| {
-                fails(&fields.length, &|value| number(value).is_some_and(|n| range.contains(&n)))
+                .is_some_and(|prefix| field_fails(url, &|value| value.starts_with(prefix)))
+            || self.length_bytes.as_ref().is_some_and(|wanted| {
+                field_fails(length, &|value| number(value).is_some_and(|n| wanted.contains(&n)))
             })
     }
 }

@@ -5,6 +5,7 @@
 
 mod batches;
 mod filter;
+mod flat;
 mod line;
 mod peek;
 mod record;

@@ -7,35 +7,31 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
-/// What is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Peeked<'a> {
-    /// The line does not have the field.
-    Absent,
-    /// It has this value.
-    Is(&'a str),
-    /// It must be read to know.
-    Unclear,
+/// A line as it is written.
+pub(super) struct Peek<'a> {
+    /// What follows the first brace.
+    object: &'a [u8],
 }
 
-/// The object of a line that is simple enough.
-pub(super) struct Peek<'a>(&'a [u8]);
-
 impl<'a> Peek<'a> {
-    /// Of a whole line; none where nothing can be said of it.
     pub(super) fn of(line: &'a [u8]) -> Option<Peek<'a>> {
-        let object = &line[memchr(b'{', line)? + 1..];
-        memchr2(b'\\', b'{', object).is_none().then_some(Peek(object))
+        memchr(b'{', line).map(|brace| Peek { object: &line[brace + 1..] })
     }
 
-    /// The value of a field. The finder looks for its name in quotes.
-    pub(super) fn get(&self, quoted_name: &Finder<'_>) -> Peeked<'a> {
-        let Some(at) = quoted_name.find(self.0) else { return Peeked::Absent };
-        let behind = &self.0[at + quoted_name.needle().len()..];
-        if quoted_name.find(behind).is_some() {
-            return Peeked::Unclear;
-        }
-        value(behind).map_or(Peeked::Unclear, Peeked::Is)
+    /// Whether the line surely does not have the field, or has it with a value that does not pass.
+    /// The finder looks for its name in quotes.
+    ///
+    /// What makes it sure is looked at last, and not at all in lines that pass.
+    pub(super) fn fails(&self, quoted_name: &Finder<'_>, passes: impl Fn(&str) -> bool) -> bool {
+        let Some(at) = quoted_name.find(self.object) else { return self.is_simple() };
+        let behind = &self.object[at + quoted_name.needle().len()..];
+        value(behind).is_some_and(|value| !passes(value))
+            && quoted_name.find(behind).is_none()
+            && self.is_simple()
+    }
+
+    fn is_simple(&self) -> bool {
+        memchr2(b'\\', b'{', self.object).is_none()
     }
 }
 
@@ -50,27 +46,26 @@ fn value(bytes: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn peeked<'a>(object: &'a str, quoted_name: &str) -> Peeked<'a> {
-        let peek = Peek::of(object.as_bytes());
-        peek.map_or(Peeked::Unclear, |peek| peek.get(&Finder::new(quoted_name)))
-    }
-
     #[test]
-    fn only_what_is_sure_is_said() {
-        for (object, want) in [
-            (r#"a 1 {"s": "200"}"#, Peeked::Is("200")),
-            (r#"a 1 {"x":"y","s":"200","t":"s"}"#, Peeked::Unclear),
-            (r#"a 1 {"s"	:  "200"}"#, Peeked::Is("200")),
-            (r#"a 1 {"s": 200}"#, Peeked::Unclear),
-            (r#"a 1 {"s": "404", "s":"200"}"#, Peeked::Unclear),
-            (r#"a 1 {"x": {"s": "404"}}"#, Peeked::Unclear),
-            (r#"a 1 {"\u0073": "200"}"#, Peeked::Unclear),
-            (r#"a 1 {"x": "s"}"#, Peeked::Unclear),
-            (r#"a 1 {"ss": "200"}"#, Peeked::Absent),
-            (r#"a 1 {"s": "2"#, Peeked::Unclear),
-            ("a 1", Peeked::Unclear),
+    fn only_what_is_sure_fails() {
+        let name = Finder::new("\"s\"");
+        for (line, fails) in [
+            (r#"a 1 {"s": "404"}"#, true),
+            (r#"a 1 {"s": "200"}"#, false),
+            (r#"a 1 {"x":"y","s"	:"404","t":"z"}"#, true),
+            (r#"a 1 {"ss": "200"}"#, true),
+            (r#"a 1 {"s": "404", "t":"s"}"#, false),
+            (r#"a 1 {"s": 404}"#, false),
+            (r#"a 1 {"s": "404", "s":"200"}"#, false),
+            (r#"a 1 {"x": {"s": "404"}}"#, false),
+            (r#"a 1 {"x": {"y": "404"}}"#, false),
+            (r#"a 1 {"\u0073": "200"}"#, false),
+            (r#"a 1 {"x": "s"}"#, false),
+            (r#"a 1 {"s": "4"#, false),
         ] {
-            assert_eq!(peeked(object, "\"s\""), want, "{object}");
+            let peek = Peek::of(line.as_bytes()).unwrap();
+            assert_eq!(peek.fails(&name, |value| value == "200"), fails, "{line}");
         }
+        assert!(Peek::of(b"a 1").is_none());
     }
 }

@@ -29,7 +29,7 @@ pub fn parse_line(line: &str) -> Result<CdxRecord, LineFault> {
     Ok(CdxRecord {
         surt_url: line.surt.to_owned(),
         timestamp: line.timestamp.to_owned(),
-        metadata: line.metadata().map(owned).collect(),
+        metadata: line.metadata().into_iter().map(owned).collect(),
     })
 }
 
