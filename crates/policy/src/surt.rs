@@ -30,9 +30,9 @@ pub fn surt(url: &WebUrl) -> String {
 pub fn unsurt(key: &str) -> Option<WebUrl> {
     let (authority, rest) = key.split_once(')')?;
     let host = unsurt_host(key)?;
-    let port = authority.strip_prefix('[').map_or(authority, |address| {
-        address.split_once(']').map_or("", |(_, port)| port)
-    });
+    let port = authority
+        .strip_prefix('[')
+        .map_or(authority, |address| address.split_once(']').map_or("", |(_, port)| port));
     let port = port.rsplit_once(':').map(|(_, port)| port);
     let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
     let scheme = if port == Some("80") { "https" } else { "http" };
