@@ -111,8 +111,8 @@ def samples(options):
             theirs = values([PYTHON, PEERS / "warcio" / "sample.py", reader, file])
             records = [record for record in theirs if isinstance(record, list)]
             same = sum((Counter(map(key, records)) & Counter(map(key, filter(None, ours)))).values())
-            faults = [fault for fault in theirs if isinstance(fault, str)]
-            cells += [f"{len(records)}" + "".join(f", then {" ".join(fault.split())[:60]}" for fault in faults), str(same)]
+            faults = [" ".join(fault.split())[:60] for fault in theirs if isinstance(fault, str)]
+            cells += [f"{len(records)}" + "".join(f", then {fault}" for fault in faults), str(same)]
         crate = subprocess.run([FASTWARC, file], capture_output=True, text=True).stdout.strip()
         table.add(file.name, *cells, crate.split(" records")[0] + (", faults" if "fault" in crate else ""))
     return table

@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::stored::Stored;
 
 /// The longest member (compressed) that is inflated at once.
-const MAX_AT_ONCE_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_AT_ONCE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Beginnings of a next member that are tried; any three bytes may look like one.
 const MAX_GUESSES: usize = 3;

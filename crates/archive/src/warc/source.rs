@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 
 use super::Place;
-use super::head::next_beginning;
+use super::head::{BEGINNING, next_beginning};
 use crate::buffer::Buffer;
 use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
 use crate::gzip::{InflateFault, MAGIC};
@@ -14,6 +14,9 @@ use crate::stored::Stored;
 
 /// How far into a file that begins with neither a record nor gzip either is looked for.
 const MAX_PROLOGUE_BYTES: usize = 1024 * 1024;
+
+/// The least bound of the window on a compressed file: a member that is inflated at once fits.
+const LEAST_WINDOW_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a source has next.
 pub(super) enum Next {
@@ -56,11 +59,11 @@ struct Segment {
 }
 
 impl<R: Read> Source<R> {
-    /// A source that has up to `max_bytes` in memory at a time, and as much again of a compressed
-    /// file (8 MiB at the least).
+    /// A source that has up to `max_bytes` in memory at a time. Of a compressed file it has some
+    /// more as it is stored: see [`MAX_AT_ONCE_BYTES`](crate::gzip::members::MAX_AT_ONCE_BYTES).
     pub(super) fn new(read: R, max_bytes: usize) -> Source<R> {
         Source {
-            file: Stored::new(read, max_bytes.max(16 * 1024 * 1024)),
+            file: Stored::new(read, max_bytes.max(LEAST_WINDOW_BYTES)),
             members: Members::new(),
             inflated: Buffer::new(max_bytes),
             framing: Framing::Unknown,
@@ -149,12 +152,15 @@ impl<R: Read> Source<R> {
     }
 
     fn find_framing(&mut self) -> io::Result<Framing> {
-        let bytes = self.file.at_least(MAX_PROLOGUE_BYTES)?;
-        let blank = super::blank_bytes(bytes);
+        let bytes = self.file.at_least(BEGINNING.len())?;
         if bytes.starts_with(&MAGIC) {
             return Ok(Framing::Gzip);
         }
-        if bytes[blank..].starts_with(super::head::BEGINNING) {
+        if bytes.starts_with(BEGINNING) {
+            return Ok(Framing::Plain);
+        }
+        let bytes = self.file.at_least(MAX_PROLOGUE_BYTES)?;
+        if bytes[super::blank_bytes(bytes)..].starts_with(BEGINNING) {
             return Ok(Framing::Plain);
         }
         let plain = next_beginning(bytes).unwrap_or(usize::MAX);
