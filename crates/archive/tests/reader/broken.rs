@@ -196,3 +196,14 @@ fn a_failing_disk_is_an_error_and_no_end() {
     let mut reader = fetchwell_archive::warc::WarcReader::new(half, Default::default());
     assert!(reader.next().is_err());
 }
+
+/// Where the first member ends can't be told by the size that stands before the third.
+#[test]
+fn a_member_whose_beginning_is_lost_is_not_taken_for_the_end_of_its_twin() {
+    let twin = gzip(&record("response", b"the same"));
+    let mut headless = twin.clone();
+    headless[0] = 0;
+    let found = read(&[&twin[..], &headless, &gzip(&record("response", b"another"))].concat());
+    assert_eq!(found.counts(), "2/0/1/0");
+    assert_eq!(found.tally.stray_bytes, headless.len() as u64);
+}
