@@ -111,11 +111,16 @@ def samples(options):
             theirs = values([PYTHON, PEERS / "warcio" / "sample.py", reader, file])
             records = [record for record in theirs if isinstance(record, list)]
             same = sum((Counter(map(key, records)) & Counter(map(key, filter(None, ours)))).values())
-            faults = [" ".join(fault.split())[:60] for fault in theirs if isinstance(fault, str)]
+            faults = [plain(fault)[:60] for fault in theirs if isinstance(fault, str)]
             cells += [f"{len(records)}" + "".join(f", then {fault}" for fault in faults), str(same)]
         crate = subprocess.run([FASTWARC, file], capture_output=True, text=True).stdout.strip()
         table.add(file.name, *cells, crate.split(" records")[0] + (", faults" if "fault" in crate else ""))
     return table
+
+
+def plain(fault):
+    """Some faults quote the bytes that they are about."""
+    return " ".join("".join(c for c in fault if c.isascii() and (c.isprintable() or c.isspace())).split())
 
 
 def key(record):
