@@ -1,6 +1,8 @@
 //! `cluster.idx`: where each block of about 3,000 CDX lines stands.
 
-use crate::line::{LineFault, bounded, is_plain_name, is_range, number, surt, timestamp};
+use std::io::{self, BufRead, Read};
+
+use crate::line::{LineFault, MAX_LINE_BYTES, bounded, is_plain_name, is_range, number, timestamp};
 
 /// The longest block that is asked for; Common Crawl's have about 200 KiB.
 pub const MAX_BLOCK_BYTES: u64 = 64 * 1024 * 1024;
@@ -44,8 +46,11 @@ pub fn parse_line(line: &str) -> Result<ClusterEntry, LineFault> {
         return Err(LineFault::FileName);
     }
     Ok(ClusterEntry {
-        surt: surt(first_surt)?,
-        timestamp: timestamp(first_timestamp)?,
+        surt: Some(first_surt)
+            .filter(|s| !s.is_empty())
+            .ok_or(LineFault::Missing("surt"))?
+            .to_owned(),
+        timestamp: timestamp(first_timestamp)?.to_owned(),
         cdx_file: cdx_file.to_owned(),
         offset,
         length,
@@ -53,9 +58,90 @@ pub fn parse_line(line: &str) -> Result<ClusterEntry, LineFault> {
     })
 }
 
+/// The lines of a `cluster.idx`, one by one: the file has more than a million.
+pub struct Lines<R> {
+    file: R,
+    offset: u64,
+    line: Vec<u8>,
+}
+
+/// A line, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexLine {
+    /// Bytes of the file before it; to go on from here, skip as many.
+    pub offset: u64,
+    /// What it says.
+    pub entry: Result<ClusterEntry, LineFault>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Of a file from its beginning.
+    pub fn new(file: R) -> Lines<R> {
+        Lines { file, offset: 0, line: Vec::new() }
+    }
+
+    fn read(&mut self) -> io::Result<Option<IndexLine>> {
+        self.line.clear();
+        let offset = self.offset;
+        let one_too_many = MAX_LINE_BYTES as u64 + 2;
+        let mut bytes = (&mut self.file).take(one_too_many).read_until(b'\n', &mut self.line)?;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if !self.line.ends_with(b"\n") {
+            // Of a line that is far too long no more is kept in memory.
+            bytes += self.file.skip_until(b'\n')?;
+        }
+        self.offset += bytes as u64;
+        let entry = if bytes > self.line.len() {
+            Err(LineFault::TooLong { bytes })
+        } else {
+            str::from_utf8(&self.line).map_err(|_| LineFault::Encoding).and_then(parse_line)
+        };
+        Ok(Some(IndexLine { offset, entry }))
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = io::Result<IndexLine>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_read_line_by_line_whatever_some_are() {
+        let line = "com,example)/ 20240712000102\tcdx-00007.gz\t1\t2\t3\n";
+        let file = [
+            line.as_bytes(),
+            &b"x".repeat(200_000),
+            b"\n\xff\n\n",
+            line.as_bytes(),
+            line.trim_end().as_bytes(),
+        ]
+        .concat();
+        let lines: Vec<IndexLine> = Lines::new(&file[..]).map(Result::unwrap).collect();
+        let entries: Vec<_> = lines.iter().map(|line| line.entry.clone()).collect();
+        let entry = parse_line(line);
+        let want = [
+            entry.clone(),
+            Err(LineFault::TooLong { bytes: 200_001 }),
+            Err(LineFault::Encoding),
+            Err(LineFault::Missing("surt")),
+            entry.clone(),
+            entry,
+        ];
+        assert_eq!(entries, want);
+        for (number, line) in lines.iter().enumerate() {
+            let rest = &file[usize::try_from(line.offset).unwrap()..];
+            assert_eq!(Lines::new(rest).count(), lines.len() - number);
+        }
+    }
 
     #[test]
     fn a_line_is_parsed() {

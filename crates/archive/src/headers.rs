@@ -1,53 +1,104 @@
 //! Header lines, as WARC and HTTP have them.
 
+use std::borrow::Cow;
+
+use memchr::memchr;
+
 /// The longest head (first line and headers) that is read.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Headers in the order in which they stand. Names are compared without regard to case.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Headers(Vec<(String, String)>);
+/// Headers in the order in which they stand, in the bytes that they were read from. Names are
+/// compared without regard to case. A line that begins with a space continues the one before; one
+/// without a colon says nothing, and archives have them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Headers<'a>(&'a [u8]);
 
-impl Headers {
+impl<'a> Headers<'a> {
     /// The first value of a header.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    pub fn get(self, name: &str) -> Option<Cow<'a, str>> {
+        self.values(name).next().map(text)
     }
 
     /// Every value of a header.
-    pub fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h str> {
-        self.iter()
-            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+    pub fn all<'n>(self, name: &'n str) -> impl Iterator<Item = Cow<'a, str>> + use<'a, 'n> {
+        self.values(name).map(text)
     }
 
     /// All names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    pub fn iter(self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
+        Fields(self.0).map(|(name, value)| (text(name), text(value)))
     }
 
-    /// A line of the head. One that begins with a space continues the line before; one without a
-    /// colon says nothing, and archives have them.
-    fn push_line(&mut self, line: &str) {
-        if line.starts_with([' ', '\t']) {
-            if let Some((_, value)) = self.0.last_mut() {
-                value.push(' ');
-                value.push_str(line.trim());
-            }
-        } else if let Some((name, value)) = line.split_once(':') {
-            self.0.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
+    /// Every value of a header, as it is written.
+    pub(crate) fn values<'n>(self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        Fields(self.0)
+            .filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
     }
 }
 
+/// The fields of a head, not yet decoded: a value keeps its line ends where it was folded.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.0.is_empty() {
+            let (field, rest) = self.0.split_at(field_bytes(self.0));
+            self.0 = rest;
+            if !is_folded(field)
+                && let Some(colon) = memchr(b':', field)
+            {
+                let (name, value) = field.split_at(colon);
+                return Some((name.trim_ascii(), value[1..].trim_ascii()));
+            }
+        }
+        None
+    }
+}
+
+/// How long the first field is, with the lines that continue it. A line without a colon is
+/// continued by none.
+fn field_bytes(lines: &[u8]) -> usize {
+    let mut end = line_bytes(lines);
+    let is_field = memchr(b':', &lines[..end]).is_some();
+    while is_field && is_folded(&lines[end..]) {
+        end += line_bytes(&lines[end..]);
+    }
+    end
+}
+
+fn is_folded(line: &[u8]) -> bool {
+    line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'))
+}
+
+/// How long the first line is, with its end.
+fn line_bytes(bytes: &[u8]) -> usize {
+    memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1)
+}
+
+/// A name or a value as text. Parts that are folded onto lines of their own are one value.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(bytes);
+    if !text.contains('\n') {
+        return text;
+    }
+    let parts: Vec<&str> = text.split('\n').map(str::trim).collect();
+    Cow::Owned(parts.join(" "))
+}
+
 /// The first line and the headers of a head, and where what follows it begins.
-pub(crate) struct Head {
-    pub(crate) first_line: String,
-    pub(crate) headers: Headers,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head<'a> {
+    pub(crate) first_line: &'a [u8],
+    pub(crate) headers: Headers<'a>,
     pub(crate) end: usize,
 }
 
 /// Why a head cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadFault {
     /// The input ends before the head does.
     Unended,
@@ -56,19 +107,63 @@ pub(crate) enum HeadFault {
 }
 
 /// Reads a head up to its blank line. Each line ends in CRLF or LF, whatever the others do.
-pub(crate) fn read_head(bytes: &[u8]) -> Result<Head, HeadFault> {
-    let mut head = Head { first_line: String::new(), headers: Headers::default(), end: 0 };
+pub(crate) fn read_head(bytes: &[u8]) -> Result<Head<'_>, HeadFault> {
     let window = bytes.get(..MAX_HEAD_BYTES).unwrap_or(bytes);
-    for (number, line) in window.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let Some(content) = line.strip_suffix(b"\n") else { break };
-        head.end += line.len();
-        let content = String::from_utf8_lossy(content.strip_suffix(b"\r").unwrap_or(content));
-        match (number, content.is_empty()) {
-            (0, _) => head.first_line = content.into_owned(),
-            (_, true) => return Ok(head),
-            (_, false) => head.headers.push_line(&content),
+    let is_whole_input = window.len() == bytes.len();
+    let first = line_bytes(window);
+    let mut at = first;
+    while let Some(line_end) = memchr(b'\n', &window[at..]) {
+        if matches!(&window[at..at + line_end], b"" | b"\r") {
+            return Ok(Head {
+                first_line: window[..first].trim_ascii_end(),
+                headers: Headers(&window[first..at]),
+                end: at + line_end + 1,
+            });
+        }
+        at += line_end + 1;
+    }
+    Err(if is_whole_input { HeadFault::Unended } else { HeadFault::TooLong })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(head: &str) -> Vec<(String, String)> {
+        let head = read_head(head.as_bytes()).unwrap();
+        head.headers.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    #[test]
+    fn lines_are_read_as_they_are_meant() {
+        for (lines, want) in [
+            ("A: b\r\nC:d\r\n", vec![("A", "b"), ("C", "d")]),
+            ("A: b\nC :  d \n", vec![("A", "b"), ("C", "d")]),
+            ("A: b\r\n\tc\n  d\r\na: e\r\n", vec![("A", "b c d"), ("a", "e")]),
+            ("no colon\r\n folded: to nothing\r\nA:\r\n", vec![("A", "")]),
+            (" folded: to the first line\r\nA: b:c\r\n", vec![("A", "b:c")]),
+            ("", vec![]),
+        ] {
+            for blank in ["\r\n", "\n"] {
+                let want: Vec<_> = want.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
+                assert_eq!(fields(&format!("first\r\n{lines}{blank}A: body")), want, "{lines:?}");
+            }
         }
     }
-    let is_whole_input = window.len() == bytes.len();
-    Err(if is_whole_input { HeadFault::Unended } else { HeadFault::TooLong })
+
+    #[test]
+    fn values_that_are_no_text_are_given_as_far_as_they_are() {
+        let head = read_head(b"first\nA: \xffb\n\nrest").unwrap();
+        assert_eq!(head.headers.get("a").as_deref(), Some("\u{fffd}b"));
+        assert_eq!((head.first_line, head.end), (b"first".as_slice(), 13));
+    }
+
+    #[test]
+    fn a_head_ends_at_its_blank_line_or_is_none() {
+        assert_eq!(read_head(b""), Err(HeadFault::Unended));
+        assert_eq!(read_head(b"first\r\n"), Err(HeadFault::Unended));
+        assert_eq!(read_head(b"first\r\nA: b\r\n\r"), Err(HeadFault::Unended));
+        let long = format!("first\n{}\n", "a: b\n".repeat(MAX_HEAD_BYTES / 5));
+        assert_eq!(read_head(long.as_bytes()), Err(HeadFault::TooLong));
+    }
 }

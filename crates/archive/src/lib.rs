@@ -4,6 +4,8 @@
 //! every length is bounded, every name that could become a path is checked, and what is wrong is a
 //! typed fault.
 
+mod body;
+mod buffer;
 pub mod cdxj;
 pub mod cluster_idx;
 mod digest;
@@ -12,8 +14,10 @@ pub mod headers;
 mod http;
 mod line;
 pub mod message;
+mod stored;
 pub mod warc;
 pub mod warc_writer;
 
-pub use http::{HttpFault, HttpPayload};
+pub use body::{Body, BodyFlaw};
+pub use http::{HttpFault, HttpMessage};
 pub use line::LineFault;

@@ -1,7 +1,7 @@
 //! What the lines of both indexes share.
 
 /// The longest line that is read; URLs, of which lines are made, are far shorter.
-const MAX_LINE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Why a line of an index is no entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +27,9 @@ pub enum LineFault {
     /// The file name could lead elsewhere, so it is not used.
     #[error("the file name is not a plain one")]
     FileName,
+    /// The line is not UTF-8.
+    #[error("the line is not UTF-8")]
+    Encoding,
     /// What follows the timestamp is not a JSON object.
     #[error("the metadata is not a JSON object: {0}")]
     Json(String),
@@ -41,13 +44,9 @@ pub(crate) fn bounded(line: &str) -> Result<&str, LineFault> {
     Ok(line)
 }
 
-pub(crate) fn surt(field: &str) -> Result<String, LineFault> {
-    if field.is_empty() { Err(LineFault::Missing("surt")) } else { Ok(field.to_owned()) }
-}
-
-pub(crate) fn timestamp(field: &str) -> Result<String, LineFault> {
+pub(crate) fn timestamp(field: &str) -> Result<&str, LineFault> {
     let is_timestamp = field.len() == 14 && field.bytes().all(|byte| byte.is_ascii_digit());
-    if is_timestamp { Ok(field.to_owned()) } else { Err(LineFault::Timestamp) }
+    if is_timestamp { Ok(field) } else { Err(LineFault::Timestamp) }
 }
 
 /// Digits only: no sign, no space.

@@ -1,4 +1,4 @@
-//! New WARC/1.1 records, one gzip member each.
+//! New WARC/1.1 records.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,19 +9,7 @@ use flate2::write::GzEncoder;
 
 use crate::digest::{labelled_sha1, sha1};
 use crate::message::Message;
-
-/// What a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The file that begins with it.
-    Warcinfo,
-    /// What was asked.
-    Request,
-    /// What was answered.
-    Response,
-    /// What else is known.
-    Metadata,
-}
+use crate::warc::Kind;
 
 /// A record to be written.
 #[derive(Debug, Clone)]
@@ -81,13 +69,19 @@ impl<'a> NewRecord<'a> {
 
     /// Writes the record as a gzip member of its own.
     pub fn write(&self, out: &mut impl Write) -> io::Result<RecordId> {
+        let mut member = GzEncoder::new(out, Compression::default());
+        let id = self.write_plain(&mut member)?;
+        member.finish()?;
+        Ok(id)
+    }
+
+    /// Writes the record as it is.
+    pub fn write_plain(&self, out: &mut impl Write) -> io::Result<RecordId> {
         let headers = self.headers();
         let id = RecordId::of(&headers);
-        let mut member = GzEncoder::new(out, Compression::default());
-        write!(member, "WARC/1.1\r\nWARC-Record-ID: {id}\r\n{headers}\r\n")?;
-        member.write_all(self.block.bytes())?;
-        member.write_all(b"\r\n\r\n")?;
-        member.finish()?;
+        write!(out, "WARC/1.1\r\nWARC-Record-ID: {id}\r\n{headers}\r\n")?;
+        out.write_all(self.block.bytes())?;
+        out.write_all(b"\r\n\r\n")?;
         Ok(id)
     }
 
@@ -158,17 +152,6 @@ impl RecordId {
 impl fmt::Display for RecordId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "<urn:uuid:{}>", self.0)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Kind::Warcinfo => "warcinfo",
-            Kind::Request => "request",
-            Kind::Response => "response",
-            Kind::Metadata => "metadata",
-        })
     }
 }
 

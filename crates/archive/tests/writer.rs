@@ -4,8 +4,8 @@
 
 use fetchwell_archive::gzip::next_member;
 use fetchwell_archive::message::{self, Message};
-use fetchwell_archive::warc::{WarcRecord, parse_record};
-use fetchwell_archive::warc_writer::{Block, Kind, NewRecord, RecordId};
+use fetchwell_archive::warc::{Kind, Record, parse_record};
+use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use proptest::prelude::*;
 
 const DATE: &str = "2026-11-15T12:00:00.5Z";
@@ -27,8 +27,8 @@ fn written(record: &NewRecord<'_>) -> (Vec<u8>, RecordId) {
     (members.remove(0), id)
 }
 
-fn header<'r>(record: &'r WarcRecord<'_>, name: &str) -> Option<&'r str> {
-    record.headers.get(name)
+fn header(record: &Record<'_>, name: &str) -> Option<String> {
+    record.headers.get(name).map(Into::into)
 }
 
 fn page(body: &[u8]) -> Message {
@@ -67,8 +67,8 @@ fn a_capture_is_read_back_with_all_that_was_known() {
     let records: Vec<_> = members.iter().map(|member| parse_record(member).unwrap()).collect();
     assert_eq!(records.len(), 2);
     let (got, asked) = (&records[0], &records[1]);
-    assert_eq!((got.version.as_str(), got.kind()), ("1.1", Some("response")));
-    assert_eq!(got.target_uri(), Some("https://a.test/"));
+    assert_eq!((got.version, got.kind()), ("1.1", Some(Kind::Response)));
+    assert_eq!(got.target_uri().as_deref(), Some("https://a.test/"));
     for (name, value) in [
         ("WARC-Date", DATE),
         ("WARC-IP-Address", "::1"),
@@ -79,13 +79,13 @@ fn a_capture_is_read_back_with_all_that_was_known() {
         // sha1sum of "<p>hello", by another program.
         ("WARC-Payload-Digest", "sha1:6VMT7HTE2K745SIQUUYG3CKPEJVFD5GH"),
     ] {
-        assert_eq!(header(got, name), Some(value), "{name}");
+        assert_eq!(header(got, name).as_deref(), Some(value), "{name}");
     }
-    assert_eq!(got.http_payload().unwrap().body, b"<p>hello");
-    assert_eq!(asked.kind(), Some("request"));
-    assert_eq!(header(asked, "WARC-Concurrent-To"), Some(response_id.to_string().as_str()));
+    assert_eq!(got.http().unwrap().raw_body, b"<p>hello");
+    assert_eq!(asked.kind(), Some(Kind::Request));
+    assert_eq!(header(asked, "WARC-Concurrent-To"), Some(response_id.to_string()));
     assert_eq!(header(asked, "WARC-Payload-Digest"), None);
-    assert_eq!(asked.payload(), request.bytes);
+    assert_eq!(asked.block, request.bytes);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn no_value_becomes_a_header_of_its_own() {
     };
     let (bytes, _) = written(&record);
     let got = parse_record(&bytes).unwrap();
-    assert_eq!((got.headers.all("WARC-Type").count(), got.payload()), (1, b"{}".as_slice()));
+    assert_eq!((got.headers.all("WARC-Type").count(), got.block), (1, b"{}".as_slice()));
 }
 
 proptest! {
@@ -129,12 +129,15 @@ proptest! {
         let record = NewRecord::new(Kind::Response, DATE, "x/y", Block::Http(&message));
         let (bytes, _) = written(&record);
         let got = parse_record(&bytes).unwrap();
-        prop_assert_eq!(got.payload(), &message.bytes);
-        let http = got.http_payload().unwrap();
-        prop_assert_eq!((http.status, http.body), (status, body.as_slice()));
+        prop_assert_eq!(got.block, &message.bytes);
+        let http = got.http().unwrap();
+        prop_assert_eq!((http.status(), http.raw_body), (Some(status), body.as_slice()));
+        let mut scratch = Vec::new();
+        prop_assert_eq!(http.body(&mut scratch, usize::MAX).bytes, &body);
         let length = body.len().to_string();
         prop_assert_eq!(http.headers.all("content-length").collect::<Vec<_>>(), [length.as_str()]);
         prop_assert_eq!(http.headers.get("content-encoding"), None);
-        prop_assert_eq!(http.headers.get("x-crawler-content-encoding"), encoding.map(|_| "gzip"));
+        let kept = http.headers.get("x-crawler-content-encoding");
+        prop_assert_eq!(kept.as_deref(), encoding.map(|_| "gzip"));
     }
 }

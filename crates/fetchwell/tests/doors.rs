@@ -18,6 +18,7 @@ use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{
     articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, schedule, webhooks,
 };
+use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
@@ -316,7 +317,9 @@ async fn a_block_of_the_index_becomes_batches() {
         WebUrl::parse("http://archive.test/cc-index/collections/CC-MAIN-2024-30/indexes/").unwrap();
     let path = "/cc-index/collections/CC-MAIN-2024-30/indexes/cdx-00000.gz";
     let web = archive(path, [before, block].concat());
-    let batching = Batching { language: "eng".to_owned(), status: 200, batch_size: 50 };
+    let filter =
+        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let batching = Batching { filter, batch_size: 50 };
     let planner: Planner<BatchRecord> =
         Arc::new(move |lease| commoncrawl_batch::plan(&batching, lease));
     let jobs = || vec![commoncrawl_batch::job(&indexes, &cluster_line).unwrap()];

@@ -42,17 +42,17 @@ fn records(path: &Path) -> Vec<Found> {
     let mut records = Vec::new();
     while let Some(member) = next_member(&mut rest, u64::MAX, u64::MAX).unwrap() {
         let record = parse_record(&member.content).unwrap();
-        let header = |name: &str| record.headers.get(name).map(str::to_owned);
+        let header = |name: &str| record.headers.get(name).map(String::from);
         assert_eq!(record.version, "1.1");
         assert!(header("WARC-Date").is_some_and(|date| date.ends_with('Z')));
-        assert_eq!(member.content.len(), record.payload_range.end + "\r\n\r\n".len());
+        assert!(member.content.ends_with(&[record.block, b"\r\n\r\n"].concat()));
         records.push(Found {
-            kind: record.kind().unwrap().to_owned(),
+            kind: record.kind().unwrap().to_string(),
             id: header("WARC-Record-ID").unwrap(),
-            uri: record.target_uri().map(str::to_owned),
+            uri: record.target_uri().map(String::from),
             concurrent_to: header("WARC-Concurrent-To"),
             ip: header("WARC-IP-Address"),
-            block: record.payload().to_vec(),
+            block: record.block.to_vec(),
         });
     }
     records
@@ -74,9 +74,10 @@ fn answers(records: &[Found], uri: &str) -> Vec<(u16, Vec<u8>)> {
         ]
         .concat();
         let record = parse_record(&source).unwrap();
-        let http = record.http_payload().unwrap();
-        assert_eq!(http.headers.get("content-length"), Some(http.body.len().to_string().as_str()));
-        (http.status, http.body.to_vec())
+        let http = record.http().unwrap();
+        let length = http.raw_body.len().to_string();
+        assert_eq!(http.headers.get("content-length").as_deref(), Some(length.as_str()));
+        (http.status().unwrap(), http.raw_body.to_vec())
     };
     records.iter().filter(wanted).map(answer).collect()
 }

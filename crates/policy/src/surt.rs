@@ -25,6 +25,20 @@ pub fn surt(url: &WebUrl) -> String {
     key
 }
 
+/// A URL that has this key, or nothing when the text is no such key. What keys leave out can't be
+/// known again: it is http (unless its port would be left out then), without `www.`, in lower case.
+pub fn unsurt(key: &str) -> Option<WebUrl> {
+    let (authority, rest) = key.split_once(')')?;
+    let host = unsurt_host(key)?;
+    let port = authority
+        .strip_prefix('[')
+        .map_or(authority, |address| address.split_once(']').map_or("", |(_, port)| port));
+    let port = port.rsplit_once(':').map(|(_, port)| port);
+    let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
+    let scheme = if port == Some("80") { "https" } else { "http" };
+    WebUrl::parse(&format!("{scheme}://{authority}{rest}")).ok()
+}
+
 /// The host that a SURT key stands for (without the `www.` that was dropped, and without its port),
 /// or nothing when the text is no such key.
 pub fn unsurt_host(key: &str) -> Option<String> {
@@ -202,7 +216,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn keys_are_read_back() {
+        for (key, url) in [
+            ("com,example)/a?b=c", Some("http://example.com/a?b=c")),
+            ("com,example:8080)/", Some("http://example.com:8080/")),
+            ("com,example:80)/", Some("https://example.com:80/")),
+            ("com,example:443)/x)y", Some("http://example.com:443/x)y")),
+            ("0,100,22,165)/", Some("http://165.22.100.0/")),
+            ("[2001:db8::1])/", Some("http://[2001:db8::1]/")),
+            ("[2001:db8::1]:81)/", Some("http://[2001:db8::1]:81/")),
+            ("com,example", None),
+            ("com,exa mple)/", None),
+            ("", None),
+        ] {
+            assert_eq!(unsurt(key).as_ref().map(WebUrl::as_str), url, "{key}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_key_that_is_read_back_is_the_same_key(
+            scheme in "https?",
+            host in r"(www\.)?[a-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){0,3}|\[2001:db8::[1-9]\]|1[0-9]\.2\.3\.4",
+            port in prop::option::of(prop_oneof![Just(80_u16), Just(443), 1_u16..]),
+            rest in "[ -~é]{0,40}",
+        ) {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            if let Ok(url) = WebUrl::parse(&format!("{scheme}://{host}{port}/{rest}")) {
+                let key = surt(&url);
+                let back = unsurt(&key);
+                prop_assert_eq!(back.as_ref().map(surt), Some(key), "{:?}", back);
+            }
+        }
+
         #[test]
         fn the_host_survives(
             host in r"[a-vx-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){0,3}",

@@ -1,6 +1,6 @@
 //! `fetchwell commoncrawl batch`: blocks of the index become batches of captured pages.
 
-use fetchwell_archive::cdxj::{self, CdxRecord};
+use fetchwell_archive::cdxj::{self, Filter};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry};
 use fetchwell_archive::gzip::inflate_member;
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
@@ -28,10 +28,8 @@ pub struct IndexBlock {
 /// Which pages are wanted, and how many make a batch.
 #[derive(Clone, Debug)]
 pub struct Batching {
-    /// A language code that `languages` must contain.
-    pub language: String,
-    /// The status that the page must have had.
-    pub status: u16,
+    /// What must be so of a page.
+    pub filter: Filter,
     /// Pages in a batch.
     pub batch_size: usize,
 }
@@ -55,7 +53,7 @@ pub enum BatchRecord {
 pub struct Batch {
     /// The AMQP `message_id`: the SHA-256 of the body, so that a repeated batch has the same.
     pub id: String,
-    /// A JSON array of [`CdxRecord`]s.
+    /// A JSON array of [`CdxRecord`](fetchwell_archive::cdxj::CdxRecord)s.
     pub body: Vec<u8>,
 }
 
@@ -142,39 +140,17 @@ impl BlockPlan {
             Ok(block) => block,
             Err(fault) => return given_up(fault.to_string()),
         };
-        let (mut wanted, mut records) = (Vec::new(), Vec::new());
-        for (number, line) in String::from_utf8_lossy(&block).lines().enumerate() {
-            match cdxj::parse_line(line) {
-                Ok(record) if self.batching.wants(&record) => wanted.push(record),
-                Ok(_) => {}
-                Err(fault) => records.push(BatchRecord::Malformed {
-                    place: format!(
-                        "{} at {}, line {}",
-                        self.entry.cdx_file,
-                        self.entry.offset,
-                        number + 1
-                    ),
-                    fault: fault.to_string(),
-                }),
-            }
-        }
-        let batches = wanted.chunks(self.batching.batch_size.max(1)).map(Batch::of);
-        records.extend(batches.map(BatchRecord::Batch));
-        (records, Settlement::Done)
-    }
-}
-
-impl Batching {
-    fn wants(&self, record: &CdxRecord) -> bool {
-        record.status() == Some(self.status) && record.has_language(&self.language)
-    }
-}
-
-impl Batch {
-    fn of(records: &[CdxRecord]) -> Batch {
-        // Maps and strings can always be written as JSON.
-        let body = serde_json::to_vec(records).unwrap_or_default();
-        Batch { id: sha256_hex(&body), body }
+        let selection = cdxj::batches(&block, &self.batching.filter, self.batching.batch_size);
+        let (file, offset) = (&self.entry.cdx_file, self.entry.offset);
+        let malformed = selection.malformed.iter().map(|line| BatchRecord::Malformed {
+            place: format!("{file} at {offset}, line {}", line.number),
+            fault: line.fault.to_string(),
+        });
+        let batches = selection.batches.into_iter().map(|body| {
+            let id = sha256_hex(&body);
+            BatchRecord::Batch(Batch { id, body })
+        });
+        (malformed.chain(batches).collect(), Settlement::Done)
     }
 }
 
@@ -193,7 +169,7 @@ mod tests {
         let mut block = lease("", "");
         block.job = job(&indexes, line).unwrap();
         block.history.url_failures = failures;
-        let batching = Batching { language: "eng".to_owned(), status: 200, batch_size: 50 };
+        let batching = Batching { filter: Filter::default(), batch_size: 50 };
         end_of(plan(&batching, &block), Happened::Answered(status)).1
     }
 

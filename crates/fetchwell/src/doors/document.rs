@@ -3,7 +3,7 @@
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_archive::warc::{WarcFault, parse_record};
-use fetchwell_archive::{HttpFault, HttpPayload};
+use fetchwell_archive::{BodyFlaw, HttpFault, HttpMessage};
 use fetchwell_engine::web::Answer;
 use serde::Serialize;
 use thiserror::Error;
@@ -61,6 +61,8 @@ pub(crate) enum DocumentFault {
     Warc(#[from] WarcFault),
     #[error(transparent)]
     Http(#[from] HttpFault),
+    #[error(transparent)]
+    Body(#[from] BodyFlaw),
     #[error("the page is not HTML")]
     NotHtml,
 }
@@ -86,21 +88,26 @@ impl Document {
         let member = warc.range().of(answer)?;
         let bytes = inflate_member(member, MAX_RECORD_BYTES)?;
         let record = parse_record(&bytes)?;
-        Document::of(page, warc, &record.http_payload()?)
+        Document::of(page, warc, &record.http()?)
     }
 
     fn of(
         page: &CdxRecord,
         warc: WarcPlace,
-        response: &HttpPayload<'_>,
+        response: &HttpMessage<'_>,
     ) -> Result<Document, DocumentFault> {
+        let mut scratch = Vec::new();
+        let body = response.body(&mut scratch, MAX_RECORD_BYTES);
+        if let Some(flaw @ (BodyFlaw::UnknownEncoding | BodyFlaw::TooLarge)) = body.flaw {
+            return Err(flaw.into());
+        }
         let content_type = response.headers.get("content-type");
-        if !fetchwell_extract::is_html(content_type, response.body) {
+        if !fetchwell_extract::is_html(content_type.as_deref(), body.bytes) {
             return Err(DocumentFault::NotHtml);
         }
         let address = page.url().ok_or(DocumentFault::Url)?;
         let url = url::Url::parse(address).map_err(|_| DocumentFault::Url)?;
-        let html = fetchwell_extract::decode(response.body, content_type).text;
+        let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
         let article = fetchwell_extract::extract(&html, &url);
         let languages = page.metadata.get("languages");
         let indexed = languages.and_then(|codes| codes.split(',').next()).map(str::to_owned);

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
-use fetchwell_archive::warc_writer::{Block, Kind, NewRecord, RecordId};
+use fetchwell_archive::warc::Kind;
+use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -183,7 +184,7 @@ mod tests {
         let archived = Archived::of(&[capture]);
         let member = next_member(&mut &archived.members[..], u64::MAX, u64::MAX).unwrap().unwrap();
         let record = parse_record(&member.content).unwrap();
-        record.headers.get(name).map(str::to_owned)
+        record.headers.get(name).map(Into::into)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 
 use fetchwell_archive::gzip::{InflateFault, next_member};
-use fetchwell_archive::warc::parse_record;
+use fetchwell_archive::warc::{Kind, parse_record};
 use serde::Deserialize;
 
 use super::capture::SOFTWARE;
@@ -100,13 +100,13 @@ fn next_capture(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part
         bytes += member.stored_bytes;
         let Ok(record) = parse_record(&member.content) else { continue };
         match record.kind() {
-            Some("metadata") => {
-                let row = serde_json::from_slice(record.payload()).ok();
+            Some(Kind::Metadata) => {
+                let row = serde_json::from_slice(record.block).ok();
                 return Ok(row.map(|row| Part { bytes, row: Some(row) }));
             }
-            Some("warcinfo") => {
+            Some(Kind::Warcinfo) => {
                 let ours = SOFTWARE.split('/').next().unwrap_or_default().as_bytes();
-                let is_ours = record.payload().starts_with(ours);
+                let is_ours = record.block.starts_with(ours);
                 return Ok(is_ours.then_some(Part { bytes, row: None }));
             }
             _ => {}

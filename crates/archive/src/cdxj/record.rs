@@ -1,11 +1,11 @@
-//! CDXJ: a line a captured page, with a JSON object about it.
+//! A captured page, as whoever takes a batch has it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::line::{LineFault, bounded, is_plain_name, is_range, number, surt, timestamp};
+use super::line::Line;
+use crate::line::{LineFault, is_plain_name, is_range, number};
 
 /// The longest WARC record (compressed) that is asked for; Common Crawl's have at most a few MiB.
 pub const MAX_RECORD_BYTES: u64 = 128 * 1024 * 1024;
@@ -24,24 +24,13 @@ pub struct CdxRecord {
 
 /// Parses `SURT TIMESTAMP {JSON}`.
 pub fn parse_line(line: &str) -> Result<CdxRecord, LineFault> {
-    let mut fields = bounded(line)?.splitn(3, ' ');
-    let mut next = |name| fields.next().filter(|f| !f.is_empty()).ok_or(LineFault::Missing(name));
+    let line = Line::parse(line.as_bytes())?;
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     Ok(CdxRecord {
-        surt_url: surt(next("surt")?)?,
-        timestamp: timestamp(next("timestamp")?)?,
-        metadata: metadata(next("metadata")?)?,
+        surt_url: line.surt.to_owned(),
+        timestamp: line.timestamp.to_owned(),
+        metadata: line.metadata().into_iter().map(owned).collect(),
     })
-}
-
-fn metadata(json: &str) -> Result<BTreeMap<String, String>, LineFault> {
-    let fault = |error: serde_json::Error| LineFault::Json(error.to_string());
-    let raw: BTreeMap<String, &RawValue> = serde_json::from_str(json).map_err(fault)?;
-    raw.into_iter()
-        .map(|(key, value)| match value.get() {
-            text if text.starts_with('"') => Ok((key, serde_json::from_str(text).map_err(fault)?)),
-            other => Ok((key, other.to_owned())),
-        })
-        .collect()
 }
 
 impl CdxRecord {
@@ -49,24 +38,6 @@ impl CdxRecord {
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.value("url")
-    }
-
-    /// The status with which the site answered.
-    #[must_use]
-    pub fn status(&self) -> Option<u16> {
-        number(self.value("status")?)?.try_into().ok()
-    }
-
-    /// The media type that the site gave.
-    #[must_use]
-    pub fn mime(&self) -> Option<&str> {
-        self.value("mime")
-    }
-
-    /// Whether `languages` (`zho,eng`) has this code as a whole. A page without languages has none.
-    #[must_use]
-    pub fn has_language(&self, code: &str) -> bool {
-        self.value("languages").is_some_and(|codes| codes.split(',').any(|c| c.trim() == code))
     }
 
     /// The WARC file, a relative path of plain names; None where it is missing or could lead
@@ -106,21 +77,8 @@ mod tests {
         let record = parse_line(LINE).unwrap();
         assert_eq!(record.surt_url, "com,example)/a");
         assert_eq!(record.url(), Some("https://example.com/a"));
-        assert_eq!((record.status(), record.mime()), (Some(200), Some("text/html")));
         assert_eq!((record.offset(), record.length()), (Some(77), Some(1023)));
         assert_eq!(record.filename(), Some("crawl-data/CC-MAIN-2024-30/x.warc.gz"));
-    }
-
-    #[test]
-    fn a_language_is_a_whole_code() {
-        let record = parse_line(LINE).unwrap();
-        assert!(record.has_language("eng") && record.has_language("zho"));
-        assert!(
-            !record.has_language("en")
-                && !record.has_language("")
-                && !record.has_language("zho,eng")
-        );
-        assert!(!parse_line("a 20240712000102 {}").unwrap().has_language("eng"));
     }
 
     #[test]
@@ -155,13 +113,11 @@ mod tests {
             ("length", "0"),
             ("length", "99999999999"),
             ("length", "-1"),
-            ("status", "70000"),
         ] {
             let json = format!(r#"a 20240712000102 {{"offset":"1","{key}":"{value}"}}"#);
             let record = parse_line(&json).unwrap();
             assert_eq!(record.filename(), None, "{value}");
             assert_eq!(record.length(), None, "{value}");
-            assert_eq!(record.status(), None, "{value}");
         }
     }
 }

@@ -1,8 +1,24 @@
 //! Gzip members, inflated under a cap.
 
+mod inflate;
+pub(crate) mod members;
+
 use std::io::{self, BufRead, ErrorKind, Read};
 
+use flate2::Decompress;
 use flate2::bufread::GzDecoder;
+use libdeflater::Decompressor;
+
+pub(crate) use inflate::{Ended, inflate};
+
+/// What every member begins with: gzip, deflate.
+pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// Header and trailer.
+pub(crate) const LEAST_MEMBER_BYTES: usize = 18;
+
+/// Gzip's largest window.
+pub(crate) const WINDOW_BITS: u8 = 15;
 
 /// Why a member was not inflated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,20 +40,75 @@ pub enum InflateFault {
     Unreadable(String),
 }
 
+/// What a member holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Inflated<'i> {
+    /// All of it, or what came before the fault.
+    pub content: &'i [u8],
+    /// Why it is not all.
+    pub fault: Option<InflateFault>,
+}
+
+impl<'i> Inflated<'i> {
+    /// The content, unless some is missing.
+    pub fn whole(self) -> Result<&'i [u8], InflateFault> {
+        self.fault.map_or(Ok(self.content), Err)
+    }
+}
+
+/// Inflates members that lie in memory, each into the same buffer.
+pub struct Inflater {
+    whole: Decompressor,
+    content: Vec<u8>,
+}
+
+impl Default for Inflater {
+    fn default() -> Inflater {
+        Inflater { whole: Decompressor::new(), content: Vec::new() }
+    }
+}
+
+impl Inflater {
+    /// Inflates the first member of the input, no more than `max_bytes` of it; what follows it is
+    /// ignored.
+    pub fn inflate(&mut self, member: &[u8], max_bytes: usize) -> Inflated<'_> {
+        if let Some(bytes) = self.at_once(member, max_bytes) {
+            return Inflated { content: &self.content[..bytes], fault: None };
+        }
+        self.content.clear();
+        let stream = Decompress::new_gzip(WINDOW_BITS);
+        let fault = match inflate(stream, member, &mut self.content, max_bytes) {
+            Ended::Whole { .. } => None,
+            Ended::Truncated => Some(InflateFault::Truncated),
+            Ended::TooLarge => Some(InflateFault::TooLarge { max_bytes }),
+            Ended::Corrupt(why) => Some(InflateFault::Corrupt(why)),
+        };
+        Inflated { content: &self.content, fault }
+    }
+
+    /// The fast way, for what is a whole member and nothing else: its last bytes tell its size, so
+    /// that it has its room. Returns that size; whatever is odd is left to the slow way.
+    fn at_once(&mut self, member: &[u8], max_bytes: usize) -> Option<usize> {
+        let bytes = stated_size(member).filter(|bytes| *bytes <= max_bytes)?;
+        if self.content.len() < bytes {
+            self.content.resize(bytes, 0);
+        }
+        let inflated = self.whole.gzip_decompress(member, &mut self.content[..bytes]);
+        (inflated == Ok(bytes)).then_some(bytes)
+    }
+}
+
+/// What the end of a member says of its size, where that can be: deflate makes nothing more than
+/// 1,032 times smaller.
+pub(crate) fn stated_size(member: &[u8]) -> Option<usize> {
+    let size = u32::from_le_bytes(*member.last_chunk()?);
+    let size = usize::try_from(size).ok()?;
+    (member.len() >= LEAST_MEMBER_BYTES && size / 1_032 <= member.len()).then_some(size)
+}
+
 /// Inflates the first member of the input; what follows it is ignored.
 pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, InflateFault> {
-    // One byte more than allowed tells "just fits" from "too large"; the last read of a member
-    // that fits finds its end and checks its sum.
-    let one_too_many = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
-    let mut inflated = Vec::new();
-    let read = GzDecoder::new(member).take(one_too_many).read_to_end(&mut inflated);
-    if inflated.len() > max_bytes {
-        return Err(InflateFault::TooLarge { max_bytes });
-    }
-    match read {
-        Ok(_) => Ok(inflated),
-        Err(error) => Err(error.into()),
-    }
+    Inflater::default().inflate(member, max_bytes).whole().map(<[u8]>::to_vec)
 }
 
 /// A member of a file.

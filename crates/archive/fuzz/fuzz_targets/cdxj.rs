@@ -1,0 +1,20 @@
+//! What is selected of any lines is what reading each of them would select.
+
+#![no_main]
+
+use fetchwell_archive::cdxj::{Filter, Language, Line, batches, parse_line};
+use fetchwell_archive::cluster_idx;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|block: &[u8]| {
+    let filter =
+        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let selection = batches(block, &filter, 3);
+    let lines = block.split_inclusive(|byte| *byte == b'\n');
+    let wanted = lines.filter(|line| Line::parse(line).is_ok_and(|line| filter.wants(&line)));
+    assert_eq!(selection.wanted, wanted.count() as u64);
+    for line in String::from_utf8_lossy(block).lines() {
+        drop((parse_line(line), cluster_idx::parse_line(line)));
+    }
+    assert!(cluster_idx::Lines::new(block).all(|line| line.is_ok()));
+});

@@ -1,0 +1,256 @@
+//! The body of an HTTP message, with its encodings undone.
+//!
+//! Archives lie about encodings: some store bodies decoded and keep the headers. So a body that does
+//! not have what its headers say is given as it is, and the flaw is named.
+
+use std::io::Read;
+
+use flate2::Decompress;
+
+use crate::gzip::{Ended, MAGIC, WINDOW_BITS, inflate};
+use crate::headers::Headers;
+
+/// More encodings than that, one in the other, are not undone.
+const MAX_LAYERS: usize = 4;
+
+/// The largest window of zstd on the web, as a power of two.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// What brotli reads at once.
+const BROTLI_BUFFER_BYTES: usize = 4 * 1024;
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Body<'b> {
+    /// What it says.
+    pub bytes: &'b [u8],
+    /// What is wrong with it.
+    pub flaw: Option<BodyFlaw>,
+}
+
+/// What is wrong with a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyFlaw {
+    /// It goes on beyond the cap.
+    #[error("the body is larger than is allowed: its end is missing")]
+    TooLarge,
+    /// It ends before its encoding does.
+    #[error("the body is cut off")]
+    Truncated,
+    /// It is given up to where its encoding makes no more sense.
+    #[error("the body is damaged: its end is missing")]
+    Corrupt,
+    /// Headers name an encoding that it does not have; it is given without.
+    #[error("the body does not have the encoding that its headers name")]
+    NotEncoded,
+    /// Headers name an encoding that is not known here; it is given as it is.
+    #[error("the body has an encoding that is not known")]
+    UnknownEncoding,
+}
+
+/// How a body is wrapped, the outermost first.
+pub(crate) struct Wrapping(Vec<Coding>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Chunked,
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+    Unknown,
+}
+
+impl Wrapping {
+    pub(crate) fn of(headers: Headers<'_>) -> Wrapping {
+        let mut layers = Vec::new();
+        for name in ["Content-Encoding", "Transfer-Encoding"] {
+            let values = headers.values(name).flat_map(|value| value.split(|byte| *byte == b','));
+            layers.extend(values.filter_map(Coding::of));
+        }
+        layers.reverse();
+        Wrapping(layers)
+    }
+
+    pub(crate) fn undo<'b>(
+        &self,
+        raw: &'b [u8],
+        scratch: &'b mut Vec<u8>,
+        max_bytes: usize,
+    ) -> Body<'b> {
+        if self.0.len() > MAX_LAYERS {
+            return Body { bytes: raw, flaw: Some(BodyFlaw::UnknownEncoding) };
+        }
+        let (mut current, mut flaw) = (None::<Vec<u8>>, None);
+        for coding in &self.0 {
+            let input = current.as_deref().unwrap_or(raw);
+            let mut out = std::mem::take(scratch);
+            out.clear();
+            let found = coding.undo(input, &mut out, max_bytes);
+            flaw = flaw.or(found);
+            if matches!(found, Some(BodyFlaw::NotEncoded | BodyFlaw::UnknownEncoding)) {
+                *scratch = out;
+            } else {
+                *scratch = current.replace(out).unwrap_or_default();
+            }
+        }
+        let bytes = match current {
+            Some(decoded) => {
+                *scratch = decoded;
+                scratch
+            }
+            None => raw,
+        };
+        Body { bytes, flaw }
+    }
+}
+
+impl Coding {
+    fn of(token: &[u8]) -> Option<Coding> {
+        Some(match token.trim_ascii().to_ascii_lowercase().as_slice() {
+            b"" | b"identity" | b"none" => return None,
+            b"chunked" => Coding::Chunked,
+            b"gzip" | b"x-gzip" => Coding::Gzip,
+            b"deflate" => Coding::Deflate,
+            b"br" => Coding::Brotli,
+            b"zstd" => Coding::Zstd,
+            _ => Coding::Unknown,
+        })
+    }
+
+    fn undo(self, input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
+        if input.is_empty() {
+            return None;
+        }
+        match self {
+            Coding::Chunked => join_chunks(input, out),
+            Coding::Gzip => inflate_members(input, out, max_bytes),
+            Coding::Deflate => {
+                flaw_of(&inflate(Decompress::new(is_zlib(input)), input, out, max_bytes), out)
+            }
+            Coding::Brotli => undo_brotli(input, out, max_bytes),
+            Coding::Zstd if !input.starts_with(&ZSTD_MAGIC) => Some(BodyFlaw::NotEncoded),
+            Coding::Zstd => match zstd::stream::read::Decoder::with_buffer(input) {
+                Ok(mut decoder) => match decoder.window_log_max(ZSTD_WINDOW_LOG) {
+                    Ok(()) => drain(decoder, out, max_bytes),
+                    Err(_) => Some(BodyFlaw::UnknownEncoding),
+                },
+                Err(_) => Some(BodyFlaw::UnknownEncoding),
+            },
+            Coding::Unknown => Some(BodyFlaw::UnknownEncoding),
+        }
+    }
+}
+
+/// Chunks follow each other, each with its length in hex; trailers and what is behind them say
+/// nothing of the body.
+fn join_chunks(mut input: &[u8], out: &mut Vec<u8>) -> Option<BodyFlaw> {
+    let mut is_first = true;
+    loop {
+        let Some(line_end) = memchr::memchr(b'\n', input) else {
+            let broken = if is_first { BodyFlaw::NotEncoded } else { BodyFlaw::Truncated };
+            return Some(broken);
+        };
+        let (line, rest) = input.split_at(line_end + 1);
+        let Some(length) = chunk_length(line) else {
+            let broken = if is_first { BodyFlaw::NotEncoded } else { BodyFlaw::Corrupt };
+            return Some(broken);
+        };
+        if length == 0 {
+            return None;
+        }
+        let Some(chunk) = rest.get(..length) else {
+            out.extend_from_slice(rest);
+            return Some(BodyFlaw::Truncated);
+        };
+        out.extend_from_slice(chunk);
+        let after = &rest[length..];
+        let end =
+            if after.starts_with(b"\r\n") { 2 } else { usize::from(after.starts_with(b"\n")) };
+        input = &after[end..];
+        is_first = false;
+    }
+}
+
+/// `1A;extension`, with any spaces.
+fn chunk_length(line: &[u8]) -> Option<usize> {
+    let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
+    let is_hex = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    usize::from_str_radix(str::from_utf8(digits).ok()?, 16).ok().filter(|_| is_hex)
+}
+
+/// A body may have several members; what follows them and is none is not part of it.
+fn inflate_members(mut input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
+    if !input.starts_with(&MAGIC) {
+        return Some(BodyFlaw::NotEncoded);
+    }
+    while input.starts_with(&MAGIC) {
+        let ended = inflate(Decompress::new_gzip(WINDOW_BITS), input, out, max_bytes);
+        let Ended::Whole { input_bytes } = ended else { return flaw_of(&ended, out) };
+        input = input.get(input_bytes..).unwrap_or_default();
+    }
+    None
+}
+
+/// "Deflate" is zlib by the book and bare deflate by some servers.
+fn is_zlib(input: &[u8]) -> bool {
+    input.first_chunk().is_some_and(|[method, flags]| {
+        method & 0x0f == 8 && u16::from_be_bytes([*method, *flags]) % 31 == 0
+    })
+}
+
+fn flaw_of(ended: &Ended, out: &[u8]) -> Option<BodyFlaw> {
+    match ended {
+        Ended::Whole { .. } => None,
+        Ended::Truncated => Some(BodyFlaw::Truncated),
+        Ended::TooLarge => Some(BodyFlaw::TooLarge),
+        Ended::Corrupt(_) if out.is_empty() => Some(BodyFlaw::NotEncoded),
+        Ended::Corrupt(_) => Some(BodyFlaw::Corrupt),
+    }
+}
+
+/// Brotli has no mark of its own: what fails and did not even grow was none. Its decoder calls a cut
+/// body invalid, too, so whether it wanted more than there is tells them apart.
+fn undo_brotli(input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
+    let mut source = Watched { rest: input, is_exhausted: false };
+    let decoder = brotli_decompressor::Decompressor::new(&mut source, BROTLI_BUFFER_BYTES);
+    match drain(decoder, out, max_bytes) {
+        Some(BodyFlaw::Corrupt | BodyFlaw::NotEncoded) if source.is_exhausted => {
+            Some(BodyFlaw::Truncated)
+        }
+        Some(BodyFlaw::Corrupt) if out.len() <= input.len() => Some(BodyFlaw::NotEncoded),
+        flaw => flaw,
+    }
+}
+
+/// Knows whether more was asked for than there is.
+struct Watched<'a> {
+    rest: &'a [u8],
+    is_exhausted: bool,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        self.is_exhausted |= self.rest.is_empty();
+        self.rest.read(room)
+    }
+}
+
+fn drain(decoder: impl Read, out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
+    let one_too_many = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    let read = decoder.take(one_too_many).read_to_end(out);
+    if out.len() > max_bytes {
+        out.truncate(max_bytes);
+        return Some(BodyFlaw::TooLarge);
+    }
+    match read {
+        Ok(_) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Some(BodyFlaw::Truncated)
+        }
+        Err(_) if out.is_empty() => Some(BodyFlaw::NotEncoded),
+        Err(_) => Some(BodyFlaw::Corrupt),
+    }
+}

@@ -1,0 +1,169 @@
+//! Which captured pages are wanted.
+
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::line::Line;
+use super::peek::Peek;
+use crate::line::number;
+
+/// What must be so of a page; what is not given does not matter. A page that does not say is not
+/// wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The status with which the site answered.
+    pub status: Option<u16>,
+    /// A language of the page.
+    pub language: Option<Language>,
+    /// The media type that the site gave, in any case.
+    pub mime: Option<String>,
+    /// What the page's own address begins with.
+    pub url_prefix: Option<String>,
+    /// How long its record is, compressed.
+    pub length_bytes: Option<RangeInclusive<u64>>,
+}
+
+/// A language as the index has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Language {
+    /// Three letters, by ISO 639-3: `eng`.
+    pub code: String,
+    /// Where in the page's list (`zho,eng`) it must stand.
+    pub place: LanguagePlace,
+}
+
+/// Where a language stands among those of a page. The one that most of the page is in comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LanguagePlace {
+    /// Anywhere.
+    Any,
+    /// First.
+    Primary,
+}
+
+impl Filter {
+    /// Whether the page of a line is wanted.
+    #[must_use]
+    pub fn wants(&self, line: &Line<'_>) -> bool {
+        !self.fails(|field, passes| !line.get(field.name).is_some_and(passes))
+    }
+
+    /// Whether the page of a line is surely not wanted, by the line as it is written. This is much
+    /// faster than to read the line, and never wrong about one that can be read.
+    #[must_use]
+    pub fn rejects_unread(&self, line: &[u8]) -> bool {
+        let Some(peek) = Peek::of(line) else { return false };
+        self.fails(|field, passes| peek.fails(&field.quoted, passes))
+    }
+
+    /// Whether something that must be so is not, by one who knows what fields say.
+    fn fails(&self, field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool) -> bool {
+        let Fields { status, languages, mime, url, length } = &*FIELDS;
+        self.status.is_some_and(|wanted| {
+            field_fails(status, &|value| number(value) == Some(u64::from(wanted)))
+        }) || self
+            .language
+            .as_ref()
+            .is_some_and(|wanted| field_fails(languages, &|value| wanted.is_among(value)))
+            || self.mime.as_ref().is_some_and(|wanted| {
+                field_fails(mime, &|value| value.eq_ignore_ascii_case(wanted))
+            })
+            || self
+                .url_prefix
+                .as_ref()
+                .is_some_and(|prefix| field_fails(url, &|value| value.starts_with(prefix)))
+            || self.length_bytes.as_ref().is_some_and(|wanted| {
+                field_fails(length, &|value| number(value).is_some_and(|n| wanted.contains(&n)))
+            })
+    }
+}
+
+impl Language {
+    /// This language, anywhere.
+    #[must_use]
+    pub fn any(code: impl Into<String>) -> Language {
+        Language { code: code.into(), place: LanguagePlace::Any }
+    }
+
+    /// Whether it is among these codes, as a whole.
+    fn is_among(&self, codes: &str) -> bool {
+        let mut codes = codes.split(',').map(str::trim);
+        match self.place {
+            LanguagePlace::Any => codes.any(|code| code == self.code),
+            LanguagePlace::Primary => codes.next() == Some(self.code.as_str()),
+        }
+    }
+}
+
+/// A field that a filter asks for.
+struct Field {
+    name: &'static str,
+    quoted: Finder<'static>,
+}
+
+struct Fields {
+    status: Field,
+    languages: Field,
+    mime: Field,
+    url: Field,
+    length: Field,
+}
+
+static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+    let field = |name, quoted: &'static str| Field { name, quoted: Finder::new(quoted) };
+    Fields {
+        status: field("status", "\"status\""),
+        languages: field("languages", "\"languages\""),
+        mime: field("mime", "\"mime\""),
+        url: field("url", "\"url\""),
+        length: field("length", "\"length\""),
+    }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"com,example)/a 20240712000102 {"url": "https://example.com/a", "mime": "text/html", "mime-detected": "x/y", "status": "200", "length": "1023", "languages": "zho,eng"}"#;
+
+    fn wants(filter: &Filter, line: &str) -> bool {
+        let wanted = filter.wants(&Line::parse(line.as_bytes()).unwrap());
+        assert!(!(wanted && filter.rejects_unread(line.as_bytes())), "{filter:?} loses {line}");
+        wanted
+    }
+
+    #[test]
+    fn each_criterion_is_asked_for() {
+        let primary = |code: &str| Language { code: code.into(), place: LanguagePlace::Primary };
+        let language = |language| Filter { language: Some(language), ..Filter::default() };
+        let mime = |mime: &str| Filter { mime: Some(mime.into()), ..Filter::default() };
+        let url = |prefix: &str| Filter { url_prefix: Some(prefix.into()), ..Filter::default() };
+        let status = |status| Filter { status: Some(status), ..Filter::default() };
+        let length = |range| Filter { length_bytes: Some(range), ..Filter::default() };
+        for (filter, want) in [
+            (Filter::default(), true),
+            (status(200), true),
+            (status(404), false),
+            (language(Language::any("eng")), true),
+            (language(Language::any("zho")), true),
+            (language(Language::any("en")), false),
+            (language(Language::any("zho,eng")), false),
+            (language(Language::any("")), false),
+            (language(primary("zho")), true),
+            (language(primary("eng")), false),
+            (mime("TEXT/HTML"), true),
+            (mime("x/y"), false),
+            (url("https://example.com/"), true),
+            (url("http://"), false),
+            (length(1_023..=1_023), true),
+            (length(0..=1_022), false),
+        ] {
+            assert_eq!(wants(&filter, LINE), want, "{filter:?}");
+            let is_open = filter == Filter::default();
+            assert_eq!(wants(&filter, "a 20240712000102 {}"), is_open, "{filter:?}");
+            assert_eq!(filter.rejects_unread(LINE.as_bytes()), !want, "{filter:?}: it is plain");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! CDXJ: a line a captured page, with a JSON object about it.
+//!
+//! An index has billions of lines, and most are not wanted. So a line is first looked at as it is
+//! written, which tells in most cases that it is not, and only then read.
+
+mod batches;
+mod filter;
+mod flat;
+mod line;
+mod peek;
+mod record;
+
+pub use batches::{MalformedLine, Selection, batches};
+pub use filter::{Filter, Language, LanguagePlace};
+pub use line::Line;
+pub use record::{CdxRecord, MAX_RECORD_BYTES, parse_line};

@@ -1,0 +1,71 @@
+//! Deflate streams that lie in memory, inflated under a cap.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// What a buffer grows by at the least.
+const LEAST_GROWTH_BYTES: usize = 32 * 1024;
+
+/// How a stream ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It is whole, and took this much of the input.
+    Whole {
+        /// Bytes of the input.
+        input_bytes: usize,
+    },
+    /// The input ended before it did.
+    Truncated,
+    /// It goes on beyond the cap.
+    TooLarge,
+    /// What follows makes no sense.
+    Corrupt(String),
+}
+
+/// Appends what a stream holds to `out`, until that has `max_bytes`.
+pub(crate) fn inflate(
+    mut stream: Decompress,
+    input: &[u8],
+    out: &mut Vec<u8>,
+    max_bytes: usize,
+) -> Ended {
+    loop {
+        let rest = input.get(taken(&stream)..).unwrap_or_default();
+        let left = max_bytes.saturating_sub(out.len());
+        if left == 0 {
+            return at_the_cap(stream, rest);
+        }
+        if out.capacity() == out.len() {
+            out.reserve_exact(left.min(out.len().max(LEAST_GROWTH_BYTES)));
+        }
+        let before = (stream.total_in(), out.len());
+        match stream.decompress_vec(rest, out, FlushDecompress::None) {
+            Ok(_) if out.len() > max_bytes => return cut(out, max_bytes),
+            Ok(Status::StreamEnd) => return Ended::Whole { input_bytes: taken(&stream) },
+            Ok(_) if before == (stream.total_in(), out.len()) => return Ended::Truncated,
+            Ok(_) => {}
+            Err(error) => return Ended::Corrupt(error.to_string()),
+        }
+    }
+}
+
+/// A vector may hold more than was asked for.
+fn cut(out: &mut Vec<u8>, max_bytes: usize) -> Ended {
+    out.truncate(max_bytes);
+    Ended::TooLarge
+}
+
+/// What just fits has no byte more, only its end.
+fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> Ended {
+    let before = stream.total_out();
+    match stream.decompress(rest, &mut [0], FlushDecompress::None) {
+        _ if stream.total_out() > before => Ended::TooLarge,
+        Ok(Status::StreamEnd) => Ended::Whole { input_bytes: taken(&stream) },
+        Ok(_) => Ended::Truncated,
+        Err(error) => Ended::Corrupt(error.to_string()),
+    }
+}
+
+/// How much of its input a stream has taken; that lay in memory.
+fn taken(stream: &Decompress) -> usize {
+    usize::try_from(stream.total_in()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,111 @@
+//! The head of a record: where one begins, and what it declares.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::{MAX_DECLARED_BYTES, WarcFault};
+use crate::headers::{HeadFault, Headers, read_head};
+use crate::line::number;
+
+/// What every record begins with.
+pub(super) const BEGINNING: &[u8] = b"WARC/";
+
+/// The longest version line, as far as it is looked at: `WARC/1.1` and its end.
+pub(super) const MAX_VERSION_LINE_BYTES: usize = 16;
+
+static BEGINNINGS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGINNING));
+
+pub(super) struct RecordHead<'a> {
+    pub(super) version: &'a str,
+    pub(super) headers: Headers<'a>,
+    pub(super) declared_bytes: u64,
+    /// How long the head is.
+    pub(super) bytes: usize,
+}
+
+impl<'a> RecordHead<'a> {
+    /// The head that the input begins with.
+    pub(super) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
+        if !record.starts_with(BEGINNING) {
+            let is_cut = !record.is_empty() && BEGINNING.starts_with(record);
+            return Err(if is_cut { WarcFault::HeadCutOff } else { WarcFault::Version });
+        }
+        let head = read_head(record).map_err(|fault| match fault {
+            HeadFault::Unended => WarcFault::HeadCutOff,
+            HeadFault::TooLong => WarcFault::HeadTooLong,
+        })?;
+        Ok(RecordHead {
+            version: version(head.first_line).ok_or(WarcFault::Version)?,
+            headers: head.headers,
+            declared_bytes: content_length(head.headers).ok_or(WarcFault::ContentLength)?,
+            bytes: head.end,
+        })
+    }
+}
+
+/// Where, behind the first byte, a line begins that only a record begins with.
+pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
+    BEGINNINGS.find_iter(bytes).find(|at| {
+        let is_line_start = at.checked_sub(1).is_some_and(|before| bytes[before] == b'\n');
+        is_line_start
+            && bytes[*at..].split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
+    })
+}
+
+/// The same, but more is asked for: the line behind it must be a header of a record. So a page that
+/// speaks of WARC is not taken for one.
+pub(super) fn next_head(bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(found) = next_beginning(&bytes[from..]) {
+        let at = from + found;
+        let second_line = bytes[at..].splitn(3, |byte| *byte == b'\n').nth(1).unwrap_or_default();
+        let begins_with = |name: &[u8]| {
+            second_line.get(..name.len()).is_some_and(|line| line.eq_ignore_ascii_case(name))
+        };
+        if begins_with(b"WARC-") || begins_with(b"Content-") {
+            return Some(at);
+        }
+        from = at;
+    }
+    None
+}
+
+fn is_version_line(line: &[u8]) -> bool {
+    line.len() < MAX_VERSION_LINE_BYTES && version(line.trim_ascii_end()).is_some()
+}
+
+fn version(first_line: &[u8]) -> Option<&str> {
+    let version = str::from_utf8(first_line.strip_prefix(BEGINNING)?).ok()?.trim();
+    let (major, minor) = version.split_once('.')?;
+    (number(major).is_some() && number(minor).is_some()).then_some(version)
+}
+
+fn content_length(headers: Headers<'_>) -> Option<u64> {
+    let stated = |value| str::from_utf8(value).ok().and_then(number);
+    let mut lengths = headers.values("Content-Length").map(stated);
+    let length = lengths.next()??;
+    let is_agreed = lengths.all(|other| other == Some(length));
+    (is_agreed && length <= MAX_DECLARED_BYTES).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_begin_with_a_line_of_their_own() {
+        for (bytes, want) in [
+            ("xWARC/1.0\r\nWARC-Type: a", None),
+            ("WARC/1.0\r\nWARC-Type: a", None),
+            ("x\nWARC/1.0\r\nWARC-Type: a", Some(2)),
+            ("x\nWARC/0.17\ncontent-length: 1", Some(2)),
+            ("x\nWARC/1.0 is a version\nWARC-Type: a", None),
+            ("x\nWARC/1.0\nis a version\nWARC/1.1\nWARC-Type: a", Some(24)),
+            ("x\nWARC/one\nWARC-Type: a", None),
+        ] {
+            assert_eq!(next_head(bytes.as_bytes()), want, "{bytes:?}");
+        }
+        assert_eq!(next_beginning(b"x\nWARC/1.0\r\nanything"), Some(2));
+    }
+}

@@ -1,0 +1,49 @@
+//! What records are about.
+
+use std::fmt;
+
+/// The types of the standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The file that begins with it.
+    Warcinfo,
+    /// What was asked.
+    Request,
+    /// What was answered.
+    Response,
+    /// What else is known.
+    Metadata,
+    /// Something that was got without a protocol around it.
+    Resource,
+    /// An answer that was the same as before.
+    Revisit,
+    /// Another form of what was captured, such as its text.
+    Conversion,
+    /// The next part of a record that begins in another file.
+    Continuation,
+}
+
+const NAMES: [(Kind, &str); 8] = [
+    (Kind::Warcinfo, "warcinfo"),
+    (Kind::Request, "request"),
+    (Kind::Response, "response"),
+    (Kind::Metadata, "metadata"),
+    (Kind::Resource, "resource"),
+    (Kind::Revisit, "revisit"),
+    (Kind::Conversion, "conversion"),
+    (Kind::Continuation, "continuation"),
+];
+
+impl Kind {
+    pub(super) fn of(name: &[u8]) -> Option<Kind> {
+        let is_it = |(_, known): &&(Kind, &str)| name.eq_ignore_ascii_case(known.as_bytes());
+        NAMES.iter().find(is_it).map(|(kind, _)| *kind)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        out.write_str(name)
+    }
+}

@@ -1,0 +1,292 @@
+//! Every record of a file, and every stretch that is none.
+
+use std::io::{self, Read};
+
+use super::head::{MAX_VERSION_LINE_BYTES, RecordHead, next_beginning, next_head};
+use super::source::{Next, Source};
+use super::{Flaw, Place, Record, Tally, WarcFault, blank_bytes};
+use crate::gzip::InflateFault;
+use crate::headers::MAX_HEAD_BYTES;
+
+/// What is looked at of a head first; most are shorter.
+const COMMON_HEAD_BYTES: usize = 4 * 1024;
+
+/// What is looked at behind a block to see whether the next record follows.
+const TAIL_BYTES: usize = 64;
+
+/// What a reader takes into memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest block that is given whole; of longer ones, that much.
+    pub max_block_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_block_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// What a file has next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'r> {
+    /// A record, with its flaw if it has one.
+    Record(Record<'r>),
+    /// Bytes that are no record.
+    Malformed(Stretch),
+}
+
+/// Bytes that are no record, passed over up to where one begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where they begin.
+    pub place: Place,
+    /// How many they are: of the file if they are in no gzip member, else inflated.
+    pub bytes: u64,
+    /// What they are instead.
+    pub fault: StretchFault,
+}
+
+/// Why bytes are no record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StretchFault {
+    /// They are none, or none that can be read.
+    #[error(transparent)]
+    Record(WarcFault),
+    /// Their gzip member is broken.
+    #[error(transparent)]
+    Inflate(InflateFault),
+    /// They stand between gzip members.
+    #[error("neither a gzip member nor part of one")]
+    Stray,
+}
+
+impl Stretch {
+    pub(super) fn is_stray(&self) -> bool {
+        self.fault == StretchFault::Stray
+    }
+}
+
+/// Reads WARC files: plain, compressed record by record, or compressed as a whole.
+///
+/// It never stops at what is wrong. A record that is cut is given as far as it goes; where there is
+/// none, the next one is looked for.
+///
+/// ```
+/// use fetchwell_archive::warc::{Item, Limits, WarcReader};
+///
+/// let file = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 2\r\n\r\nhi\r\n\r\nwhat?";
+/// let mut reader = WarcReader::new(file.as_slice(), Limits::default());
+/// while let Some(item) = reader.next()? {
+///     match item {
+///         Item::Record(record) => assert_eq!(record.block, b"hi"),
+///         Item::Malformed(stretch) => assert_eq!(stretch.bytes, 5),
+///     }
+/// }
+/// assert_eq!((reader.tally().ok, reader.tally().malformed), (1, 1));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct WarcReader<R> {
+    source: Source<R>,
+    limits: Limits,
+    tally: Tally,
+    /// The record that was given last, which is still to be passed over.
+    given: Extent,
+}
+
+/// How far a record goes, from where the source is.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    head_bytes: usize,
+    /// Bytes of the block that are in memory.
+    block_bytes: usize,
+    /// Bytes of the block behind those.
+    left_bytes: u64,
+}
+
+/// What was found, before anything is lent out.
+enum Found {
+    Record(Extent, Option<Flaw>),
+    Stretch(Stretch),
+}
+
+impl<R: Read> WarcReader<R> {
+    /// Nothing is read yet.
+    pub fn new(read: R, limits: Limits) -> WarcReader<R> {
+        let max_bytes = limits.max_block_bytes + MAX_HEAD_BYTES + TAIL_BYTES;
+        let source = Source::new(read, max_bytes);
+        WarcReader { source, limits, tally: Tally::default(), given: Extent::default() }
+    }
+
+    /// What the file came to so far. The bytes of a record count when the next one is asked for.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The next record or stretch; none at the end. An error is one of reading the file itself.
+    #[expect(clippy::should_implement_trait, reason = "it lends what it gives")]
+    pub fn next(&mut self) -> io::Result<Option<Item<'_>>> {
+        self.pass_over_given()?;
+        let (extent, flaw) = match self.find()? {
+            Some(Found::Record(extent, flaw)) => (extent, flaw),
+            Some(Found::Stretch(stretch)) => {
+                self.tally.count_stretch(&stretch);
+                return Ok(Some(Item::Malformed(stretch)));
+            }
+            None => return Ok(None),
+        };
+        self.given = extent;
+        let bytes = self.source.bytes();
+        let Ok(head) = RecordHead::parse(bytes) else { return Ok(None) };
+        let block = &bytes[extent.head_bytes..extent.head_bytes + extent.block_bytes];
+        let (place, version, headers) = (self.source.place(), head.version, head.headers);
+        let record = Record { place, version, headers, block, flaw };
+        self.tally.count_record(&record);
+        Ok(Some(Item::Record(record)))
+    }
+
+    fn pass_over_given(&mut self) -> io::Result<()> {
+        let given = std::mem::take(&mut self.given);
+        let in_memory = given.head_bytes + given.block_bytes;
+        self.source.consume(in_memory);
+        self.tally.record_bytes += in_memory as u64;
+        let mut left = given.left_bytes;
+        while left > 0 && (self.source.fill(1)? || self.source.join()?) {
+            let here = usize::try_from(left).unwrap_or(usize::MAX).min(self.source.bytes().len());
+            self.source.consume(here);
+            self.tally.record_bytes += here as u64;
+            left -= here as u64;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self) -> io::Result<Option<Found>> {
+        loop {
+            self.pass_over_blank()?;
+            if !self.source.bytes().is_empty() {
+                let place = self.source.place();
+                return Ok(Some(match self.measure()? {
+                    Ok((extent, flaw)) => Found::Record(extent, flaw),
+                    Err(fault) => Found::Stretch(self.stretch(place, fault)?),
+                }));
+            }
+            if let Some(fault) = self.source.take_fault() {
+                let (place, fault) = (self.source.place(), StretchFault::Inflate(fault));
+                return Ok(Some(Found::Stretch(Stretch { place, bytes: 0, fault })));
+            }
+            match self.source.next_segment()? {
+                Next::Segment => {}
+                Next::Stray { place, bytes } => {
+                    let fault = StretchFault::Stray;
+                    return Ok(Some(Found::Stretch(Stretch { place, bytes, fault })));
+                }
+                Next::End => return Ok(None),
+            }
+        }
+    }
+
+    fn pass_over_blank(&mut self) -> io::Result<()> {
+        while self.source.fill(1)? {
+            let blank = blank_bytes(self.source.bytes());
+            self.source.consume(blank);
+            self.tally.padding_bytes += blank as u64;
+            if !self.source.bytes().is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the record goes that begins here.
+    fn measure(&mut self) -> io::Result<Result<(Extent, Option<Flaw>), WarcFault>> {
+        let (head_bytes, declared_bytes) = match self.head()? {
+            Ok(head) => head,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let max_bytes = self.limits.max_block_bytes;
+        let wanted = usize::try_from(declared_bytes).unwrap_or(usize::MAX).min(max_bytes);
+        let end = head_bytes + wanted;
+        while !self.source.fill(end)? && self.source.join()? {}
+        self.source.fill(end + TAIL_BYTES)?;
+        let whole = Extent { head_bytes, block_bytes: wanted, left_bytes: 0 };
+        let bytes = self.source.bytes();
+        let is_there = bytes.len() >= end;
+        if is_there && declared_bytes > wanted as u64 {
+            let left_bytes = declared_bytes - wanted as u64;
+            let flaw = Flaw::TooLong { declared_bytes, max_bytes };
+            return Ok(Ok((Extent { left_bytes, ..whole }, Some(flaw))));
+        }
+        if is_there && is_followed_well(&bytes[end..]) {
+            return Ok(Ok((whole, self.damage(end))));
+        }
+        let present = wanted.min(bytes.len() - head_bytes);
+        let next = next_head(&bytes[head_bytes..]).filter(|next| *next < present);
+        let Some(block_bytes) = next.or((!is_there).then_some(present)) else {
+            // What follows is no record, nor does one begin before it: so the length holds.
+            return Ok(Ok((whole, None)));
+        };
+        if block_bytes == present {
+            // The gzip member's fault is why the record is cut, so it is not told again.
+            self.source.take_fault();
+        }
+        let flaw = Flaw::Cut { declared_bytes, present_bytes: block_bytes as u64 };
+        Ok(Ok((Extent { block_bytes, ..whole }, Some(flaw))))
+    }
+
+    /// How long the head is that begins here, and what it declares.
+    fn head(&mut self) -> io::Result<Result<(usize, u64), WarcFault>> {
+        let mut wanted = COMMON_HEAD_BYTES;
+        loop {
+            let may_have_more = self.source.fill(wanted)?;
+            let head = RecordHead::parse(self.source.bytes())
+                .map(|head| (head.bytes, head.declared_bytes));
+            if head != Err(WarcFault::HeadCutOff) {
+                return Ok(head);
+            }
+            if may_have_more {
+                wanted = (wanted * 4).min(MAX_HEAD_BYTES + 1);
+            } else if !self.source.join()? {
+                return Ok(head);
+            }
+        }
+    }
+
+    /// The fault of the gzip member that ends with the record.
+    fn damage(&mut self, end: usize) -> Option<Flaw> {
+        let rest = &self.source.bytes()[end..];
+        let is_last = self.source.is_ended() && blank_bytes(rest) == rest.len();
+        if is_last { self.source.take_fault().map(Flaw::Damaged) } else { None }
+    }
+
+    /// Passes over what is no record, up to a line that one begins with or the segment's end.
+    fn stretch(&mut self, place: Place, fault: WarcFault) -> io::Result<Stretch> {
+        let mut bytes = 0;
+        loop {
+            let known = self.source.bytes();
+            if let Some(beginning) = next_beginning(known) {
+                self.source.consume(beginning);
+                bytes += beginning as u64;
+                return Ok(Stretch { place, bytes, fault: StretchFault::Record(fault) });
+            }
+            // A beginning may lie across the end of what is known.
+            let passed = known.len().saturating_sub(MAX_VERSION_LINE_BYTES);
+            let kept = known.len() - passed;
+            self.source.consume(passed);
+            bytes += passed as u64;
+            if !self.source.fill(kept + 1)? {
+                self.source.consume(kept);
+                bytes += kept as u64;
+                let inflate = self.source.take_fault().map(StretchFault::Inflate);
+                let fault = inflate.unwrap_or(StretchFault::Record(fault));
+                return Ok(Stretch { place, bytes, fault });
+            }
+        }
+    }
+}
+
+/// Whether a block is followed as it should be: by blank lines, and a record or the end.
+fn is_followed_well(rest: &[u8]) -> bool {
+    let next = &rest[blank_bytes(rest)..];
+    let beginning = super::head::BEGINNING;
+    next.starts_with(beginning) || next.is_empty() || beginning.starts_with(next)
+}
