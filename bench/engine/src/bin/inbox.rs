@@ -94,20 +94,25 @@ async fn accept(cli: &Cli, kind: &Kind, load: Load) -> Result<()> {
         Load::Singles => ("singles", accepting::SINGLES_AT_ONCE, 60),
         Load::Batches => ("batches of 1,000", accepting::BATCHES_AT_ONCE, 80),
     };
-    println!("\n| {}: {what} | rows a second |\n|---|---|", kind.name());
+    println!("\n| {}: {what} | rows a second | `serve` makes of it |\n|---|---|---|", kind.name());
     let loops = bare_loops(kind, load);
     let middle = |read: &dyn Fn(&Round) -> f64| median(rounds.iter().map(read).collect());
     for (place, bare) in loops.iter().enumerate() {
-        println!("| bare: {} | {:.0} |", bare.name, middle(&|round| round.bare[place]));
+        println!(
+            "| bare: {} | {:.0} | {:.0} % |",
+            bare.name,
+            middle(&|round| round.bare[place]),
+            middle(&|round| 100.0 * round.accepted.per_second / round.bare[place]),
+        );
     }
     let store_alone = middle(&|round| round.store_alone);
-    println!("| its store alone, {connections} tasks | {store_alone:.0} |");
+    println!("| its store alone, {connections} tasks | {store_alone:.0} | |");
     let http_alone = middle(&|round| round.accepted.http_alone);
     println!(
-        "| its HTTP alone (`GET /livez`; requests a second), {connections} connections | {http_alone:.0} |"
+        "| its HTTP alone (`GET /livez`; requests a second), {connections} connections | {http_alone:.0} | |"
     );
     let per_second = middle(&|round| round.accepted.per_second);
-    println!("| `fetchwell serve`, {connections} connections | {per_second:.0} |");
+    println!("| `fetchwell serve`, {connections} connections | {per_second:.0} | |");
     let fastest = |round: &Round| {
         let counted = round.bare.iter().zip(&loops).filter(|(_, bare)| bare.counts);
         counted.map(|(rows, _)| *rows).fold(0.0, f64::max)

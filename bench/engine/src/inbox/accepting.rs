@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::bare_postgres::Way;
+use super::bare_sqlite::Rows;
 use super::message::{Text, batch};
 use super::program::{Fetching, Program};
 use super::store::{Kind, Store};
@@ -65,6 +66,7 @@ pub struct BareLoop {
     pub name: String,
     /// Whether the goal is a share of this one's figure.
     pub counts: bool,
+    sqlite_rows: Rows,
     sqlite_a_commit: usize,
     postgres: Way,
 }
@@ -74,6 +76,7 @@ pub fn bare_loops(kind: &Kind, load: Load) -> Vec<BareLoop> {
     let bare = |name: String, counts, sqlite_a_commit, postgres| BareLoop {
         name,
         counts,
+        sqlite_rows: Rows::Plain,
         sqlite_a_commit,
         postgres,
     };
@@ -84,7 +87,12 @@ pub fn bare_loops(kind: &Kind, load: Load) -> Vec<BareLoop> {
             bare(format!("{SINGLES_AT_ONCE} a commit"), true, SINGLES_AT_ONCE, Way::OneByOne),
         ],
         (Kind::Sqlite, Load::Batches) => {
-            vec![bare(format!("{A_BATCH} a commit"), true, A_BATCH, row_by_row)]
+            let own = format!("{A_BATCH} a commit, the program's own rows");
+            let own = bare(own, false, A_BATCH, row_by_row);
+            vec![
+                bare(format!("{A_BATCH} a commit"), true, A_BATCH, row_by_row),
+                BareLoop { sqlite_rows: Rows::Own, ..own },
+            ]
         }
         (Kind::Postgres(_), Load::Singles) => {
             vec![bare(format!("{SINGLES_AT_ONCE} connections"), true, 1, Way::OneByOne)]
@@ -132,8 +140,9 @@ async fn run_bare(
 ) -> Result<f64> {
     match kind {
         Kind::Sqlite => {
-            let (file, a_commit) = (store.file(), bare_loop.sqlite_a_commit);
-            let rows = move || bare_sqlite::rows_per_second(&file, &texts, a_commit, time);
+            let (file, rows, a_commit) =
+                (store.file(), bare_loop.sqlite_rows, bare_loop.sqlite_a_commit);
+            let rows = move || bare_sqlite::rows_per_second(&file, &texts, rows, a_commit, time);
             tokio::task::spawn_blocking(rows).await?
         }
         Kind::Postgres(_) => {
