@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod clock;
+pub mod dead_letters;
 pub mod errands;
 pub mod gate;
 pub mod http;

@@ -16,6 +16,7 @@ use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
+use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::events::EventStore;
 use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
@@ -106,12 +107,31 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    async fn open_queue(&self, clock: Clock, run_once: bool) -> SqliteQueue {
+        let queue =
+            SqliteQueue::open(self.connect(), "conformance", clock, LEASE_TTL, run_once).await;
+        queue.expect("the queue opens")
+    }
+}
+
+#[async_trait]
+impl LettersStore for SqliteStore {
+    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+impl LettersQueue for SqliteQueue {
+    fn undertaker(&self) -> Box<dyn Undertaker> {
+        Box::new(SqliteQueue::instance(self))
+    }
+}
+
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
-        let queue =
-            SqliteQueue::open(self.connect(), "conformance", clock, LEASE_TTL, run_once).await;
-        Box::new(queue.expect("the queue opens"))
+        Box::new(self.open_queue(clock, run_once).await)
     }
 
     fn fresh(&self) -> Box<dyn QueueStore> {
@@ -178,6 +198,6 @@ impl Queue for SqliteQueue {
     }
 
     async fn dead(&self) -> Vec<(String, String)> {
-        SqliteQueue::dead(self, u32::MAX).await.expect("the dead can be read")
+        the_dead(self).await
     }
 }

@@ -7,6 +7,7 @@
 mod callers;
 mod clock;
 mod db;
+mod dead_letters;
 mod events;
 mod files;
 mod inbox;
@@ -27,6 +28,7 @@ use crate::ports::StoreFault;
 
 pub use clock::clock;
 pub use db::{Db, Durability};
+pub use dead_letters::SqliteFinish;
 pub use events::{Reading, SqliteEvents};
 pub use files::{FileFinish, revise_length};
 pub use inbox::open_retriever;

@@ -203,6 +203,11 @@ const STEPS: &[&str] = &["
         created_at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX event_created ON event (created_at);
+", "
+    -- What a door knows about a dead job, as JSON. The dead are read in the order of their URLs.
+    ALTER TABLE job ADD COLUMN details TEXT;
+    DROP INDEX job_dead;
+    CREATE INDEX job_dead ON job (queue, url, id) WHERE state = 3;
 "];
 
 /// Brings the file to the newest version.
