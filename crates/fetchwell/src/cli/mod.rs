@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and what each word of it sets.
 
+mod dlq;
 mod exit;
 mod run;
 
@@ -10,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
 
+pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use run::print;
 pub use run::run;
@@ -106,6 +108,11 @@ pub(crate) enum Command {
     Callers {
         #[command(subcommand)]
         command: CallersCommand,
+    },
+    /// Look after the URLs that "pages" has given up
+    Dlq {
+        #[command(subcommand)]
+        command: DlqCommand,
     },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),

@@ -17,6 +17,7 @@
 pub mod articles;
 pub mod commoncrawl_batch;
 pub mod commoncrawl_work;
+pub(crate) mod dlq;
 pub mod feeds;
 pub(crate) mod fetch;
 pub mod pages;
@@ -32,3 +33,4 @@ mod ranged;
 #[cfg(test)]
 mod samples;
 mod signing;
+mod url_list;
