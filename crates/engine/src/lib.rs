@@ -14,5 +14,6 @@ pub mod journey;
 pub mod pipeline;
 pub mod ports;
 mod readable;
+pub mod rounds;
 pub mod web;
 pub mod workbench;

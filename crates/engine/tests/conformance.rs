@@ -37,6 +37,11 @@ mod sqlite {
         fetchwell_testkit::dead_letters_conformance!(Some(SqliteStore::new()));
     }
 
+    mod rounds {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::rounds_conformance!(Some(SqliteStore::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -81,6 +86,11 @@ mod redis {
     mod dead_letters {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::dead_letters_conformance!(RedisStore::if_there());
+    }
+
+    mod rounds {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::rounds_conformance!(RedisStore::if_there());
     }
 
     mod politeness {

@@ -1,5 +1,7 @@
 //! `fetchwell dlq`, on both stores.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
+
 use std::time::Duration;
 
 use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};

@@ -3,6 +3,7 @@
 mod dlq;
 mod exit;
 mod run;
+mod schedule;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use run::print;
 pub use run::run;
+pub(crate) use schedule::ScheduleArgs;
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
@@ -114,6 +116,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: DlqCommand,
     },
+    /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
+    Schedule(ScheduleArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

@@ -72,6 +72,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::dlq::run(&settings, command, cli.global.json).await
         }
+        Command::Schedule(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::schedule::run(&settings, args, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;
@@ -84,7 +89,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
 /// The door whose design has names of its own for settings.
 fn door_of(command: &Command) -> Option<Door> {
     match command {
-        Command::Dlq { .. } => Some(Door::Pages),
+        Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
         _ => None,
     }
 }

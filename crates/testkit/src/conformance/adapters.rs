@@ -22,6 +22,7 @@ use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -119,6 +120,20 @@ impl SqliteStore {
 impl LettersStore for SqliteStore {
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
         Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsStore for SqliteStore {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsQueue for SqliteQueue {
+    async fn take_urls(&self) -> Vec<String> {
+        take_all_urls(&SqliteQueue::instance(self)).await
     }
 }
 

@@ -26,6 +26,7 @@ use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -198,6 +199,20 @@ impl RedisStore {
 impl LettersStore for RedisStore {
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
         Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsStore for RedisStore {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsQueue for RedisQueue {
+    async fn take_urls(&self) -> Vec<String> {
+        take_all_urls(&RedisQueue::instance(self)).await
     }
 }
 

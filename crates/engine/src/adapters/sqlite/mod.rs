@@ -19,6 +19,7 @@ mod politeness;
 mod presence;
 mod queue;
 mod retention;
+mod rounds;
 mod schema;
 mod submitting;
 

@@ -392,6 +392,7 @@ fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM expiry WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM lane WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM round WHERE queue = ?1", [queue])?;
     Ok(())
 }
 

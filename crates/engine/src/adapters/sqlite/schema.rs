@@ -208,6 +208,14 @@ const STEPS: &[&str] = &["
     ALTER TABLE job ADD COLUMN details TEXT;
     DROP INDEX job_dead;
     CREATE INDEX job_dead ON job (queue, url, id) WHERE state = 3;
+", "
+    -- What a schedule puts on a queue, and when its last round was due, by the wall clock.
+    CREATE TABLE round (
+        queue INTEGER NOT NULL,
+        entry TEXT NOT NULL,
+        due INTEGER NOT NULL,
+        PRIMARY KEY (queue, entry)
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Brings the file to the newest version.

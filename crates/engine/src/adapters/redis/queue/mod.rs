@@ -14,6 +14,7 @@ mod dead_letters;
 mod instance;
 mod job;
 mod names;
+mod rounds;
 mod scripts;
 
 use std::sync::Arc;
