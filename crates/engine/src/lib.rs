@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod clock;
+pub mod dead_letters;
 pub mod errands;
 pub mod gate;
 pub mod http;
@@ -13,5 +14,6 @@ pub mod journey;
 pub mod pipeline;
 pub mod ports;
 mod readable;
+pub mod rounds;
 pub mod web;
 pub mod workbench;

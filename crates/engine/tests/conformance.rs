@@ -32,6 +32,16 @@ mod sqlite {
         fetchwell_testkit::events_conformance!(Some(SqliteStore::new()));
     }
 
+    mod dead_letters {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::dead_letters_conformance!(Some(SqliteStore::new()));
+    }
+
+    mod rounds {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::rounds_conformance!(Some(SqliteStore::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -71,6 +81,16 @@ mod redis {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::queue_conformance!(RedisStore::if_there());
         fetchwell_testkit::durable_queue_conformance!(RedisStore::if_there());
+    }
+
+    mod dead_letters {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::dead_letters_conformance!(RedisStore::if_there());
+    }
+
+    mod rounds {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::rounds_conformance!(RedisStore::if_there());
     }
 
     mod politeness {

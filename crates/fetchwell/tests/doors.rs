@@ -16,7 +16,7 @@ use fetchwell::doors::commoncrawl_work::WorkRecord;
 use fetchwell::doors::pages::PageRecord;
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{
-    articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, schedule, webhooks,
+    articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, webhooks,
 };
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_engine::adapters::NewJob;
@@ -210,30 +210,6 @@ async fn a_feed_is_read_at_its_interval_and_again_after_a_failure() {
     assert!(records.iter().all(|feed| feed.body == "<rss/>" && feed.category == "world"));
     assert_eq!((records.len(), ledger.done, ledger.delayed), (4, 4, 1));
     assert_eq!(world.count(|hit| &*hit.path == "/rss"), 5, "the first one failed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_plan_queues_its_urls_and_those_of_its_sitemaps() {
-    let sitemap = "<urlset><url><loc>http://shop.test/a</loc></url>\
-        <url><loc>http://shop.test/b</loc></url></urlset>";
-    let shop = SiteScript::new("shop.test").text("/map.xml", "application/xml", sitemap);
-    let (world, web) = simulated([shop]);
-    let entry = |kind: &str, every_s: u64| {
-        let starting_at = START;
-        json!({"kind": kind, "interval_s": every_s, "starting_at": starting_at})
-    };
-    let jobs = vec![
-        job("http://shop.test/", &entry("url", 60)),
-        job("http://shop.test/map.xml", &entry("sitemap", 3_600)),
-    ];
-    let minutes = Some(Duration::from_secs(150));
-    let (records, ledger) = run(Arc::new(schedule::plan), jobs, web, minutes).await;
-    let mut urls: Vec<_> = records.iter().map(|enqueue| enqueue.url.as_str()).collect();
-    urls.sort_unstable();
-    let root = "http://shop.test/";
-    assert_eq!(urls, [root, root, root, "http://shop.test/a", "http://shop.test/b"]);
-    assert_eq!((ledger.done, ledger.delayed), (4, 2));
-    assert_eq!(world.count(|hit| &*hit.path == "/"), 0, "a URL needs no fetch to be queued");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,3 +1,8 @@
+use std::io::Read;
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
+
 use crate::chance::Chance;
 
 /// A page of `size_bytes`, or a little more where that is not enough for its frame; the same each
@@ -44,6 +49,14 @@ pub(crate) fn noise(host: &str, path_and_query: &str, size_bytes: usize) -> Vec<
     }
     bytes.truncate(size_bytes);
     bytes
+}
+
+/// The text as a gzip file.
+pub(crate) fn gzip(text: &str) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    // Memory can always be read.
+    drop(GzEncoder::new(text.as_bytes(), Compression::fast()).read_to_end(&mut compressed));
+    compressed
 }
 
 const LINKS: usize = 5;

@@ -36,6 +36,11 @@ pub(crate) enum Act {
         content_type: String,
         text: String,
     },
+    /// A file that was compressed: its type is that of the file.
+    Gzip {
+        content_type: String,
+        text: String,
+    },
     /// Bytes that are no text in any encoding.
     Binary {
         content_type: String,

@@ -114,6 +114,7 @@ impl Site {
                 return past.fails_again(index, path, *times).then(|| Answer::of_status(*status));
             }
             Act::Text { content_type, text } => Answer::new(200, content_type, text.clone()),
+            Act::Gzip { content_type, text } => Answer::new(200, content_type, page::gzip(text)),
             Act::Binary { content_type, size_bytes } => {
                 Answer::new(200, content_type, page::noise(&self.name, path, *size_bytes))
             }

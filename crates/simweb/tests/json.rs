@@ -24,6 +24,7 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
             {"path": "/missing*", "status": 404},
             {"path": "/flaky/*", "fails_first": {"times": 2, "status": 503}},
             {"path": "/feed", "text": {"content_type": "application/rss+xml", "text": "<rss/>"}},
+            {"path": "/map.gz", "gzip": {"content_type": "application/gzip", "text": "<urlset/>"}},
             {"path": "/logo", "binary": {"content_type": "image/png", "size_bytes": 64}},
             {"path": "/half", "manner": {"cut_mid_body": {"after_bytes": 100}}},
             {"path": "/head", "manner": "cut_after_head"}
@@ -44,6 +45,7 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
         .status("/missing*", 404)
         .fails_first("/flaky/*", 2, 503)
         .text("/feed", "application/rss+xml", "<rss/>")
+        .gzip("/map.gz", "application/gzip", "<urlset/>")
         .binary("/logo", "image/png", 64)
         .manner("/half", Manner::CutMidBody { after_bytes: 100 })
         .manner("/head", Manner::CutAfterHead);

@@ -149,10 +149,12 @@ fn content_may_be_of_any_type_and_no_text_at_all() {
         shop()
             .content_type("application/xhtml+xml")
             .text("/feed", "application/rss+xml", "<rss/>")
+            .gzip("/map.gz", "application/gzip", "<urlset/>")
             .binary("/logo", "image/png", 64),
     );
     assert_eq!(get(&world, 0.0, "/").header("content-type"), Some("application/xhtml+xml"));
     assert_eq!(get(&world, 0.0, "/feed").body, "<rss/>");
+    assert!(get(&world, 0.0, "/map.gz").body.starts_with(&[0x1f, 0x8b]));
     let logo = get(&world, 0.0, "/logo");
     assert_eq!((logo.header("content-type"), logo.body.len()), (Some("image/png"), 64));
     assert!(std::str::from_utf8(&logo.body).is_err());

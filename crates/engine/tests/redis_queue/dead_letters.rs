@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::redis::{DeadGroup, Letters, RedisFinish};
+use fetchwell_engine::adapters::redis::RedisFinish;
+use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::ports::{
     Finish, Finished, Lease, Ledger, Settled, Settlement, Sink, StoreFault,
@@ -11,7 +12,7 @@ use fetchwell_engine::ports::{
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
 
-use crate::rig::{DEAD_LIST, Rig, settle, take, take_all, urls};
+use crate::rig::{DEAD_LIST, Rig, settle, take, urls};
 
 const GONE: &str = "the server answered 404";
 
@@ -110,9 +111,9 @@ async fn of_equal_urls_the_last_has_the_word_but_for_when_it_began() {
     assert_eq!(rig.ask::<usize>(&format!("LLEN {DEAD_LIST}")).await, 2);
     // The details go with the last of them.
     let all = Letters::OfGroup { group: group(GONE, "a.test"), most: 1 };
-    assert_eq!(rig.queue.drop_dead(&all).await.unwrap(), 1);
+    assert_eq!(rig.queue.revise(&all, Revision::Drop).await.unwrap(), 1);
     assert_eq!(rig.ask::<usize>(&format!("HLEN {key}")).await, 1);
-    assert_eq!(rig.queue.drop_dead(&all).await.unwrap(), 1);
+    assert_eq!(rig.queue.revise(&all, Revision::Drop).await.unwrap(), 1);
     assert_eq!(rig.ask::<usize>(&format!("HLEN {key}")).await, 0);
     assert_eq!(rig.ledger().await, Ledger { accepted: 2, skipped: 2, ..Ledger::default() });
 }
@@ -125,48 +126,16 @@ async fn a_retry_starts_with_a_clean_record_and_can_die_again() {
     rig.kill(&worker, "http://a.test/", GONE).await;
     rig.clock.advance(crate::rig::POLL);
     let one = Letters::OfUrl("http://a.test/".to_owned());
-    assert_eq!(rig.queue.retry_dead(&one).await.unwrap(), 1);
-    assert_eq!(rig.queue.retry_dead(&one).await.unwrap(), 0);
+    assert_eq!(rig.queue.revise(&one, Revision::Retry).await.unwrap(), 1);
+    assert_eq!(rig.queue.revise(&one, Revision::Retry).await.unwrap(), 0);
     assert_eq!(rig.ask::<usize>(&format!("LLEN {DEAD_LIST}")).await, 0);
     assert_eq!(rig.ledger().await, Ledger { accepted: 1, queued: 1, ..Ledger::default() });
     let again = take(&worker, 10).await;
     assert_eq!((urls(&again), again[0].accepted_at), (vec!["http://a.test/"], accepted_at));
     assert_eq!(again[0].history, History::default());
     settle(&worker, &again[0], Settlement::Dead { reason: GONE.to_owned() }).await;
-    assert_eq!(rig.queue.drop_dead(&one).await.unwrap(), 1);
+    assert_eq!(rig.queue.revise(&one, Revision::Drop).await.unwrap(), 1);
     assert_eq!(rig.ledger().await, Ledger { accepted: 1, skipped: 1, ..Ledger::default() });
-}
-
-#[tokio::test]
-async fn groups_are_counted_tried_by_canaries_and_dropped() {
-    let Some(rig) = Rig::if_there().await else { return };
-    let worker = rig.worker().await;
-    for n in 0..450 {
-        rig.push(&[&format!("http://a.test/{n}"), &format!("http://b.test/{n}")]).await;
-    }
-    for lease in take_all(&worker).await {
-        let reason = if lease.job.url.ends_with('7') { "odd" } else { GONE }.to_owned();
-        settle(&worker, &lease, Settlement::Dead { reason }).await;
-    }
-    let groups = rig.queue.dead_groups().await.unwrap();
-    let expected = [
-        (group("odd", "a.test"), 45),
-        (group("odd", "b.test"), 45),
-        (group(GONE, "a.test"), 405),
-        (group(GONE, "b.test"), 405),
-    ];
-    assert_eq!(groups, expected.into_iter().collect());
-    let canary = Letters::OfGroup { group: group("odd", "b.test"), most: 10 };
-    assert_eq!(rig.queue.retry_dead(&canary).await.unwrap(), 10);
-    let canaries = take(&worker, 100).await;
-    assert!(canaries.len() == 10 && urls(&canaries).iter().all(|url| url.contains("b.test")));
-    let rest = Letters::OfGroup { group: group("odd", "b.test"), most: usize::MAX };
-    assert_eq!(rig.queue.drop_dead(&rest).await.unwrap(), 35);
-    assert_eq!(rig.queue.retry_dead(&Letters::All).await.unwrap(), 855);
-    let expected =
-        Ledger { accepted: 900, skipped: 35, queued: 855, in_flight: 10, ..Ledger::default() };
-    assert_eq!(rig.ledger().await, expected);
-    assert_eq!(rig.ask::<usize>(&format!("EXISTS {DEAD_LIST}")).await, 0);
 }
 
 #[tokio::test]

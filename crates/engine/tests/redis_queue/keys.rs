@@ -1,6 +1,6 @@
 //! Scripts touch what they named, and nothing else.
 
-use fetchwell_engine::adapters::redis::Letters;
+use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
 use fetchwell_engine::ports::{Settle, Settlement, Source};
 
 use crate::rig::{DEAD_LIST, LIST, Rig, at_most, open, server_clock, take};
@@ -32,7 +32,7 @@ async fn a_user_who_may_touch_these_keys_only_can_do_everything() {
     worker.settle(&batch).await.unwrap();
     queue.audit().await.unwrap().unwrap();
     assert_eq!(queue.dead_groups().await.unwrap().len(), 1);
-    assert_eq!(queue.retry_dead(&Letters::All).await.unwrap(), 1);
+    assert_eq!(queue.revise(&Letters::All, Revision::Retry).await.unwrap(), 1);
     sleeper.renew().await.unwrap();
     assert_eq!(take(&sleeper, 1).await.len(), 1);
     sleeper.leave().await.unwrap();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::redis::{Letters, RedisInstance};
+use fetchwell_engine::adapters::redis::RedisInstance;
+use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
 use fetchwell_engine::ports::{Lease, Settle, Settlement, Source};
 use fetchwell_policy::chance::Chance;
 
@@ -123,9 +124,9 @@ impl History<'_> {
         let some = group.map(|group| Letters::OfGroup { group, most: 2 });
         match (self.below(4), some) {
             (0, _) => drop(queue.unpark().await.unwrap()),
-            (1, _) => drop(queue.retry_dead(&Letters::All).await.unwrap()),
-            (2, Some(some)) => drop(queue.retry_dead(&some).await.unwrap()),
-            (3, Some(some)) => drop(queue.drop_dead(&some).await.unwrap()),
+            (1, _) => drop(queue.revise(&Letters::All, Revision::Retry).await.unwrap()),
+            (2, Some(some)) => drop(queue.revise(&some, Revision::Retry).await.unwrap()),
+            (3, Some(some)) => drop(queue.revise(&some, Revision::Drop).await.unwrap()),
             _ => {}
         }
     }
@@ -133,7 +134,7 @@ impl History<'_> {
     /// In the end everything can be had and done.
     async fn wind_up(&mut self) {
         self.rig.clock.advance(LEASE_TTL * 2);
-        self.rig.queue.retry_dead(&Letters::All).await.unwrap();
+        self.rig.queue.revise(&Letters::All, Revision::Retry).await.unwrap();
         let worker = self.rig.worker().await;
         for lease in take_all(&worker).await {
             worker.settle(&[(&lease, &Settlement::Done)]).await.unwrap();

@@ -1,7 +1,9 @@
 //! The command line: what can be typed, and what each word of it sets.
 
+mod dlq;
 mod exit;
 mod run;
+mod schedule;
 
 use std::path::PathBuf;
 
@@ -10,9 +12,11 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
 
+pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use run::print;
 pub use run::run;
+pub(crate) use schedule::ScheduleArgs;
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
@@ -107,6 +111,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CallersCommand,
     },
+    /// Look after the URLs that "pages" has given up
+    Dlq {
+        #[command(subcommand)]
+        command: DlqCommand,
+    },
+    /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
+    Schedule(ScheduleArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

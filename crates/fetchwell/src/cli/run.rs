@@ -7,7 +7,7 @@ use clap::CommandFactory;
 
 use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, ServeArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::{Flag, Settings, Sources, process_environment};
+use crate::settings::{Door, Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
 
 /// Does what was typed.
@@ -28,7 +28,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         config_file: cli.global.config.as_deref(),
         environment: &environment,
         working_directory: &working_directory,
-        door: None,
+        door: door_of(&cli.command),
     };
     let load = || Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()));
     match cli.command {
@@ -67,12 +67,30 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
         }
+        Command::Dlq { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::dlq::run(&settings, command, cli.global.json).await
+        }
+        Command::Schedule(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::schedule::run(&settings, args, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
             explain::run(&settings, &args, cli.global.json).await
         }
+    }
+}
+
+/// The door whose design has names of its own for settings.
+fn door_of(command: &Command) -> Option<Door> {
+    match command {
+        Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@
 //! | [`feeds`] | a subscription | the feed, if it changed | the feed as received | it recurs |
 //! | [`commoncrawl_batch`] | a line of `cluster.idx` | one range | batches | done or dead |
 //! | [`commoncrawl_work`] | a batch | a range a page, several at once | documents | done or dead |
-//! | [`schedule`] | an entry of a plan | nothing, or a sitemap | URLs to queue | it recurs |
+//! | `schedule` | a sitemap | the sitemap | URLs to queue | done |
 //! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
 //!
 //! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
@@ -17,11 +17,12 @@
 pub mod articles;
 pub mod commoncrawl_batch;
 pub mod commoncrawl_work;
+pub(crate) mod dlq;
 pub mod feeds;
 pub(crate) mod fetch;
 pub mod pages;
 pub mod retriever;
-pub mod schedule;
+pub(crate) mod schedule;
 pub mod webhooks;
 
 mod document;
@@ -32,3 +33,4 @@ mod ranged;
 #[cfg(test)]
 mod samples;
 mod signing;
+mod url_list;

@@ -16,11 +16,13 @@ use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
+use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::events::EventStore;
 use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -106,12 +108,45 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    async fn open_queue(&self, clock: Clock, run_once: bool) -> SqliteQueue {
+        let queue =
+            SqliteQueue::open(self.connect(), "conformance", clock, LEASE_TTL, run_once).await;
+        queue.expect("the queue opens")
+    }
+}
+
+#[async_trait]
+impl LettersStore for SqliteStore {
+    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsStore for SqliteStore {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsQueue for SqliteQueue {
+    async fn take_urls(&self) -> Vec<String> {
+        take_all_urls(&SqliteQueue::instance(self)).await
+    }
+}
+
+impl LettersQueue for SqliteQueue {
+    fn undertaker(&self) -> Box<dyn Undertaker> {
+        Box::new(SqliteQueue::instance(self))
+    }
+}
+
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
-        let queue =
-            SqliteQueue::open(self.connect(), "conformance", clock, LEASE_TTL, run_once).await;
-        Box::new(queue.expect("the queue opens"))
+        Box::new(self.open_queue(clock, run_once).await)
     }
 
     fn fresh(&self) -> Box<dyn QueueStore> {
@@ -178,6 +213,6 @@ impl Queue for SqliteQueue {
     }
 
     async fn dead(&self) -> Vec<(String, String)> {
-        SqliteQueue::dead(self, u32::MAX).await.expect("the dead can be read")
+        the_dead(self).await
     }
 }

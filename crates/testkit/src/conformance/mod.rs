@@ -3,10 +3,12 @@
 //! A case is a named async function that takes a store and panics when the store breaks the port's
 //! promise. The macros [`queue_conformance!`](crate::queue_conformance),
 //! [`inbox_conformance!`](crate::inbox_conformance),
+//! [`dead_letters_conformance!`](crate::dead_letters_conformance),
+//! [`rounds_conformance!`](crate::rounds_conformance),
 //! [`events_conformance!`](crate::events_conformance) and
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
 //! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
-//! [`inbox::InboxStore`], [`events::EventStore`] and [`politeness::PolitenessStore`], and calls the
+//! [`inbox::InboxStore`], [`dead_letters::LettersStore`], [`rounds::RoundsStore`], [`events::EventStore`] and [`politeness::PolitenessStore`], and calls the
 //! macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
@@ -17,6 +19,7 @@
 )]
 
 pub mod adapters;
+pub mod dead_letters;
 pub mod events;
 mod hand_clock;
 pub mod inbox;
@@ -24,6 +27,7 @@ pub mod kafka;
 pub mod politeness;
 pub mod queue;
 mod replay;
+pub mod rounds;
 pub mod servers;
 
 pub use hand_clock::HandClock;

@@ -22,9 +22,11 @@ use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -175,15 +177,48 @@ impl PolitenessStore for RedisStore {
 #[async_trait]
 impl QueueStore for RedisStore {
     async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
-        let url = self.url.clone();
-        let address = self.database.get_or_init(|| unused_redis_database(url)).await;
-        let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
-        let queue = RedisQueue::open(address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
-        Box::new(queue.expect("the queue opens"))
+        Box::new(self.open_queue(clock, run_once).await)
     }
 
     fn fresh(&self) -> Box<dyn QueueStore> {
         Box::new(RedisStore { url: self.url.clone(), database: Arc::default() })
+    }
+}
+
+impl RedisStore {
+    async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
+        let url = self.url.clone();
+        let address = self.database.get_or_init(|| unused_redis_database(url)).await;
+        let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
+        let queue = RedisQueue::open(address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
+        queue.expect("the queue opens")
+    }
+}
+
+#[async_trait]
+impl LettersStore for RedisStore {
+    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsStore for RedisStore {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl RoundsQueue for RedisQueue {
+    async fn take_urls(&self) -> Vec<String> {
+        take_all_urls(&RedisQueue::instance(self)).await
+    }
+}
+
+impl LettersQueue for RedisQueue {
+    fn undertaker(&self) -> Box<dyn Undertaker> {
+        Box::new(RedisQueue::instance(self))
     }
 }
 
@@ -207,11 +242,7 @@ impl Queue for RedisQueue {
     }
 
     async fn dead(&self) -> Vec<(String, String)> {
-        let page = self.dead_letters(None, usize::MAX).await.expect("the dead can be read");
-        assert!(page.next.is_none(), "there are more than one page holds");
-        let mut letters = page.letters;
-        letters.sort_by_key(|letter| letter.id);
-        letters.into_iter().map(|letter| (letter.url, letter.group.reason)).collect()
+        the_dead(self).await
     }
 }
 

@@ -7,10 +7,7 @@ mod queue;
 
 pub use keeper::RedisKeeper;
 pub use pages::RedisPages;
-pub use queue::{
-    DEFAULT_POLL, DeadGroup, DeadLetter, Letters, LettersPage, QueueNames, RedisFinish,
-    RedisInstance, RedisQueue,
-};
+pub use queue::{DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue};
 
 use crate::adapters::shared::Vigilant;
 use crate::ports::StoreFault;

@@ -7,6 +7,7 @@
 mod callers;
 mod clock;
 mod db;
+mod dead_letters;
 mod events;
 mod files;
 mod inbox;
@@ -18,6 +19,7 @@ mod politeness;
 mod presence;
 mod queue;
 mod retention;
+mod rounds;
 mod schema;
 mod submitting;
 
@@ -27,6 +29,7 @@ use crate::ports::StoreFault;
 
 pub use clock::clock;
 pub use db::{Db, Durability};
+pub use dead_letters::SqliteFinish;
 pub use events::{Reading, SqliteEvents};
 pub use files::{FileFinish, revise_length};
 pub use inbox::open_retriever;

@@ -1,5 +1,6 @@
 //! The moves of jobs between their standings. Each changes the ledger in the same transaction.
 
+mod dead_letters;
 mod deadlines;
 mod messages;
 mod rows;
@@ -445,7 +446,7 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    /// Lets a job that was leased wait until `due`.
+    /// Lets a job that was leased, or dead, wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
         let state = if due > self.now { DELAYED } else { QUEUED };
         let (site, lane, deadline): (String, LaneId, Option<i64>) = self

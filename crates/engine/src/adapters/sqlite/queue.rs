@@ -200,21 +200,6 @@ impl SqliteQueue {
             })
             .await
     }
-
-    /// The dead, with their reasons, oldest first.
-    pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreFault> {
-        let queue = self.queue;
-        self.db
-            .write(move |tx| {
-                tx.prepare(
-                    "SELECT url, coalesce(reason, '') FROM job
-                     WHERE queue = ?1 AND state = 3 ORDER BY id LIMIT ?2",
-                )?
-                .query_map((queue, most), |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-            })
-            .await
-    }
 }
 
 impl SqliteInstance {
@@ -407,6 +392,7 @@ fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM expiry WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM lane WHERE queue = ?1", [queue])?;
     tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
+    tx.execute("DELETE FROM round WHERE queue = ?1", [queue])?;
     Ok(())
 }
 

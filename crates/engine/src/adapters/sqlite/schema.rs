@@ -203,6 +203,19 @@ const STEPS: &[&str] = &["
         created_at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX event_created ON event (created_at);
+", "
+    -- What a door knows about a dead job, as JSON. The dead are read in the order of their URLs.
+    ALTER TABLE job ADD COLUMN details TEXT;
+    DROP INDEX job_dead;
+    CREATE INDEX job_dead ON job (queue, url, id) WHERE state = 3;
+", "
+    -- What a schedule puts on a queue, and when its last round was due, by the wall clock.
+    CREATE TABLE round (
+        queue INTEGER NOT NULL,
+        entry TEXT NOT NULL,
+        due INTEGER NOT NULL,
+        PRIMARY KEY (queue, entry)
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Brings the file to the newest version.

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::job::{Ending, Row, lease_of};
 use super::{Filing, MOST_PER_SCRIPT, RedisQueue};
 use crate::adapters::held::Held;
+use crate::dead_letters::{self, SettleWithDetails};
 use crate::ports::{
     Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
@@ -64,30 +65,6 @@ impl RedisInstance {
 
     fn epoch(&self) -> i64 {
         self.epoch.load(Ordering::Relaxed)
-    }
-
-    /// Ends leases; the dead leave details for those who look after them.
-    pub(super) async fn settle_with(
-        &self,
-        batch: &[(&Lease, &Settlement, Option<String>)],
-    ) -> Result<Vec<Settled>, StoreFault> {
-        #[derive(Serialize)]
-        struct Asked<'a> {
-            epoch: i64,
-            ends: Vec<Ending<'a>>,
-        }
-        if batch.is_empty() {
-            return Ok(Vec::new());
-        }
-        let scripts = &self.queue.scripts;
-        let ends = batch.iter().map(|(lease, settlement, details)| {
-            Ending::of(lease, settlement, details.as_deref(), &scripts.clock)
-        });
-        let asked = Asked { epoch: self.epoch(), ends: ends.collect() };
-        let confirmed: Vec<bool> = scripts.run(&scripts.settle, &asked).await?;
-        self.held.let_go(batch.iter().map(|(lease, ..)| lease.id));
-        let settled = |confirmed| if confirmed { Settled::Confirmed } else { Settled::Stale };
-        Ok(confirmed.into_iter().map(settled).collect())
     }
 
     /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
@@ -228,5 +205,31 @@ impl Settle for RedisInstance {
         let batch: Vec<_> =
             batch.iter().map(|(lease, settlement)| (*lease, *settlement, None)).collect();
         self.settle_with(&batch).await
+    }
+}
+
+#[async_trait]
+impl SettleWithDetails for RedisInstance {
+    async fn settle_with(
+        &self,
+        batch: &[dead_letters::Ending<'_>],
+    ) -> Result<Vec<Settled>, StoreFault> {
+        #[derive(Serialize)]
+        struct Asked<'a> {
+            epoch: i64,
+            ends: Vec<Ending<'a>>,
+        }
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scripts = &self.queue.scripts;
+        let ends = batch.iter().map(|(lease, settlement, details)| {
+            Ending::of(lease, settlement, details.as_deref(), &scripts.clock)
+        });
+        let asked = Asked { epoch: self.epoch(), ends: ends.collect() };
+        let confirmed: Vec<bool> = scripts.run(&scripts.settle, &asked).await?;
+        self.held.let_go(batch.iter().map(|(lease, ..)| lease.id));
+        let settled = |confirmed| if confirmed { Settled::Confirmed } else { Settled::Stale };
+        Ok(confirmed.into_iter().map(settled).collect())
     }
 }

@@ -11,10 +11,10 @@
 //! a crash of the machine costs the last second.
 
 mod dead_letters;
-mod finish;
 mod instance;
 mod job;
 mod names;
+mod rounds;
 mod scripts;
 
 use std::sync::Arc;
@@ -25,9 +25,8 @@ use tokio::sync::Notify;
 
 use super::link::Link;
 use crate::adapters::{NewJob, StoreClock};
+use crate::dead_letters::SinkThenBury;
 use crate::ports::{LeaseId, Ledger, StoreFault};
-pub use dead_letters::{DeadGroup, DeadLetter, Letters, LettersPage};
-pub use finish::RedisFinish;
 pub use instance::RedisInstance;
 use job::{Entry, site_of};
 pub use names::QueueNames;
@@ -40,6 +39,9 @@ pub const DEFAULT_POLL: Duration = Duration::from_millis(500);
 /// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
 /// milliseconds of theirs.
 const MOST_PER_SCRIPT: usize = 250;
+
+/// How leases of a Redis queue end: sink, then settle, with dead letters whose details a door knows.
+pub type RedisFinish<R, S> = SinkThenBury<R, S, RedisInstance>;
 
 /// A queue on a Redis server.
 #[derive(Clone)]

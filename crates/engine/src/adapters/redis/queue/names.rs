@@ -10,7 +10,7 @@ pub struct QueueNames {
 }
 
 /// What stands under the keys that begin with the list's name, in the order in which scripts know them.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "unfiled",   // ZSET of ids: moved off the list, not under a site yet.
     "jobs",      // HASH of ids: what is known of each job, from the move to its end.
     "parked",    // ZSET by name: what waits, by site, due time and id.
@@ -23,6 +23,7 @@ const OWN: [&str; 12] = [
     "keys",      // HASH of the keys of jobs: their ids.
     "dead",      // ZSET by name: dead letters, by URL and id.
     "ledger",    // HASH of counters.
+    "rounds",    // ZSET of what a schedule puts on the list: when its last round was due.
 ];
 
 impl QueueNames {
@@ -43,7 +44,7 @@ mod tests {
     fn the_keys_are_those_of_the_contract() {
         let names = QueueNames { input: "in".to_owned(), dead_letters: "dlq".to_owned() };
         let keys = names.keys();
-        let (list, own, dead) = (&keys[0], &keys[1..13], &keys[13..]);
+        let (list, own, dead) = (&keys[0], &keys[1..14], &keys[14..]);
         assert_eq!(
             (list.as_str(), dead),
             ("in", &["dlq".to_owned(), "dlq:details".to_owned()][..])

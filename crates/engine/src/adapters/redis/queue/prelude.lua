@@ -6,7 +6,7 @@
 --
 -- A script that fails half-way is not undone: what can fail comes before the first write.
 local LIST, UNFILED, JOBS, PARKED, DELAYED, SITES, CLOSED, DEADLINES, LEASED, INSTANCES, KEYED, DEAD, LEDGER,
-  DEAD_LIST, DETAILS = unpack(KEYS)
+  ROUNDS, DEAD_LIST, DETAILS = unpack(KEYS)
 local asked = cjson.decode(ARGV[2])
 
 local now = tonumber(ARGV[1])

@@ -26,6 +26,8 @@ pub(super) struct Scripts {
     pub(super) count: Script,
     pub(super) letters: Script,
     pub(super) revise: Script,
+    pub(super) rounds: Script,
+    pub(super) put_round: Script,
 }
 
 /// Asked of scripts that need to know nothing.
@@ -57,6 +59,8 @@ impl Scripts {
             count: script!("count.lua"),
             letters: script!("letters.lua"),
             revise: script!("revise.lua"),
+            rounds: script!("rounds.lua"),
+            put_round: script!("put_round.lua"),
         }
     }
 

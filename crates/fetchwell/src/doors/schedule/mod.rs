@@ -1,0 +1,134 @@
+//! `fetchwell schedule`: what a plan has due goes on the list of `pages`, once, whoever puts it there.
+//!
+//! `plan_file` reads the plan, `entry` says when something is due, `scheduler` puts it on the list,
+//! `sitemaps` fetches those by the one flow, and `sitemap` says what one lists. What was done stands in the
+//! store and nowhere else, so instances need not know of each other.
+
+mod entry;
+mod plan_file;
+mod scheduler;
+mod sitemap;
+mod sitemaps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::{self, Plant};
+use fetchwell_engine::rounds::Rounds;
+use fetchwell_policy::time::Time;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::url_list::UrlList;
+use crate::cli::{Exit, ScheduleArgs, print};
+use crate::plant::{Parts, open_queue_db};
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+use crate::timestamp::rfc3339;
+use entry::Entry;
+use scheduler::Scheduler;
+use sitemaps::Sitemaps;
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    args: ScheduleArgs,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let entries = plan_file::read(&args.plan).map_err(Exit::Usage)?;
+    let settings = &with_room_for_sitemaps(settings);
+    let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
+    let rounds: Arc<dyn Rounds> = match list {
+        UrlList::Redis(queue) => Arc::new(queue),
+        UrlList::Sqlite(queue) => Arc::new(queue),
+    };
+    let parts = Parts::open(settings).await?;
+    let ends = args.once || args.dry_run;
+    let max_waiting = settings.values.schedule_max_queue;
+    let sitemaps = Sitemaps::new(rounds.clone(), parts.clock.clone(), ends, max_waiting);
+    let scheduler = Scheduler::new(entries, rounds, sitemaps.clone(), max_waiting);
+    if args.dry_run {
+        return dry_run(scheduler, parts.clock.wall(), as_json).await;
+    }
+    let patience = ends.then_some(settings.values.fetch_give_up_after);
+    let gate = parts.gate(settings, patience);
+    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    if ends {
+        return once(scheduler, &sitemaps, plant).await;
+    }
+    let interval = settings.values.schedule_interval;
+    watch(scheduler, &sitemaps, plant, interval, parts.clock.clone()).await
+}
+
+/// A sitemap may be larger than a page, as far as there is memory for it.
+fn with_room_for_sitemaps(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    let values = &mut settings.values;
+    let wanted = values.http_max_body.max(sitemap::MAX_SITEMAP_BYTES as u64);
+    values.http_max_body = wanted.min(values.http_body_budget);
+    settings
+}
+
+async fn once(
+    mut scheduler: Scheduler,
+    sitemaps: &Arc<Sitemaps>,
+    plant: Plant,
+) -> Result<Exit, Exit> {
+    scheduler.pass(plant.clock.wall()).await?;
+    pipeline::run(sitemaps.door(), plant, stop_on_signal()).await?;
+    scheduler.note_ended().await?;
+    Ok(if sitemaps.failed() == 0 { Exit::Ok } else { Exit::SomeFailed })
+}
+
+async fn watch(
+    mut scheduler: Scheduler,
+    sitemaps: &Arc<Sitemaps>,
+    plant: Plant,
+    interval: Duration,
+    clock: Clock,
+) -> Result<Exit, Exit> {
+    let stop = stop_on_signal();
+    let looking = async {
+        while !stop.is_cancelled() {
+            if let Err(fault) = scheduler.pass(clock.wall()).await {
+                warn!("what is due waits: {fault}");
+            }
+            sleep_unless_stopped(interval, &stop).await;
+        }
+        // What ended meanwhile need not be fetched again.
+        scheduler.note_ended().await
+    };
+    let fetching = async {
+        let ended = pipeline::run(sitemaps.door(), plant, stop.clone()).await;
+        stop.cancel();
+        ended
+    };
+    let (noted, ended) = tokio::join!(looking, fetching);
+    ended?;
+    noted?;
+    info!("stopped; what is not on the list yet is due at the next start");
+    Ok(Exit::Ok)
+}
+
+async fn sleep_unless_stopped(interval: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(interval) => {}
+    }
+}
+
+async fn dry_run(mut scheduler: Scheduler, now: Time, as_json: bool) -> Result<Exit, Exit> {
+    let due = scheduler.due_entries(now).await?;
+    let line = |(entry, round): &(&Entry, Time)| {
+        let (kind, url, round) = (entry.kind.as_str(), &entry.url, rfc3339(*round));
+        if as_json {
+            format!("{}\n", json!({"kind": kind, "url": url, "due": round}))
+        } else {
+            format!("{round}  {kind:<7}  {url}\n")
+        }
+    };
+    let text: String = due.iter().map(line).collect();
+    print(text.as_bytes())
+}

@@ -1,0 +1,235 @@
+//! A plan as people write it: YAML or TOML, a list of entries.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::entry::{Entry, Kind};
+use crate::settings::units::parse_duration;
+
+/// A larger file is refused.
+const MAX_PLAN_BYTES: u64 = 16 << 20;
+/// A longer plan is refused.
+const MAX_ENTRIES: usize = 100_000;
+/// What an interval may be. How long rounds are remembered goes beyond the longest.
+const LEAST_EVERY: Duration = Duration::from_secs(1);
+const MOST_EVERY: Duration = Duration::from_secs(366 * 86_400);
+/// Faults that are told at once.
+const MAX_FAULTS_TOLD: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPlan {
+    entries: Vec<RawEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEntry {
+    url: Option<String>,
+    sitemap: Option<String>,
+    every: String,
+    jitter: Option<RawJitter>,
+    start: Option<RawStart>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawJitter {
+    Share(f64),
+    Span(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawStart {
+    Text(String),
+    Toml(toml_edit::Datetime),
+}
+
+/// Reads a plan. What is wrong with it names the file, the place and the mend.
+pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, String> {
+    let fault = |what: String| format!("plan {}: {what}", path.display());
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| fault(format!("it can't be read: {error}; check --plan")))?;
+    if text.len() as u64 > MAX_PLAN_BYTES {
+        let most = MAX_PLAN_BYTES >> 20;
+        return Err(fault(format!("it has more than {most} MiB; split it, one process a part")));
+    }
+    parse(path, &text).map_err(fault)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, String> {
+    let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let plan: RawPlan = match extension {
+        "toml" => toml_edit::de::from_str(text).map_err(|error| error.to_string()),
+        "yaml" | "yml" => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
+        _ => Err("its name says neither YAML nor TOML; let it end in .yaml or .toml".to_owned()),
+    }?;
+    if plan.entries.len() > MAX_ENTRIES {
+        let entries = plan.entries.len();
+        return Err(format!("it has {entries} entries; {MAX_ENTRIES} are the most, so split it"));
+    }
+    judge(plan.entries)
+}
+
+/// Every fault, not only the first.
+fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, String> {
+    let (mut entries, mut faults) = (Vec::with_capacity(raw.len()), Vec::new());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (place, raw) in (1..).zip(raw) {
+        let name = raw.url.as_ref().or(raw.sitemap.as_ref()).map_or("", String::as_str).to_owned();
+        let judged = entry(raw).and_then(|entry| match places.insert(entry.id(), place) {
+            Some(other) => Err(format!("it is the same as entry {other}; take one of them out")),
+            None => Ok(entry),
+        });
+        match judged {
+            Ok(entry) => entries.push(entry),
+            Err(fault) => faults.push(format!("entry {place} ({}): {fault}", name.escape_debug())),
+        }
+    }
+    if faults.is_empty() {
+        return Ok(entries);
+    }
+    let more = faults.len().saturating_sub(MAX_FAULTS_TOLD);
+    faults.truncate(MAX_FAULTS_TOLD);
+    if more > 0 {
+        faults.push(format!("and {more} more"));
+    }
+    Err(faults.join("\n    "))
+}
+
+fn entry(raw: RawEntry) -> Result<Entry, String> {
+    let (kind, url) = match (raw.url, raw.sitemap) {
+        (Some(url), None) => (Kind::Url, url),
+        (None, Some(url)) => (Kind::Sitemap, url),
+        (Some(_), Some(_)) => return Err("it has both url and sitemap; make it two entries".into()),
+        (None, None) => return Err("it has neither url nor sitemap; give it one".into()),
+    };
+    WebUrl::parse(&url).map_err(|fault| format!("{}: {fault}", kind.as_str()))?;
+    let every = duration("every", &raw.every)?;
+    if !(LEAST_EVERY..=MOST_EVERY).contains(&every) {
+        return Err(format!("every: {} is out of bounds; write 1s to 366d", raw.every));
+    }
+    let jitter = raw.jitter.map_or(Ok(Duration::ZERO), |jitter| judge_jitter(&jitter, every))?;
+    let start = raw.start.map(|start| judge_start(&start)).transpose()?;
+    Ok(Entry { kind, url, every, jitter, start })
+}
+
+fn duration(key: &str, text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|wrong| format!("{key}: {}; {}", wrong.problem, wrong.mend))
+}
+
+fn judge_jitter(raw: &RawJitter, every: Duration) -> Result<Duration, String> {
+    match raw {
+        RawJitter::Share(share) if (0.0..=1.0).contains(share) => Ok(every.mul_f64(*share)),
+        RawJitter::Share(share) => Err(format!(
+            "jitter: {share} is no share; write a number from 0 to 1, or a duration such as 5m"
+        )),
+        RawJitter::Span(text) => match duration("jitter", text)? {
+            span if span <= every => Ok(span),
+            _ => Err(format!("jitter: {text} is longer than every; make it shorter")),
+        },
+    }
+}
+
+fn judge_start(raw: &RawStart) -> Result<Time, String> {
+    let text = match raw {
+        RawStart::Text(text) => text.clone(),
+        RawStart::Toml(datetime) => datetime.to_string(),
+    };
+    let start: Timestamp = text.parse().map_err(|_| {
+        format!("start: {text:?} is no RFC 3339 time; write one such as 2026-11-15T06:00:00Z")
+    })?;
+    match start.as_microsecond() {
+        micros @ 0.. => Ok(Time::from_micros(micros)),
+        _ => Err(format!("start: {text} is before 1970; write a later one")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml(text: &str) -> Result<Vec<Entry>, String> {
+        parse(Path::new("plan.yaml"), text)
+    }
+
+    fn toml(text: &str) -> Result<Vec<Entry>, String> {
+        parse(Path::new("plan.toml"), text)
+    }
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let from_yaml = yaml(
+            "entries:\n  - url: http://a.test/x  # often\n    every: 10m\n    jitter: 0.5\n  \
+             - sitemap: https://b.test/sitemap.xml\n    every: 1d\n    jitter: 1h\n    \
+             start: 2026-11-15T06:00:00Z\n",
+        );
+        let from_toml = toml(
+            "[[entries]]\nurl = 'http://a.test/x'\nevery = '10m'\njitter = 0.5\n\
+             [[entries]]\nsitemap = 'https://b.test/sitemap.xml'\nevery = '1d'\njitter = '1h'\n\
+             start = 2026-11-15T06:00:00Z\n",
+        );
+        let entries = from_yaml.unwrap();
+        assert_eq!(entries, from_toml.unwrap());
+        let [page, sitemap] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!((page.kind, page.url.as_str()), (Kind::Url, "http://a.test/x"));
+        assert_eq!((page.every, page.jitter), (Duration::from_secs(600), Duration::from_secs(300)));
+        assert_eq!(sitemap.start, Some(Time::from_secs(1_794_722_400)));
+        assert_eq!(yaml("entries: []").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let of = |rest: &str| format!("entries:\n  - {rest}\n");
+        for (text, said) in [
+            (of("{url: 'http://a.test/', every: 10}"), "no unit"),
+            (of("{url: 'http://a.test/', every: [1h]}"), "string"),
+            (of("{url: 'http://a.test/', every: '10'}"), "entry 1 (http://a.test/): every"),
+            (of("{url: 'http://a.test/', every: 10ms}"), "out of bounds"),
+            (of("{url: 'http://a.test/', every: 400d}"), "out of bounds"),
+            (of("{url: 'http://a.test/'}"), "every"),
+            (of("{every: 1h}"), "neither url nor sitemap"),
+            (of("{url: 'http://a.test/', sitemap: 'http://a.test/', every: 1h}"), "both"),
+            (of("{url: 'gopher://a.test/', every: 1h}"), "entry 1 (gopher://a.test/): url"),
+            (of("{url: 'http://a.test/', every: 1h, queue: q}"), "queue"),
+            (of("{url: 'http://a.test/', every: 1h, jitter: 2}"), "0 to 1"),
+            (of("{url: 'http://a.test/', every: 1h, jitter: 2h}"), "longer than every"),
+            (of("{url: 'http://a.test/', every: 1h, start: soon}"), "RFC 3339"),
+            (of("{url: 'http://a.test/', every: 1h, start: '1960-01-01T00:00:00Z'}"), "1970"),
+            (of("{url: u, every: 1h}\n  - {url: v, every: 1h}"), "entry 2 (v)"),
+            ("entries:\n  - {url: x, every: [}\n".to_owned(), "line"),
+            ("entry: []\n".to_owned(), "entry"),
+            ("- {url: 'http://a.test/', every: 1h}\n".to_owned(), "expected"),
+            (String::new(), "line 1"),
+        ] {
+            let fault = yaml(&text).unwrap_err();
+            assert!(fault.contains(said), "{text}\n{fault}");
+        }
+        let twice =
+            of("{url: 'http://a.test/', every: 1h}\n  - {url: 'http://a.test/', every: 2h}");
+        assert!(yaml(&twice).unwrap_err().contains("entry 2"), "{twice}");
+        assert!(toml("[[entries]]\nurl = 3\n").unwrap_err().contains("line 2"));
+        assert!(parse(Path::new("plan.txt"), "").unwrap_err().contains(".yaml or .toml"));
+    }
+
+    #[test]
+    fn a_bomb_of_aliases_does_not_go_off() {
+        let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (from, to) in ('a'..'i').zip('b'..='i') {
+            let aliases = vec![format!("*{from}"); 10].join(", ");
+            text.push_str(&format!("{to}: &{to} [{aliases}]\n"));
+        }
+        text.push_str("entries: *i\n");
+        assert!(yaml(&text).is_err());
+    }
+}

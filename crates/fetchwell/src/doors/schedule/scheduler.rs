@@ -1,0 +1,168 @@
+//! Looks at what is due, and puts it on the list. Time is passed in.
+
+use std::sync::Arc;
+
+use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::rounds::{Put, Round, Rounds};
+use fetchwell_policy::time::Time;
+use futures::{StreamExt, TryStreamExt, stream};
+use tracing::{info, warn};
+
+use super::entry::{Entry, Kind};
+use super::sitemaps::{Ended, Sitemaps};
+
+/// Rounds that are put at the same time: a file waits for the disk once for all of them.
+const MAX_PUTS_AT_ONCE: usize = 64;
+
+/// A plan at work.
+pub(super) struct Scheduler {
+    places: Vec<Place>,
+    rounds: Arc<dyn Rounds>,
+    sitemaps: Arc<Sitemaps>,
+    max_waiting: u64,
+    /// It was said that the list is too long, and holds still.
+    is_too_deep: bool,
+}
+
+/// An entry, and when it is worth looking at.
+struct Place {
+    entry: Entry,
+    id: String,
+    look_at: Time,
+}
+
+/// A round that is due, by the place of its entry.
+struct Due {
+    place: usize,
+    round: Round,
+}
+
+impl Scheduler {
+    /// A plan that nobody has looked at.
+    pub(super) fn new(
+        entries: Vec<Entry>,
+        rounds: Arc<dyn Rounds>,
+        sitemaps: Arc<Sitemaps>,
+        max_waiting: u64,
+    ) -> Scheduler {
+        let places = entries.into_iter().map(|entry| {
+            let id = entry.id();
+            Place { entry, id, look_at: Time::EPOCH }
+        });
+        let places = places.collect();
+        Scheduler { places, rounds, sitemaps, max_waiting, is_too_deep: false }
+    }
+
+    /// The entries that are due, each with its round.
+    pub(super) async fn due_entries(
+        &mut self,
+        now: Time,
+    ) -> Result<Vec<(&Entry, Time)>, StoreFault> {
+        let due = self.due(now).await?;
+        let entries =
+            due.iter().filter_map(|due| Some((&self.places.get(due.place)?.entry, due.round.due)));
+        Ok(entries.collect())
+    }
+
+    /// Puts what is due on the list, and begins with the sitemaps that are.
+    pub(super) async fn pass(&mut self, now: Time) -> Result<(), StoreFault> {
+        self.note_ended().await?;
+        let due = self.due(now).await?;
+        if due.is_empty() || self.wait_for_the_list(due.len()).await? {
+            return Ok(());
+        }
+        let (urls, sitemaps): (Vec<Due>, Vec<Due>) = due.into_iter().partition(|due| {
+            self.places.get(due.place).is_some_and(|place| place.entry.kind == Kind::Url)
+        });
+        self.put_urls(&urls, now).await?;
+        for Due { place, round } in sitemaps {
+            if let Some(place) = self.places.get(place) {
+                self.sitemaps.begin(round, &place.entry.url);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the rounds of entries whose sitemaps have all come to an end.
+    pub(super) async fn note_ended(&self) -> Result<(), StoreFault> {
+        for Ended { round, is_all_put } in self.sitemaps.ended() {
+            if is_all_put {
+                self.rounds.put(&round, &[], 0).await?;
+            }
+            self.sitemaps.let_go(&round.entry);
+        }
+        Ok(())
+    }
+
+    async fn due(&mut self, now: Time) -> Result<Vec<Due>, StoreFault> {
+        let is_worth_it =
+            |place: &Place| place.look_at <= now && !self.sitemaps.is_under_way(&place.id);
+        let looked_at: Vec<usize> = (0..)
+            .zip(&self.places)
+            .filter(|(_, place)| is_worth_it(place))
+            .map(|(index, _)| index)
+            .collect();
+        let ids: Vec<&str> = looked_at
+            .iter()
+            .filter_map(|index| Some(self.places.get(*index)?.id.as_str()))
+            .collect();
+        let last = self.rounds.last_rounds(&ids).await?;
+        let mut due = Vec::new();
+        for (index, last) in looked_at.into_iter().zip(last) {
+            let Some(place) = self.places.get_mut(index) else { continue };
+            match place.entry.round(now) {
+                Some(round) if last.is_none_or(|last| last < round) => {
+                    let round = Round { entry: place.id.clone(), due: round };
+                    due.push(Due { place: index, round });
+                }
+                _ => place.look_at = place.entry.next_round(now),
+            }
+        }
+        Ok(due)
+    }
+
+    /// Whether the list is too long; then what is due waits, and is due the next time, too.
+    async fn wait_for_the_list(&mut self, due: usize) -> Result<bool, StoreFault> {
+        let waiting = self.rounds.waiting().await?;
+        let is_too_deep = self.max_waiting > 0 && waiting >= self.max_waiting;
+        if is_too_deep && !self.is_too_deep {
+            warn!(
+                "{due} entries are due and wait, since {waiting} URLs are on the list; \
+                 schedule.max_queue is {}",
+                self.max_waiting
+            );
+        }
+        self.is_too_deep = is_too_deep;
+        Ok(is_too_deep)
+    }
+
+    async fn put_urls(&mut self, due: &[Due], now: Time) -> Result<(), StoreFault> {
+        let (places, rounds, max_waiting) = (&self.places, &self.rounds, self.max_waiting);
+        let puts = due.iter().map(|Due { place, round }| async move {
+            let url = places.get(*place).map(|place| place.entry.url.clone());
+            let put = rounds.put(round, url.as_slice(), max_waiting).await?;
+            Ok((*place, put))
+        });
+        // Made before the stream is: the compiler sees no further that what they borrow lives on.
+        let puts: Vec<_> = puts.collect();
+        let put: Vec<(usize, Put)> =
+            stream::iter(puts).buffered(MAX_PUTS_AT_ONCE).try_collect().await?;
+        let mut done = 0;
+        for (place, put) in put {
+            let Some(place) = self.places.get_mut(place) else { continue };
+            match put {
+                Put::TooDeep { .. } => continue,
+                Put::Done => done += 1,
+                Put::Before => {}
+            }
+            place.look_at = place.entry.next_round(now);
+        }
+        if done > 0 {
+            info!("put {done} URLs on the list");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Sitemaps on their way: an ordinary door, on a queue in memory.
+//!
+//! Nothing is lost with that memory. The pages of a sitemap go on the list and are noted as one move; an
+//! entry is noted when all its sitemaps have come to an end. Whoever finds it not noted does it again, and
+//! what of it was put is not put twice.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::pipeline::Door;
+use fetchwell_engine::ports::{
+    Finish, Finished, Job, Lane, Lease, Plan, Settle, Settled, Settlement, StoreFault,
+};
+use fetchwell_engine::rounds::{Put, Round, Rounds};
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use serde::{Deserialize, Serialize};
+use tracing::{info, warn};
+
+use super::entry::part_id;
+use super::sitemap::{self, Sitemap};
+use crate::doors::foregone::{by_payload, dead};
+use crate::doors::one_page::OnePage;
+
+/// An index may list indexes, and those again: one below the other, no more than so many.
+const MAX_NESTING: u32 = 2;
+/// Sitemaps that are fetched for one entry in one round.
+const MAX_SITEMAPS: usize = 50_000;
+/// Nobody else works on a queue in memory.
+const LEASE_TTL: Duration = Duration::from_secs(3_600);
+
+/// What a job carries besides its URL.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Errand {
+    entry: String,
+    due: Time,
+    nesting: u32,
+}
+
+/// What became of a sitemap.
+pub(crate) struct Found {
+    errand: Errand,
+    url: String,
+    what: Result<Sitemap, String>,
+}
+
+/// An entry whose sitemaps are being fetched.
+struct UnderWay {
+    due: Time,
+    /// Sitemaps that have not come to an end yet.
+    open: HashSet<String>,
+    /// All that were seen: an index may list one twice, or itself.
+    seen: HashSet<String>,
+    /// Whether all pages that were found are on the list.
+    is_all_put: bool,
+}
+
+/// An entry all of whose sitemaps have come to an end.
+pub(super) struct Ended {
+    pub(super) round: Round,
+    /// Whether all pages that were found are on the list; else the round is still to be done.
+    pub(super) is_all_put: bool,
+}
+
+/// The sitemaps that are under way.
+pub(super) struct Sitemaps {
+    queue: MemoryQueue,
+    rounds: Arc<dyn Rounds>,
+    max_waiting: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: HashMap<String, UnderWay>,
+    failed: usize,
+}
+
+impl Sitemaps {
+    /// None yet. `run_once`: the door ends with the last one.
+    pub(super) fn new(
+        rounds: Arc<dyn Rounds>,
+        clock: Clock,
+        run_once: bool,
+        max_waiting: u64,
+    ) -> Arc<Sitemaps> {
+        let queue = MemoryQueue::new(clock, LEASE_TTL, run_once);
+        Arc::new(Sitemaps { queue, rounds, max_waiting, state: Mutex::default() })
+    }
+
+    /// The door that fetches them.
+    pub(super) fn door(self: &Arc<Sitemaps>) -> Door<Found> {
+        let instance = Arc::new(self.queue.instance());
+        Door {
+            source: instance.clone(),
+            planner: Arc::new(plan),
+            finish: Arc::new(PutThenSettle { sitemaps: self.clone(), instance }),
+            obituary: Arc::new(|lease, reason| obituary(lease, reason).into_iter().collect()),
+        }
+    }
+
+    /// Begins a round, unless the entry is under way.
+    pub(super) fn begin(&self, round: Round, url: &str) {
+        let mut state = self.lock();
+        if state.under_way.contains_key(&round.entry) {
+            return;
+        }
+        let Round { entry, due } = round;
+        let open = HashSet::from([url.to_owned()]);
+        let under_way = UnderWay { due, seen: open.clone(), open, is_all_put: true };
+        state.under_way.insert(entry.clone(), under_way);
+        self.queue.enqueue(vec![job(url, &Errand { entry, due, nesting: 0 })]);
+    }
+
+    /// Whether an entry's sitemaps are being fetched.
+    pub(super) fn is_under_way(&self, entry: &str) -> bool {
+        self.lock().under_way.contains_key(entry)
+    }
+
+    /// The entries whose last sitemap has come to an end. They are under way until they are let go.
+    pub(super) fn ended(&self) -> Vec<Ended> {
+        let state = self.lock();
+        let ended = state.under_way.iter().filter(|(_, under_way)| under_way.open.is_empty());
+        ended
+            .map(|(entry, UnderWay { due, is_all_put, .. })| Ended {
+                round: Round { entry: entry.clone(), due: *due },
+                is_all_put: *is_all_put,
+            })
+            .collect()
+    }
+
+    /// An entry is not under way any more.
+    pub(super) fn let_go(&self, entry: &str) {
+        self.lock().under_way.remove(entry);
+    }
+
+    /// How many sitemaps could not be read.
+    pub(super) fn failed(&self) -> usize {
+        self.lock().failed
+    }
+
+    /// Puts what a sitemap lists on the list. May be done again.
+    async fn put(&self, found: &Found) -> Result<Option<Put>, StoreFault> {
+        let (Ok(sitemap), Ok(url)) = (&found.what, WebUrl::parse(&found.url)) else {
+            return Ok(None);
+        };
+        if sitemap.is_index {
+            return Ok(None);
+        }
+        let Errand { entry, due, .. } = &found.errand;
+        let round = Round { entry: part_id(entry, &url), due: *due };
+        let put = self.rounds.put(&round, &sitemap.urls, self.max_waiting).await?;
+        Ok(Some(put))
+    }
+
+    /// Notes what became of a sitemap, and sends for those that it lists. May be done again.
+    fn note(&self, found: &Found, put: Option<Put>) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(under_way) = state.under_way.get_mut(&found.errand.entry) else { return };
+        if !under_way.open.remove(&found.url) {
+            return;
+        }
+        let url = &found.url;
+        match (&found.what, put) {
+            (Err(reason), _) => {
+                state.failed += 1;
+                warn!("the sitemap {url} can't be read, until its next round: {reason}");
+            }
+            (Ok(sitemap), Some(Put::TooDeep { waiting })) => {
+                under_way.is_all_put = false;
+                let pages = sitemap.urls.len();
+                warn!("{pages} pages of {url} are not put on the list: {waiting} wait there");
+            }
+            (Ok(sitemap), Some(put)) => tell(url, sitemap, put),
+            (Ok(index), None) => self.follow(under_way, found, index),
+        }
+    }
+
+    fn follow(&self, under_way: &mut UnderWay, found: &Found, index: &Sitemap) {
+        let (url, nesting) = (&found.url, found.errand.nesting + 1);
+        if nesting > MAX_NESTING {
+            return warn!("{url} is an index in an index in an index: what it lists is left out");
+        }
+        let errand = Errand { nesting, ..found.errand.clone() };
+        let mut jobs = Vec::new();
+        for sitemap in &index.urls {
+            if under_way.seen.len() < MAX_SITEMAPS && under_way.seen.insert(sitemap.clone()) {
+                under_way.open.insert(sitemap.clone());
+                jobs.push(job(sitemap, &errand));
+            }
+        }
+        info!("{url} lists {} sitemaps", jobs.len());
+        self.queue.enqueue(jobs);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell(url: &str, sitemap: &Sitemap, put: Put) {
+    let pages = sitemap.urls.len();
+    match put {
+        Put::Done => info!("put {pages} pages of {url} on the list"),
+        Put::Before | Put::TooDeep { .. } => info!("{pages} pages of {url} were put before"),
+    }
+    let Sitemap { elsewhere, unusable, left_out, .. } = sitemap;
+    if elsewhere + unusable + left_out > 0 {
+        warn!("in {url}: {elsewhere} of other sites, {unusable} no URLs, {left_out} too many");
+    }
+}
+
+fn job(url: &str, errand: &Errand) -> NewJob {
+    NewJob::now(Job {
+        url: url.to_owned(),
+        site: WebUrl::parse(url).ok().map(|url| url.site()),
+        lane: Lane::default(),
+        payload: serde_json::to_vec(errand).unwrap_or_default(),
+        deadline: None,
+    })
+}
+
+fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
+    by_payload(lease, |errand: Errand| {
+        let url = match WebUrl::parse(&lease.job.url) {
+            Ok(url) => url,
+            Err(fault) => return dead(fault.to_string()),
+        };
+        let (queued, own_site) = (lease.job.url.clone(), url.site());
+        Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, _| {
+            let sites = [own_site.clone(), arrival.final_url.site()];
+            let what = listed(&arrival, &sites);
+            (vec![Found { errand: errand.clone(), url: queued.clone(), what }], Settlement::Done)
+        }))
+    })
+}
+
+fn listed(arrival: &Arrival, sites: &[fetchwell_policy::url::Site]) -> Result<Sitemap, String> {
+    match (&arrival.happened, &arrival.answer) {
+        (Happened::Answered(200..=299), Some(answer)) => {
+            sitemap::read(&answer.body, answer.header("content-type"), sites)
+        }
+        (happened, _) => Err(happened.to_string()),
+    }
+}
+
+/// A sitemap that was given up without its plan has come to an end, too.
+fn obituary(lease: &Lease, reason: &str) -> Option<Found> {
+    let errand = serde_json::from_slice(&lease.job.payload).ok()?;
+    Some(Found { errand, url: lease.job.url.clone(), what: Err(reason.to_owned()) })
+}
+
+struct PutThenSettle {
+    sitemaps: Arc<Sitemaps>,
+    instance: Arc<MemoryInstance>,
+}
+
+#[async_trait]
+impl Finish<Found> for PutThenSettle {
+    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreFault> {
+        for found in batch.iter().flat_map(|finished| &finished.records) {
+            let put = self.sitemaps.put(found).await?;
+            self.sitemaps.note(found, put);
+        }
+        // What they list is queued by now: else the queue might look empty.
+        let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
+        self.instance.settle(&leases).await
+    }
+}

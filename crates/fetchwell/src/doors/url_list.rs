@@ -1,0 +1,50 @@
+//! The list that `pages` takes URLs from, for those who are not `pages`.
+
+use fetchwell_engine::adapters::StoreClock;
+use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
+use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
+use fetchwell_engine::clock::Clock;
+
+use crate::cli::Exit;
+use crate::settings::{Settings, StoreUrl};
+
+/// The list, by where it is.
+pub(crate) enum UrlList {
+    /// On a server that many share.
+    Redis(RedisQueue),
+    /// In a file.
+    Sqlite(SqliteQueue),
+}
+
+impl UrlList {
+    /// Opens the list that the settings name; `open_file` opens the file of an embedded one.
+    pub(crate) async fn open(
+        settings: &Settings,
+        open_file: impl AsyncFnOnce() -> Result<Db, Exit>,
+    ) -> Result<UrlList, Exit> {
+        let values = &settings.values;
+        match &values.store {
+            StoreUrl::Redis(url) => {
+                let names = QueueNames {
+                    input: values.pages_input_queue.clone(),
+                    dead_letters: values.pages_dlq_queue.clone(),
+                };
+                let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
+                let (url, ttl) = (url.reveal(), values.lease_ttl);
+                let queue = RedisQueue::open(url, &names, clock, ttl, false, DEFAULT_POLL).await?;
+                Ok(UrlList::Redis(queue))
+            }
+            StoreUrl::Sqlite(_) => {
+                let db = open_file().await?;
+                let clock = sqlite::clock(&db).await?;
+                let (name, ttl) = (&values.pages_input_queue, values.lease_ttl);
+                Ok(UrlList::Sqlite(SqliteQueue::open(db, name, clock, ttl, false).await?))
+            }
+            StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
+                "\"pages\" keeps its URLs in Redis or SQLite, and the store is {}; \
+                 name another with --store redis://HOST or --store sqlite:PATH",
+                values.store
+            ))),
+        }
+    }
+}

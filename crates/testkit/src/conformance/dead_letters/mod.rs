@@ -1,0 +1,68 @@
+//! What every queue promises to those who look after its dead letters: [`DeadLetters`].
+
+pub mod reading;
+pub mod revising;
+mod trial;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::dead_letters::{DeadLetters, SettleWithDetails};
+use fetchwell_engine::ports::Source;
+
+use super::queue::Queue;
+
+/// A place with one queue in it, empty at first.
+#[async_trait]
+pub trait LettersStore: Send + Sync {
+    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue>;
+}
+
+/// A queue with dead letters, as one process sees it.
+pub trait LettersQueue: Queue + DeadLetters {
+    /// Joins as a new instance.
+    fn undertaker(&self) -> Box<dyn Undertaker>;
+}
+
+/// One instance's hold on a queue.
+pub trait Undertaker: Source + SettleWithDetails {}
+
+impl<T: Source + SettleWithDetails> Undertaker for T {}
+
+/// The dead, with their reasons, oldest first.
+pub(super) async fn the_dead(queue: &dyn DeadLetters) -> Vec<(String, String)> {
+    let page = queue.dead_letters(None, usize::MAX).await.expect("the dead can be read");
+    assert!(page.next.is_none(), "there are more than one page holds");
+    let mut letters = page.letters;
+    letters.sort_by_key(|letter| letter.id);
+    letters.into_iter().map(|letter| (letter.url, letter.group.reason)).collect()
+}
+
+/// Tests of what every queue promises about dead letters:
+/// `dead_letters_conformance!(Some(SqliteStore::new()))`.
+#[macro_export]
+macro_rules! dead_letters_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            dead_letters,
+            $store,
+            reading: [
+                a_letter_tells_all_that_is_known,
+                what_is_stale_leaves_no_letter,
+                pages_name_each_letter_once,
+                equal_urls_are_letters_apart,
+                groups_are_counted_with_a_sample,
+            ],
+            revising: [
+                a_retry_starts_with_a_clean_record_and_can_die_again,
+                what_is_retried_waits_in_the_order_it_came_in,
+                a_url_takes_all_its_letters_with_it,
+                canaries_go_before_the_rest_of_their_group,
+                a_group_is_exactly_its_reason_and_site,
+                what_is_dropped_is_skipped_and_frees_its_key,
+                more_than_a_page_is_revised,
+                two_that_revise_at_once_take_each_letter_once,
+            ],
+        );
+    };
+}

@@ -1,0 +1,58 @@
+//! What every queue promises to those who put URLs on it round by round: [`Rounds`].
+
+pub mod putting;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Demand, Settlement, Taken};
+use fetchwell_engine::rounds::Rounds;
+
+use super::queue::Instance;
+
+/// A place with one queue in it, empty at first.
+#[async_trait]
+pub trait RoundsStore: Send + Sync {
+    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue>;
+}
+
+/// A queue that URLs are put on, as one process sees it.
+#[async_trait]
+pub trait RoundsQueue: Rounds {
+    /// All URLs that wait, in the order in which they are handed out; and takes them.
+    async fn take_urls(&self) -> Vec<String>;
+}
+
+/// Takes what waits as a new instance, and is done with it.
+pub(super) async fn take_all_urls(worker: &dyn Instance) -> Vec<String> {
+    worker.renew().await.expect("an instance joins");
+    let mut urls = Vec::new();
+    let demand = Demand { most: 1_000, most_per_site: 1_000, ..Demand::default() };
+    while let Taken::Jobs(leases) = worker.take(&demand).await.expect("a take is answered") {
+        let ends: Vec<_> = leases.iter().map(|lease| (lease, &Settlement::Done)).collect();
+        worker.settle(&ends).await.expect("a settlement is answered");
+        urls.extend(leases.into_iter().map(|lease| lease.job.url));
+    }
+    urls
+}
+
+/// Tests of what every queue promises about rounds: `rounds_conformance!(Some(SqliteStore::new()))`.
+#[macro_export]
+macro_rules! rounds_conformance {
+    ($store:expr) => {
+        $crate::case_tests!(
+            rounds,
+            $store,
+            putting: [
+                a_round_is_put_once,
+                rounds_of_several_entries_are_apart,
+                an_earlier_round_is_over,
+                a_round_without_urls_is_only_noted,
+                nothing_goes_on_a_queue_that_is_too_deep,
+                as_many_urls_as_there_may_be_go_in_as_one,
+                several_that_put_one_round_at_once_put_it_once,
+                what_is_long_over_is_forgotten,
+            ],
+        );
+    };
+}
