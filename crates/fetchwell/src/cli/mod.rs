@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and what each word of it sets.
 
 mod exit;
+mod pages;
 mod run;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crate::settings::Flag;
 
 pub use exit::Exit;
+pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
 
@@ -107,6 +109,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CallersCommand,
     },
+    /// Fetch the URLs of a list into a page cache, and tell of each page by an event
+    Pages(PagesArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

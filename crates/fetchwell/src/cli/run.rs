@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, ServeArgs};
+use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, PagesArgs, ServeArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::{Flag, Settings, Sources, process_environment};
+use crate::settings::{Door, Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
 
 /// Does what was typed.
@@ -23,12 +23,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         let (key, name) = ("retriever.listen", "--listen");
         flags.push(Flag { key, name, value: listen.clone() });
     }
+    if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
+        let (key, name) = ("pages.metrics_listen", "--metrics-listen");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
     let sources = Sources {
         flags: &flags,
         config_file: cli.global.config.as_deref(),
         environment: &environment,
         working_directory: &working_directory,
-        door: None,
+        door: matches!(cli.command, Command::Pages(_)).then_some(Door::Pages),
     };
     let load = || Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()));
     match cli.command {
@@ -66,6 +70,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
+        }
+        Command::Pages(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {

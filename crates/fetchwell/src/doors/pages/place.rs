@@ -1,0 +1,203 @@
+//! What the door stands on: a queue, a page cache and a log of events, each on a server or embedded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::kafka::KafkaLog;
+use fetchwell_engine::adapters::redis::{
+    DEFAULT_POLL, QueueNames, RedisFinish, RedisPages, RedisQueue,
+};
+use fetchwell_engine::adapters::sqlite::{
+    self, Durability, SqliteEvents, SqlitePages, SqliteQueue,
+};
+use fetchwell_engine::adapters::{NewJob, StoreClock};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{
+    EventLog, Finish, Job, Lane, PageCache, SinkThenSettle, Source, StoreFault,
+};
+use fetchwell_policy::url::WebUrl;
+use tracing::warn;
+
+use super::finish::Written;
+use super::metrics::Sizes;
+use super::record::PageRecord;
+use crate::cli::Exit;
+use crate::plant::open_queue_db;
+use crate::settings::{Settings, StoreUrl};
+
+/// URLs put into an embedded queue in one transaction.
+const ADD_AT_ONCE: usize = 10_000;
+
+/// Where URLs wait.
+#[derive(Clone)]
+pub(super) enum Queue {
+    /// In the store's file.
+    Sqlite(SqliteQueue),
+    /// On a list of a server, and beside it.
+    Redis(RedisQueue),
+}
+
+/// Where events go.
+#[derive(Clone)]
+pub(super) enum Log {
+    /// To a topic.
+    Kafka(Arc<KafkaLog>),
+    /// To a table.
+    Embedded(Arc<SqliteEvents>),
+}
+
+impl Queue {
+    /// Opens the queue in the store that the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Queue, Exit> {
+        let values = &settings.values;
+        let (lease_ttl, poll) = (values.lease_ttl, values.pages_poll_timeout.min(DEFAULT_POLL));
+        match &values.store {
+            StoreUrl::Sqlite(_) => {
+                let db = open_queue_db(settings).await?;
+                let clock = sqlite::clock(&db).await?;
+                let name = &values.pages_input_queue;
+                let queue = SqliteQueue::open(db, name, clock, lease_ttl, false).await?;
+                Ok(Queue::Sqlite(queue.polled_every(poll)))
+            }
+            StoreUrl::Redis(url) => {
+                let names = QueueNames {
+                    input: values.pages_input_queue.clone(),
+                    dead_letters: values.pages_dlq_queue.clone(),
+                };
+                let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
+                let queue =
+                    RedisQueue::open(url.reveal(), &names, clock, lease_ttl, false, poll).await?;
+                Ok(Queue::Redis(queue))
+            }
+            StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
+                "pages can't use the store {}; it needs sqlite:PATH or redis://…",
+                values.store
+            ))),
+        }
+    }
+
+    /// Joins it as an instance: where leases come from, and where they end.
+    pub(super) fn join(&self) -> (Arc<dyn Source>, Arc<dyn Finish<PageRecord>>) {
+        match self {
+            Queue::Sqlite(queue) => {
+                let instance = Arc::new(queue.instance());
+                (instance.clone(), Arc::new(SinkThenSettle { sink: Written, source: instance }))
+            }
+            Queue::Redis(queue) => {
+                let instance = Arc::new(queue.instance());
+                let details = PageRecord::dead_letter_json;
+                (instance.clone(), Arc::new(RedisFinish { sink: Written, instance, details }))
+            }
+        }
+    }
+
+    /// Puts URLs in, also those that make no sense: they become dead letters.
+    pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreFault> {
+        match self {
+            Queue::Redis(queue) => queue.push(urls).await,
+            Queue::Sqlite(queue) => {
+                for urls in urls.chunks(ADD_AT_ONCE) {
+                    queue.enqueue(urls.iter().map(job).collect()).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// How many URLs stand where.
+    pub(super) async fn sizes(&self) -> Result<Sizes, StoreFault> {
+        let (waiting, dead) = match self {
+            Queue::Sqlite(queue) => {
+                let ledger = queue.ledger().await?;
+                (u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0), ledger.dead)
+            }
+            Queue::Redis(queue) => (queue.waiting().await?, queue.ledger().await?.dead),
+        };
+        Ok(Sizes { waiting, dead: u64::try_from(dead).unwrap_or(0) })
+    }
+}
+
+impl Log {
+    /// Opens the log that the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Log, Exit> {
+        let values = &settings.values;
+        match &values.pages_kafka_bootstrap_servers {
+            Some(servers) => {
+                let log = KafkaLog::open(servers, &values.pages_webpage_log_topic).await?;
+                Ok(Log::Kafka(Arc::new(log)))
+            }
+            None => Ok(Log::Embedded(Arc::new(open_embedded_log(settings).await?))),
+        }
+    }
+
+    /// The log as the flow uses it.
+    pub(super) fn as_port(&self) -> Arc<dyn EventLog> {
+        match self {
+            Log::Kafka(log) => log.clone(),
+            Log::Embedded(log) => log.clone(),
+        }
+    }
+}
+
+/// Opens the cache that the settings name.
+pub(super) async fn open_cache(settings: &Settings) -> Result<Arc<dyn PageCache>, Exit> {
+    let values = &settings.values;
+    match (&values.pages_cache, &values.store) {
+        (Some(StoreUrl::Redis(url)), _) | (None, StoreUrl::Redis(url)) => {
+            Ok(Arc::new(RedisPages::open(url.reveal()).await?))
+        }
+        (None, StoreUrl::Sqlite(path)) => {
+            // In the queue's file, where the commit that settles waits for the disk for this one, too.
+            let db = sqlite::open(path, Durability::Process)?;
+            let clock = sqlite::clock(&db).await?;
+            Ok(Arc::new(SqlitePages::new(db, clock)))
+        }
+        (named, store) => Err(Exit::Usage(format!(
+            "pages can't be cached in {}; name a server with pages.cache: redis://…",
+            named.as_ref().unwrap_or(store)
+        ))),
+    }
+}
+
+/// Opens the log that is used without Kafka.
+pub(super) async fn open_embedded_log(settings: &Settings) -> Result<SqliteEvents, Exit> {
+    let durability = match &settings.values.store {
+        // The commit that settles comes after it in the same file, and waits for the disk.
+        StoreUrl::Sqlite(_) => Durability::Process,
+        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => Durability::Disk,
+    };
+    let db = sqlite::open(embedded_path(settings), durability)?;
+    let clock = sqlite::clock(&db).await?;
+    Ok(SqliteEvents::new(db, clock))
+}
+
+/// The file for what has no server.
+pub(super) fn embedded_path(settings: &Settings) -> &Path {
+    match &settings.values.store {
+        StoreUrl::Sqlite(path) => path,
+        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => &settings.values.pages_embedded,
+    }
+}
+
+/// Half of the design's servers is seldom meant.
+pub(super) fn warn_of_half_a_place(settings: &Settings) {
+    let values = &settings.values;
+    let (path, kafka) = (embedded_path(settings).display(), &values.pages_kafka_bootstrap_servers);
+    match (&values.store, kafka) {
+        (StoreUrl::Redis(_), None) => warn!(
+            "no Kafka is named, so events are kept in {path} on this machine; `fetchwell pages events` \
+             reads them, and pages.kafka_bootstrap_servers names servers"
+        ),
+        (StoreUrl::Sqlite(_), Some(_)) => warn!(
+            "no Redis is named, so URLs and pages are kept in {path} on this machine; `fetchwell pages \
+             add` puts URLs in, and --store redis://… names a server"
+        ),
+        _ => {}
+    }
+}
+
+fn job(url: &String) -> NewJob {
+    let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
+    let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
+    NewJob::now(Job { url: url.clone(), site, lane, payload, deadline })
+}
