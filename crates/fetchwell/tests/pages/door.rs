@@ -108,6 +108,19 @@ impl Door {
         }
     }
 
+    /// How many URLs wait when nobody is at work.
+    pub(crate) async fn waiting(&self) -> u64 {
+        let ledger = self.ledger().await;
+        assert_eq!(ledger.in_flight, 0, "{ledger:?}");
+        let on_the_list: u64 = match &self.store {
+            Store::Embedded => 0,
+            Store::Redis { connection, .. } => {
+                connection.clone().llen("crawler_queue").await.unwrap()
+            }
+        };
+        on_the_list + u64::try_from(ledger.queued + ledger.delayed).unwrap()
+    }
+
     /// The dead letters with their reasons; in Redis the details must be there and fit.
     pub(crate) async fn dead_letters(&self) -> Vec<(String, String)> {
         let Store::Redis { connection, .. } = &self.store else {

@@ -6,3 +6,7 @@
 
 mod door;
 mod end_to_end;
+mod failures;
+mod metrics;
+mod outage;
+mod refusals;
