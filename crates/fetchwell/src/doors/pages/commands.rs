@@ -62,7 +62,7 @@ pub(super) async fn events(
             return Ok(Exit::Ok);
         }
         if reading.events.is_empty() {
-            let _ = tokio::time::timeout(FOLLOW_INTERVAL, stop.cancelled()).await;
+            tokio::time::timeout(FOLLOW_INTERVAL, stop.cancelled()).await.ok();
         }
     }
 }

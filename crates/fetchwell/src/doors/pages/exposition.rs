@@ -35,8 +35,9 @@ pub(super) struct Exposition {
 }
 
 /// Listens there, before anything is taken.
-pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Exit> {
-    TcpListener::bind(address).await.map_err(|error| {
+pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
+    let Some(address) = address else { return Ok(None) };
+    TcpListener::bind(address).await.map(Some).map_err(|error| {
         Exit::Usage(format!(
             "can't listen on {address}: {error}; --metrics-listen names another address, or '' for none"
         ))

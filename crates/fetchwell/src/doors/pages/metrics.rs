@@ -161,7 +161,7 @@ impl PageMetrics {
     fn render_gauges(&self, text: &mut String, sizes: Option<Sizes>) {
         let worst = self.worst();
         let gauge = |text: &mut String, name, about, value: f64| {
-            single(text, &full(name), "gauge", about, value)
+            single(text, &full(name), "gauge", about, value);
         };
         if let Some(sizes) = sizes {
             let about = "URLs that wait: on the list, parked by site, delayed.";

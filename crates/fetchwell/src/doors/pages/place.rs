@@ -28,6 +28,26 @@ use crate::settings::{Settings, StoreUrl};
 /// URLs put into an embedded queue in one transaction.
 const ADD_AT_ONCE: usize = 10_000;
 
+/// All of it.
+pub(super) struct Place {
+    pub(super) queue: Queue,
+    pub(super) cache: Arc<dyn PageCache>,
+    pub(super) log: Log,
+}
+
+impl Place {
+    /// Opens what the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
+        let place = Place {
+            queue: Queue::open(settings).await?,
+            cache: open_cache(settings).await?,
+            log: Log::open(settings).await?,
+        };
+        warn_of_half_a_place(settings);
+        Ok(place)
+    }
+}
+
 /// Where URLs wait.
 #[derive(Clone)]
 pub(super) enum Queue {
@@ -38,7 +58,6 @@ pub(super) enum Queue {
 }
 
 /// Where events go.
-#[derive(Clone)]
 pub(super) enum Log {
     /// To a topic.
     Kafka(Arc<KafkaLog>),
@@ -97,7 +116,7 @@ impl Queue {
             Queue::Redis(queue) => queue.push(urls).await,
             Queue::Sqlite(queue) => {
                 for urls in urls.chunks(ADD_AT_ONCE) {
-                    queue.enqueue(urls.iter().map(job).collect()).await?;
+                    queue.enqueue(urls.iter().map(|url| job(url)).collect()).await?;
                 }
                 Ok(())
             }
@@ -119,7 +138,7 @@ impl Queue {
 
 impl Log {
     /// Opens the log that the settings name.
-    pub(super) async fn open(settings: &Settings) -> Result<Log, Exit> {
+    async fn open(settings: &Settings) -> Result<Log, Exit> {
         let values = &settings.values;
         match &values.pages_kafka_bootstrap_servers {
             Some(servers) => {
@@ -172,7 +191,7 @@ pub(super) async fn open_embedded_log(settings: &Settings) -> Result<SqliteEvent
 }
 
 /// The file for what has no server.
-pub(super) fn embedded_path(settings: &Settings) -> &Path {
+fn embedded_path(settings: &Settings) -> &Path {
     match &settings.values.store {
         StoreUrl::Sqlite(path) => path,
         StoreUrl::Redis(_) | StoreUrl::Postgres(_) => &settings.values.pages_embedded,
@@ -180,7 +199,7 @@ pub(super) fn embedded_path(settings: &Settings) -> &Path {
 }
 
 /// Half of the design's servers is seldom meant.
-pub(super) fn warn_of_half_a_place(settings: &Settings) {
+fn warn_of_half_a_place(settings: &Settings) {
     let values = &settings.values;
     let (path, kafka) = (embedded_path(settings).display(), &values.pages_kafka_bootstrap_servers);
     match (&values.store, kafka) {
@@ -196,8 +215,8 @@ pub(super) fn warn_of_half_a_place(settings: &Settings) {
     }
 }
 
-fn job(url: &String) -> NewJob {
+fn job(url: &str) -> NewJob {
     let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
     let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
-    NewJob::now(Job { url: url.clone(), site, lane, payload, deadline })
+    NewJob::now(Job { url: url.to_owned(), site, lane, payload, deadline })
 }

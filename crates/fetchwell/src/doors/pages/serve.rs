@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{PageCache, Source, StoreFault};
+use fetchwell_engine::ports::{Source, StoreFault};
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use super::counted::Counted;
 use super::exposition::{self, Exposition};
 use super::finish::CacheThenEvent;
 use super::metrics::PageMetrics;
-use super::place::{Log, Queue, open_cache, warn_of_half_a_place};
+use super::place::{Log, Place};
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 use crate::cli::Exit;
@@ -33,57 +33,63 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
-    let listener = match values.pages_metrics_listen {
-        Some(address) => Some(exposition::listen(address).await?),
-        None => None,
-    };
+    let listener = exposition::listen(values.pages_metrics_listen).await?;
     let stop = stop_on_signal();
-    let queue = Queue::open(settings).await?;
-    let (cache, log) = (open_cache(settings).await?, Log::open(settings).await?);
+    let place = Place::open(settings).await?;
     let parts = Parts::open(settings).await?;
-    warn_of_half_a_place(settings);
-
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        parts.own_listeners.register(address);
+        info!("listening on http://{address}; metrics are at http://{address}/metrics");
+    }
+    info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let metrics = Arc::new(PageMetrics::default());
-    let (source, ends) = queue.join();
+    let telling = async {
+        if let Some(listener) = listener {
+            let told = Exposition::new(place.queue.clone(), metrics.clone());
+            told.serve(listener, stop.clone()).await;
+        }
+    };
+    let (ended, (), ()) = tokio::join!(
+        flow(settings, &place, &parts, &metrics, &stop),
+        telling,
+        sweep(&place, values.pages_event_retention, &stop),
+    );
+    ended?;
+    Ok(Exit::Ok)
+}
+
+/// The flow. Its end, for whatever reason, is the end of all.
+async fn flow(
+    settings: &Settings,
+    place: &Place,
+    parts: &Parts,
+    metrics: &Arc<PageMetrics>,
+    stop: &CancellationToken,
+) -> Result<(), StoreFault> {
+    let values = &settings.values;
+    let (source, ends) = place.queue.join();
+    let clock = parts.clock.clone();
     let door = Door {
         source: source.clone(),
         planner: planner(values),
         finish: Arc::new(CacheThenEvent {
-            cache: cache.clone(),
+            cache: place.cache.clone(),
             ttl: values.pages_cache_ttl,
-            log: log.as_port(),
+            log: place.log.as_port(),
             then: Counted { inner: ends, metrics: metrics.clone() },
         }),
-        obituary: {
-            let clock = parts.clock.clone();
-            Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())])
-        },
+        obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
     };
     let plant = parts.plant(settings, parts.gate(settings, None), metrics.watcher());
-    let telling = async {
-        let Some(listener) = listener else { return Ok(()) };
-        let address = listener.local_addr()?;
-        parts.own_listeners.register(address);
-        info!("listening on http://{address}; metrics are at http://{address}/metrics");
-        Exposition::new(queue.clone(), metrics.clone()).serve(listener, stop.clone()).await;
-        Ok::<_, Exit>(())
-    };
-    info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
-    let flow = async {
+    let running = async {
         let ended = pipeline::run(door, plant, stop.clone()).await;
         stop.cancel();
         ended
     };
-    let flow = async {
-        let (ended, stopped_at) = tokio::join!(flow, moment_of(&stop));
-        leave(&*source, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
-        ended
-    };
-    let (ended, told, ()) =
-        tokio::join!(flow, telling, sweep(cache, log, values.pages_event_retention, stop.clone()));
-    told?;
-    ended?;
-    Ok(Exit::Ok)
+    let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
+    leave(&*source, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
+    ended.map(|_| ())
 }
 
 /// What this door takes where nobody says otherwise, as its design asks.
@@ -131,23 +137,18 @@ async fn leave(source: &dyn Source, within: Duration) {
 }
 
 /// Takes out what was kept long enough, from time to time.
-async fn sweep(
-    cache: Arc<dyn PageCache>,
-    log: Log,
-    keep_events: Duration,
-    stop: CancellationToken,
-) {
+async fn sweep(place: &Place, keep_events: Duration, stop: &CancellationToken) {
     while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
-        if let Err(fault) = sweep_once(&*cache, &log, keep_events).await {
+        if let Err(fault) = sweep_once(place, keep_events).await {
             warn!("old pages and events can't be taken out now: {fault}");
         }
     }
 }
 
-async fn sweep_once(cache: &dyn PageCache, log: &Log, keep: Duration) -> Result<(), StoreFault> {
-    cache.sweep().await?;
-    if let Log::Embedded(log) = log {
-        log.sweep(keep).await?;
+async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreFault> {
+    place.cache.sweep().await?;
+    if let Log::Embedded(log) = &place.log {
+        log.sweep(keep_events).await?;
     }
     Ok(())
 }
