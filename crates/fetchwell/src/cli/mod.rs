@@ -32,7 +32,7 @@ pub(crate) struct GlobalFlags {
     /// Settings file (else ./fetchwell.toml, else the one in your config folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where work is kept: sqlite:PATH [default: sqlite:fetchwell.db]
+    /// Where work is kept: sqlite:PATH, postgres://… or redis://… [default: sqlite:fetchwell.db]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Where the pace of each site is kept; all processes on it share one pace [default: the store]

@@ -113,6 +113,43 @@ async fn redis_py_pushes_and_a_python_consumer_reads_pages_by_their_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_server_alone_is_enough_and_the_rest_is_embedded_with_a_warning() {
+    let origin = shop();
+    if let Some(door) = Door::on_redis(&origin).await {
+        fetch_one(&door, "no Kafka is named").await;
+        assert_eq!(door.events().await[0]["event"]["url"], PAGES[0]);
+    }
+    let redis = Door::on_redis(&origin).await;
+    let kafka = server_url("FETCHWELL_TEST_KAFKA_BOOTSTRAP");
+    if let (Some(kafka), Some(Store::Redis { url, connection })) =
+        (kafka, redis.map(|door| door.store))
+    {
+        let topic = unused_topic();
+        let door = Door::embedded(&origin)
+            .variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", &kafka)
+            .variable("PAGE_FETCHER_WEBPAGE_LOG_TOPIC", &topic)
+            .variable("FETCHWELL_PAGES__CACHE", &url);
+        fetch_one(&door, "no Redis is named").await;
+        let events = read_topic(&kafka, &topic).await;
+        assert!(events.len() == 1 && events[0].value.contains(PAGES[0]), "{events:?}");
+        let key = format!("webpage:{}", hash(PAGES[0].as_bytes()));
+        let cached: bool = connection.clone().exists(key).await.unwrap();
+        assert!(cached, "pages.cache names the server that keeps it");
+    }
+}
+
+/// Fetches a page and finds it in the cache; the log has this warning.
+async fn fetch_one(door: &Door, warning: &str) {
+    door.add(&PAGES[..1]).await;
+    let running = door.start().await;
+    running.until("pages_fetched_total", |fetched| fetched == 1.0).await;
+    running.stop().await;
+    assert!(door.log().contains(warning), "{}", door.log());
+    let page = door.program.run(&["pages", "show", PAGES[0]]).await.expect_code(0).stdout;
+    assert!(page.contains("The page shop.test/1"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_to_leave_puts_what_waits_back_on_the_list_and_so_does_unpark() {
     let origin = Origin::start([SiteScript::new("slow.test").slow(Duration::from_secs(3))]);
     let Some(door) = Door::on_redis(&origin).await else { return };

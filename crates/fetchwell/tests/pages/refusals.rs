@@ -1,8 +1,15 @@
 //! What ends the door before it begins, and what it says then.
 
 use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
 
+use fetchwell_testkit::conformance::servers::server_url;
 use fetchwell_testkit::crash::Program;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use crate::door::DEADLINE;
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
@@ -40,6 +47,33 @@ async fn a_server_that_is_away_ends_it_with_5() {
     let kafka = program().variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", NOBODY);
     ends(&kafka, &RUN, 5, &["Kafka's topic webpage_log", NOBODY]).await;
     ends(&kafka, &["pages", "events"], 2, &["webpage_log", NOBODY]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_cluster_is_refused() {
+    if server_url("FETCHWELL_TEST_REDIS_URL").is_none() {
+        return;
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["--bind", "127.0.0.1", "--cluster-enabled", "yes", "--save", ""];
+    let _cluster = Command::new("redis-server")
+        .args(["--port", &port])
+        .args(settings)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let client = redis::Client::open(url.as_str()).unwrap();
+    let began = Instant::now();
+    while client.get_multiplexed_async_connection().await.is_err() {
+        assert!(began.elapsed() < DEADLINE, "it does not come up");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let program = program().variable("PAGE_FETCHER_REDIS_URL", &url);
+    ends(&program, &RUN, 5, &["is a Redis Cluster", "use a single Redis server"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
