@@ -206,6 +206,15 @@ impl Gate {
         }
     }
 
+    /// What becomes of pages whose robots.txt can't be reached, as a log says it.
+    pub(crate) fn while_robots_are_unreachable(&self) -> &'static str {
+        match self.rules.robots.when_unreachable {
+            WhenUnreachable::Defer => "pages wait",
+            WhenUnreachable::Allow => "pages are fetched as if all were allowed",
+            WhenUnreachable::Disallow => "pages are skipped as if none were allowed",
+        }
+    }
+
     /// Whether pages hear of it when their robots.txt can't be reached.
     pub fn pages_fail_with_robots(&self) -> bool {
         self.rules.robots.pages_fail_with_it

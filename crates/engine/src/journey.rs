@@ -88,6 +88,12 @@ impl Journey {
         self
     }
 
+    /// With so many redirects at most.
+    pub fn with_max_redirects(mut self, most: u32) -> Journey {
+        self.max_redirects = most;
+        self
+    }
+
     /// With time limits of its own.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Journey {
         self.timeouts = timeouts;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::Site;
+use fetchwell_policy::url::{Origin, Site};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -104,6 +104,8 @@ pub enum News {
     Settled(Settlement, Phases),
     /// A settlement came too late: the lease had been given to somebody else.
     Stale,
+    /// The robots.txt of this origin was asked for and can't be reached.
+    RobotsUnreachable(Origin),
 }
 
 /// Receives the news. Must return at once.

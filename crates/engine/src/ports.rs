@@ -28,6 +28,9 @@ pub enum StoreFault {
     /// The store answered something that it never should.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// The server is not one that can be used.
+    #[error("this server will not do: {0}")]
+    Unfit(String),
     /// What was to be written is larger than the store can hold: it never will be.
     #[error("the store can't hold it: {0}")]
     TooLarge(String),

@@ -30,7 +30,7 @@ fn head(text: &mut String, name: &str, kind: &str, about: &str) {
 
 fn line(text: &mut String, name: &str, value: impl Display) {
     // Writing to a string never fails.
-    let _ = writeln!(text, "{name} {value}");
+    writeln!(text, "{name} {value}").ok();
 }
 
 /// How often values were how large.

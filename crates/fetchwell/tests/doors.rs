@@ -13,7 +13,7 @@ use bytes::Bytes;
 use fetchwell::doors::articles::ArticleRecord;
 use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
 use fetchwell::doors::commoncrawl_work::WorkRecord;
-use fetchwell::doors::pages::PageRecord;
+use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{
     articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, webhooks,
@@ -130,7 +130,8 @@ async fn pages_are_cached_skipped_or_dead() {
         .status("/gone", 410);
     let urls = ["latin", "moved", "private", "gone"].map(|path| format!("http://shop.test/{path}"));
     let jobs = urls.iter().map(|url| job(url, &"")).chain([job("no url", &"")]).collect();
-    let (records, ledger) = run(Arc::new(pages::plan), jobs, simulated([shop]).1, None).await;
+    let planner: Planner<PageRecord> = Arc::new(|lease| pages::plan(lease, PageRules::default()));
+    let (records, ledger) = run(planner, jobs, simulated([shop]).1, None).await;
     assert_eq!((ledger.done, ledger.skipped, ledger.dead), (2, 1, 2));
     assert_eq!(records.len(), 4, "{records:?}");
     let fetched = records.iter().find_map(|record| match record {
@@ -159,7 +160,7 @@ async fn an_inbox_message_becomes_an_outbox_row() {
     let jobs =
         vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
     let plan =
-        |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default());
+        |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default(), 5);
     let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1, None).await;
     rows.sort_by_key(|row| row.http_status);
     assert_eq!((rows.len(), ledger.done), (2, 2));

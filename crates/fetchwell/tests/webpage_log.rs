@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell::doors::pages::{self, CacheThenEvent, Written};
+use fetchwell::doors::pages::{self, CacheThenEvent, PageRules, Written};
 use fetchwell_engine::adapters::kafka::KafkaLog;
 use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
@@ -46,7 +46,7 @@ async fn run_the_door() -> (Arc<MemoryPages>, Vec<Event>) {
     let then = SinkThenSettle { sink: Written, source: instance.clone() };
     let door = Door {
         source: instance,
-        planner: Arc::new(pages::plan),
+        planner: Arc::new(|lease| pages::plan(lease, PageRules::default())),
         finish: Arc::new(CacheThenEvent {
             cache: cache.clone(),
             ttl: HOUR,

@@ -132,7 +132,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn learnt(&mut self, origin: &Origin, record: RobotsRecord) {
         self.learning.remove(origin);
         if let Some(unreachable) = &record.unreachable {
-            warn!(%origin, reason = unreachable.reason, "robots.txt can't be reached");
+            let meanwhile = self.plant.gate.while_robots_are_unreachable();
+            let reason = &unreachable.reason;
+            warn!(%origin, reason, "robots.txt can't be reached; where no copy is left {meanwhile}");
+            self.spread(News::RobotsUnreachable(origin.clone()));
         }
         let view = self.plant.gate.view(Some(&record));
         self.robots_known(origin, view, true);

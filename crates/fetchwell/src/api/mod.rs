@@ -59,6 +59,7 @@ use problem::{Kind, Problem};
 pub(crate) use audit::{AuditWriter, audit_log};
 pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
+pub(crate) use routes::router;
 pub(crate) use server::{Connections, serve};
 pub(crate) use token::Token;
 pub(crate) use view::MessageView;

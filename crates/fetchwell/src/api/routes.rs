@@ -32,7 +32,7 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 ];
 
 /// Everything that can be asked for.
-pub(super) fn router(api: &Arc<Api>) -> Router {
+pub(crate) fn router(api: &Arc<Api>) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(openapi::document())
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))

@@ -21,7 +21,6 @@ use tracing::{debug, warn};
 
 use super::identity::Peer;
 use super::usage::{Look, Usage};
-use super::{Api, routes};
 
 /// How long a connection may be idle, or silent at its beginning.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,11 +52,10 @@ pub(crate) struct Connections {
 /// Serves until `stop`, then lets what is under way come to its end.
 pub(crate) async fn serve(
     listener: TcpListener,
-    api: Arc<Api>,
+    router: Router,
     bounds: Connections,
     stop: CancellationToken,
 ) {
-    let router = routes::router(&api);
     let (places, connections) = (Arc::new(Semaphore::new(bounds.most)), TaskTracker::new());
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -2,6 +2,7 @@
 
 mod dlq;
 mod exit;
+mod pages;
 mod run;
 mod schedule;
 
@@ -14,6 +15,7 @@ use crate::settings::Flag;
 
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
+pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
 pub(crate) use schedule::ScheduleArgs;
@@ -34,7 +36,7 @@ pub(crate) struct GlobalFlags {
     /// Settings file (else ./fetchwell.toml, else the one in your config folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where work is kept: sqlite:PATH [default: sqlite:fetchwell.db]
+    /// Where work is kept: sqlite:PATH, postgres://… or redis://… [default: sqlite:fetchwell.db]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Where the pace of each site is kept; all processes on it share one pace [default: the store]
@@ -111,6 +113,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CallersCommand,
     },
+    /// Fetch the URLs of a list into a page cache, and tell of each page by an event
+    Pages(PagesArgs),
     /// Look after the URLs that "pages" has given up
     Dlq {
         #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, ServeArgs};
+use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, PagesArgs, ServeArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
@@ -21,6 +21,10 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     }
     if let Command::Serve(ServeArgs { listen: Some(listen) }) = &cli.command {
         let (key, name) = ("retriever.listen", "--listen");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
+    if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
+        let (key, name) = ("pages.metrics_listen", "--metrics-listen");
         flags.push(Flag { key, name, value: listen.clone() });
     }
     let sources = Sources {
@@ -67,6 +71,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
         }
+        Command::Pages(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::pages::run(&settings, args.command, cli.global.json).await
+        }
         Command::Dlq { command } => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
@@ -89,7 +98,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
 /// The door whose design has names of its own for settings.
 fn door_of(command: &Command) -> Option<Door> {
     match command {
-        Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
+        Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
         _ => None,
     }
 }

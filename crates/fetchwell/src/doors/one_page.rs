@@ -6,8 +6,8 @@ use fetchwell_engine::web::{Outcome, Timeouts};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
-/// Redirects that are followed.
-const MAX_REDIRECTS: u32 = 5;
+/// Redirects that are followed, unless a door says otherwise.
+pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 5;
 
 /// What came out of a lease, and what is to become of it.
 pub(crate) type End<R> = (Vec<R>, Settlement);
@@ -24,13 +24,19 @@ impl<F> OnePage<F> {
     where
         F: FnMut(Arrival, Moment) -> End<R>,
     {
-        let journey = Journey::new(url, rule, MAX_REDIRECTS, lease.history);
+        let journey = Journey::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
         OnePage { journey, conclude }
     }
 
     /// The same with headers of its own.
     pub(crate) fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
         self.journey = self.journey.with_headers(headers);
+        self
+    }
+
+    /// The same with so many redirects at most.
+    pub(crate) fn with_max_redirects(mut self, most: u32) -> OnePage<F> {
+        self.journey = self.journey.with_max_redirects(most);
         self
     }
 

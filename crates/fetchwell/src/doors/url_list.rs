@@ -9,6 +9,7 @@ use crate::cli::Exit;
 use crate::settings::{Settings, StoreUrl};
 
 /// The list, by where it is.
+#[derive(Clone)]
 pub(crate) enum UrlList {
     /// On a server that many share.
     Redis(RedisQueue),
@@ -23,6 +24,7 @@ impl UrlList {
         open_file: impl AsyncFnOnce() -> Result<Db, Exit>,
     ) -> Result<UrlList, Exit> {
         let values = &settings.values;
+        let poll = values.pages_poll_timeout.min(DEFAULT_POLL);
         match &values.store {
             StoreUrl::Redis(url) => {
                 let names = QueueNames {
@@ -31,14 +33,15 @@ impl UrlList {
                 };
                 let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
                 let (url, ttl) = (url.reveal(), values.lease_ttl);
-                let queue = RedisQueue::open(url, &names, clock, ttl, false, DEFAULT_POLL).await?;
+                let queue = RedisQueue::open(url, &names, clock, ttl, false, poll).await?;
                 Ok(UrlList::Redis(queue))
             }
             StoreUrl::Sqlite(_) => {
                 let db = open_file().await?;
                 let clock = sqlite::clock(&db).await?;
                 let (name, ttl) = (&values.pages_input_queue, values.lease_ttl);
-                Ok(UrlList::Sqlite(SqliteQueue::open(db, name, clock, ttl, false).await?))
+                let queue = SqliteQueue::open(db, name, clock, ttl, false).await?;
+                Ok(UrlList::Sqlite(queue.polled_every(poll)))
             }
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
                 "\"pages\" keeps its URLs in Redis or SQLite, and the store is {}; \

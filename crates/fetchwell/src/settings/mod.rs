@@ -125,6 +125,12 @@ impl Settings {
         &self.retailers
     }
 
+    /// Whether nobody has set it.
+    pub fn is_default(&self, key: &str) -> bool {
+        let setting = self.effective.iter().find(|setting| setting.key == key);
+        setting.is_some_and(|setting| setting.origin == Origin::Default)
+    }
+
     /// Each setting as it holds, with where it came from; secrets hidden.
     pub fn effective(&self) -> &[Effective] {
         &self.effective

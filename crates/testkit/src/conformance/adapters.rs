@@ -191,7 +191,7 @@ impl EventStore for SqliteStore {
             if reading.events.is_empty() {
                 return events;
             }
-            events.extend(reading.events);
+            events.extend(reading.events.into_iter().map(|(_, event)| event));
             after = reading.next;
         }
     }

@@ -83,7 +83,7 @@ impl Link {
     fn examine(&self, info: &str) -> Result<Arc<str>, StoreFault> {
         let value = |name: &str| field(info, name).unwrap_or_default();
         if value("cluster_enabled") == "1" {
-            return Err(StoreFault::Damaged(format!(
+            return Err(StoreFault::Unfit(format!(
                 "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
                  Redis server",
                 self.address()

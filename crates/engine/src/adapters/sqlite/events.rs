@@ -21,8 +21,8 @@ pub struct SqliteEvents {
 /// Some events, in the order in which they were committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The events.
-    pub events: Vec<Event>,
+    /// The events, each with its cursor.
+    pub events: Vec<(i64, Event)>,
     /// Where to go on.
     pub next: i64,
 }
@@ -35,7 +35,7 @@ impl SqliteEvents {
 
     /// At most `most` events after the cursor; 0 is the beginning.
     pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreFault> {
-        let rows: Vec<(i64, Event)> = self
+        let events: Vec<(i64, Event)> = self
             .db
             .write(move |tx| {
                 tx.prepare_cached(
@@ -49,8 +49,8 @@ impl SqliteEvents {
                 .collect()
             })
             .await?;
-        let next = rows.last().map_or(after, |(cursor, _)| *cursor);
-        Ok(Reading { events: rows.into_iter().map(|(_, event)| event).collect(), next })
+        let next = events.last().map_or(after, |(cursor, _)| *cursor);
+        Ok(Reading { events, next })
     }
 
     /// Takes out what was published longer ago than `keep`. Returns how many.

@@ -14,7 +14,7 @@ use crate::cli::Exit;
 pub(super) const CHUNK: usize = 10_000;
 
 /// The URLs in the order they were given, each once.
-pub(super) fn read(arguments: &[String]) -> Result<Vec<String>, Exit> {
+pub(crate) fn read(arguments: &[String]) -> Result<Vec<String>, Exit> {
     let (mut urls, mut seen) = (Vec::new(), HashSet::new());
     for argument in arguments {
         for url in expand(argument)? {

@@ -2,7 +2,7 @@
 
 mod capture;
 mod earlier;
-mod input;
+pub(crate) mod input;
 mod onlooker;
 mod output;
 mod plan;

@@ -33,6 +33,7 @@ pub(crate) struct PageMetrics {
     circuits_closed: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
+    robots_unreachable: AtomicU64,
     fetch_duration: Histogram,
     content_size: Histogram,
     troubled: Mutex<HashMap<Site, Trouble>>,
@@ -77,6 +78,7 @@ impl Default for PageMetrics {
             circuits_closed: zero(),
             probes_answered: zero(),
             probes_failed: zero(),
+            robots_unreachable: zero(),
             fetch_duration: Histogram::new(DURATIONS),
             content_size: Histogram::new(SIZES),
             troubled: Mutex::default(),
@@ -116,8 +118,8 @@ impl PageMetrics {
         }
     }
 
-    /// All of them in Prometheus's text format.
-    pub(crate) fn render(&self, sizes: Sizes) -> String {
+    /// All of them in Prometheus's text format; `sizes`: unless the queue can't be asked now.
+    pub(crate) fn render(&self, sizes: Option<Sizes>) -> String {
         let mut text = String::new();
         for (name, about, counter) in [
             ("pages_fetched_total", "Pages fetched, cached and announced.", &self.fetched),
@@ -144,6 +146,10 @@ impl PageMetrics {
             probes.map(|(result, count)| (format!("{{result=\"{result}\"}}"), read(count)));
         let name = full("circuit_breaker_probes_total");
         family(&mut text, &name, "counter", "Probes of sites whose circuit is open.", probes);
+        // No name of the design's, and so one of ours.
+        let (name, about) =
+            ("fetchwell_robots_unreachable_total", "robots.txt not reached when asked for.");
+        single(&mut text, name, "counter", about, read(&self.robots_unreachable));
         self.render_gauges(&mut text, sizes);
         let durations = "How long requests took, from connecting to the last byte.";
         self.fetch_duration.render(&mut text, &full("fetch_duration_seconds"), durations);
@@ -152,14 +158,16 @@ impl PageMetrics {
         text
     }
 
-    fn render_gauges(&self, text: &mut String, sizes: Sizes) {
+    fn render_gauges(&self, text: &mut String, sizes: Option<Sizes>) {
         let worst = self.worst();
         let gauge = |text: &mut String, name, about, value: f64| {
-            single(text, &full(name), "gauge", about, value)
+            single(text, &full(name), "gauge", about, value);
         };
-        let about = "URLs that wait: on the list, parked by site, delayed.";
-        gauge(text, "input_queue_size", about, sizes.waiting as f64);
-        gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
+        if let Some(sizes) = sizes {
+            let about = "URLs that wait: on the list, parked by site, delayed.";
+            gauge(text, "input_queue_size", about, sizes.waiting as f64);
+            gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
+        }
         let state = match worst.circuit {
             Circuit::Closed => 0.0,
             Circuit::Open => 1.0,
@@ -211,6 +219,7 @@ impl PageMetrics {
                 self.trouble(site, |site| site.failures_in_a_row += 1);
             }
             News::Marked(_, Mark::ProbeAnswered) => add(&self.probes_answered),
+            News::RobotsUnreachable(_) => add(&self.robots_unreachable),
             News::Marked(..) | News::Settled(..) | News::Stale => {}
         }
     }
@@ -244,7 +253,7 @@ mod tests {
     use super::*;
 
     fn value(metrics: &PageMetrics, name: &str) -> f64 {
-        let text = metrics.render(Sizes { waiting: 3, dead: 2 });
+        let text = metrics.render(Some(Sizes { waiting: 3, dead: 2 }));
         let line =
             text.lines().find_map(|line| line.strip_prefix(&format!("page_fetcher_{name} ")));
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
@@ -282,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_design_is_there() {
-        let text = PageMetrics::default().render(Sizes { waiting: 3, dead: 2 });
+        let text = PageMetrics::default().render(Some(Sizes { waiting: 3, dead: 2 }));
         for (name, kind) in [
             ("pages_fetched_total", "counter"),
             ("pages_failed_total", "counter"),

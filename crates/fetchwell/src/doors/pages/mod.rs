@@ -1,13 +1,40 @@
 //! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
 //!
 //! A job has no payload: the list holds URLs and nothing else. `plan` says what becomes of a URL, `record`
-//! what comes out, `finish` where that goes: cache, then event, then the end of the lease.
+//! what comes out, `finish` where that goes: cache, then event, then the end of the lease. `place` opens
+//! what they stand on, `serve` is the flow, `counted`, `metrics` and `exposition` tell how it goes, and
+//! `commands` are for people.
 
+mod commands;
+mod counted;
+mod exposition;
 mod finish;
 pub(crate) mod metrics;
+mod place;
 mod plan;
 mod record;
+mod serve;
 
 pub use finish::{CacheThenEvent, Written};
-pub use plan::plan;
+pub use plan::{PageRules, obituary, plan};
 pub use record::{DeadLetterDetails, PageRecord, WebpageFetched};
+
+use crate::cli::{Exit, PagesCommand};
+use crate::settings::Settings;
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    command: Option<PagesCommand>,
+    json: bool,
+) -> Result<Exit, Exit> {
+    match command {
+        None => serve::serve(settings).await,
+        Some(PagesCommand::Add { urls }) => commands::add(settings, &urls, json).await,
+        Some(PagesCommand::Events { after, limit, follow }) => {
+            commands::events(settings, after, limit, follow).await
+        }
+        Some(PagesCommand::Show { url }) => commands::show(settings, &url).await,
+        Some(PagesCommand::Unpark) => commands::unpark(settings, json).await,
+    }
+}

@@ -9,24 +9,54 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
-use super::record::{DeadLetterDetails, PageRecord, WebpageFetched};
+use super::record::{DeadLetterDetails, PageRecord, WebpageFetched, cache_key};
 use crate::doors::foregone::Foregone;
 use crate::doors::notation::sha256_hex;
-use crate::doors::one_page::{End, OnePage};
+use crate::doors::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
 use crate::timestamp::rfc3339;
 
+/// What a plan goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRules {
+    /// What failures lead to.
+    pub retry: RetryRule,
+    /// Redirects that are followed.
+    pub max_redirects: u32,
+}
+
+impl Default for PageRules {
+    fn default() -> PageRules {
+        PageRules { retry: RetryRule::PAGES, max_redirects: DEFAULT_MAX_REDIRECTS }
+    }
+}
+
 /// Makes the plan of a URL.
-pub fn plan(lease: &Lease) -> Box<dyn Plan<PageRecord>> {
+pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
     let (queued, accepted_at) = (lease.job.url.clone(), lease.accepted_at);
     match WebUrl::parse(&queued) {
-        Ok(url) => Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, moment| {
-            conclude(&queued, accepted_at, &arrival, moment.wall)
-        })),
+        Ok(url) => {
+            let page = OnePage::new(lease, url, rules.retry, move |arrival, moment| {
+                conclude(&queued, accepted_at, &arrival, moment.wall)
+            });
+            Box::new(page.with_max_redirects(rules.max_redirects))
+        }
         Err(fault) => Box::new(Foregone(move |moment: Moment| {
             let happened = Happened::Refused(fault.to_string());
             dead_letter(&queued, accepted_at, &happened, 0, moment.wall)
         })),
     }
+}
+
+/// The dead letter of a URL that was given up without its plan.
+pub fn obituary(lease: &Lease, reason: &str, now: Time) -> PageRecord {
+    let details = DeadLetterDetails {
+        reason: reason.to_owned(),
+        status_code: None,
+        attempts: lease.history.failures(),
+        first_at: rfc3339(lease.accepted_at),
+        last_at: rfc3339(now),
+    };
+    PageRecord::DeadLetter { url: lease.job.url.clone(), details }
 }
 
 fn conclude(queued: &str, accepted_at: Time, arrival: &Arrival, now: Time) -> End<PageRecord> {
@@ -49,7 +79,7 @@ fn fetched(queued: &str, answer: &Answer, now: Time) -> PageRecord {
     };
     let event = WebpageFetched {
         url: queued.to_owned(),
-        cache_key: format!("webpage:{}", sha256_hex(queued.as_bytes())),
+        cache_key: cache_key(queued),
         status_code: answer.status,
         content_type: content_type.map(str::to_owned),
         content_length: content.len(),
@@ -87,7 +117,7 @@ mod tests {
 
     /// `done`, `skipped`, `retry` or `dead` after the first attempt.
     fn first_attempt(happened: Happened) -> &'static str {
-        match end_of(plan(&lease("http://a.test/", "")), happened).1 {
+        match end_of(plan(&lease("http://a.test/", ""), PageRules::default()), happened).1 {
             Settlement::Done => "done",
             Settlement::Skipped => "skipped",
             Settlement::Retry { .. } => "retry",
@@ -118,7 +148,8 @@ mod tests {
     fn the_third_500_is_a_dead_letter_with_its_details() {
         let mut thrice = lease("http://a.test/", "");
         thrice.history.url_failures = 2;
-        let (records, settlement) = end_of(plan(&thrice), Happened::Answered(500));
+        let (records, settlement) =
+            end_of(plan(&thrice, PageRules::default()), Happened::Answered(500));
         let [PageRecord::DeadLetter { url, details }] = records.as_slice() else {
             panic!("{records:?}")
         };
@@ -134,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_a_dead_letter_without_an_attempt() {
-        let (records, settlement) = end_of(plan(&lease("gopher://a", "")), Happened::Answered(200));
+        let nonsense = plan(&lease("gopher://a", ""), PageRules::default());
+        let (records, settlement) = end_of(nonsense, Happened::Answered(200));
         assert!(matches!(settlement, Settlement::Dead { .. }));
         assert!(matches!(&records[..], [PageRecord::DeadLetter { details, .. }]
             if details.attempts == 0));

@@ -5,7 +5,7 @@ use fetchwell_engine::ports::Event;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::doors::notation::hex;
+use crate::doors::notation::{hex, sha256_hex};
 
 /// So much of a hash is enough to tell fetches apart.
 const ID_BYTES: usize = 16;
@@ -63,6 +63,29 @@ pub struct DeadLetterDetails {
     pub first_at: String,
     /// When it was given up.
     pub last_at: String,
+}
+
+/// The key under which the page of a queued URL is cached.
+pub(super) fn cache_key(queued: &str) -> String {
+    format!("webpage:{}", sha256_hex(queued.as_bytes()))
+}
+
+impl PageRecord {
+    /// The details of a dead letter, as JSON.
+    pub(super) fn dead_letter_json(&self) -> Option<String> {
+        match self {
+            PageRecord::DeadLetter { details, .. } => serde_json::to_string(details).ok(),
+            PageRecord::Fetched { .. } => None,
+        }
+    }
+
+    /// The length in bytes of what is cached.
+    pub(super) fn content_bytes(&self) -> Option<usize> {
+        match self {
+            PageRecord::Fetched { content, .. } => Some(content.len()),
+            PageRecord::DeadLetter { .. } => None,
+        }
+    }
 }
 
 impl WebpageFetched {

@@ -24,7 +24,12 @@ pub fn retry_rule(max_attempts: u32) -> RetryRule {
 }
 
 /// Makes the plan of a message. Its payload is its [`Options`]; the store knows the rest.
-pub fn plan(lease: &Lease, rule: RetryRule, timeouts: Timeouts) -> Box<dyn Plan<FetchResult>> {
+pub fn plan(
+    lease: &Lease,
+    rule: RetryRule,
+    timeouts: Timeouts,
+    max_redirects: u32,
+) -> Box<dyn Plan<FetchResult>> {
     by_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
             let headers = options.request_headers();
@@ -32,7 +37,8 @@ pub fn plan(lease: &Lease, rule: RetryRule, timeouts: Timeouts) -> Box<dyn Plan<
             let page = OnePage::new(lease, url, rule, move |arrival, _| {
                 end(&arrival, options.extract, &before)
             });
-            Box::new(page.with_headers(headers).with_timeouts(timeouts))
+            let page = page.with_headers(headers).with_timeouts(timeouts);
+            Box::new(page.with_max_redirects(max_redirects))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
         Err(fault) => {
@@ -168,6 +174,7 @@ mod tests {
     use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
 
     use super::*;
+    use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
     use crate::doors::samples::{end_of, end_with, lease, outcome};
 
     fn message(options: &str) -> Lease {
@@ -175,7 +182,7 @@ mod tests {
     }
 
     fn planned(lease: &Lease) -> Box<dyn Plan<FetchResult>> {
-        plan(lease, retry_rule(3), Timeouts::default())
+        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS)
     }
 
     #[test]
@@ -217,7 +224,7 @@ mod tests {
             let mut lease = message("{}");
             lease.history.site_failures = before;
             let (_, settlement) = end_of(
-                plan(&lease, retry_rule(attempts), Timeouts::default()),
+                plan(&lease, retry_rule(attempts), Timeouts::default(), DEFAULT_MAX_REDIRECTS),
                 Happened::Answered(503),
             );
             assert_eq!(

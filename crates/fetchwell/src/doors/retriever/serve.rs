@@ -62,7 +62,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        api::serve(listener, api, bounds, stop.clone()).await;
+        api::serve(listener, api::router(&api), bounds, stop.clone()).await;
         api_ended.cancel();
     };
     let (messages, deliveries, (), (), ()) = tokio::join!(
@@ -116,12 +116,13 @@ async fn messages(
 ) -> Result<(), StoreFault> {
     let values = &settings.values;
     let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
+    let max_redirects = values.http_max_redirects;
     let source = store.messages.source.clone();
     let door = Door {
         source: source.clone(),
         planner: Arc::new(move |lease| {
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
-            plan(lease, rule, timeouts(retailer))
+            plan(lease, rule, timeouts(retailer), max_redirects)
         }),
         finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
         obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),

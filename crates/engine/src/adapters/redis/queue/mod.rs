@@ -86,6 +86,15 @@ impl RedisQueue {
         RedisInstance::new(self.clone())
     }
 
+    /// Puts URLs on the list, as producers do.
+    pub async fn push(&self, urls: &[String]) -> Result<(), StoreFault> {
+        for urls in urls.chunks(MOST_PER_SCRIPT) {
+            self.scripts.push(urls).await?;
+        }
+        self.news.notify_one();
+        Ok(())
+    }
+
     /// Puts jobs in, past the list: accepted means that Redis has them. Returns how many went in; one whose
     /// key is there already is not put in again. Lanes are kept, and take no turns.
     pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreFault> {

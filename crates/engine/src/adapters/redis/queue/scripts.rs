@@ -64,6 +64,16 @@ impl Scripts {
         }
     }
 
+    /// What producers do, which needs no script.
+    pub(super) async fn push(&self, urls: &[String]) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let list = self.keys.first();
+        match redis::cmd("RPUSH").arg(list).arg(urls).query_async(&mut connection).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
     /// Runs a script.
     pub(super) async fn run<T: FromRedisValue>(
         &self,

@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::Happened;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::doors::pages::plan;
+use crate::doors::pages::{PageRules, plan};
 use crate::doors::samples::{NOW, end_of, lease};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -120,7 +120,7 @@ impl Finish<PageRecord> for Player {
 
 /// What the plan makes of a URL.
 fn finished(lease: Lease, happened: Happened) -> Finished<PageRecord> {
-    let (records, settlement) = end_of(plan(&lease), happened);
+    let (records, settlement) = end_of(plan(&lease, PageRules::default()), happened);
     Finished { lease, records, settlement, phases: Phases::default(), share: Share::none() }
 }
 

@@ -1,0 +1,44 @@
+//! What can be typed after `fetchwell pages`.
+
+use clap::{Args, Subcommand};
+
+/// `fetchwell pages`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct PagesArgs {
+    /// Where to tell metrics [default: 0.0.0.0:9100]; '' tells none
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics_listen: Option<String>,
+    /// Without one of these it fetches until it is stopped
+    #[command(subcommand)]
+    pub(crate) command: Option<PagesCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PagesCommand {
+    /// Put URLs on the list
+    Add {
+        /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+        #[arg(required = true, value_name = "URL|@FILE|-")]
+        urls: Vec<String>,
+    },
+    /// Print the events that are kept in the embedded log, one JSON object a line
+    Events {
+        /// Only those after this cursor
+        #[arg(long, value_name = "CURSOR", default_value = "0")]
+        after: i64,
+        /// At most so many
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+        /// Go on with those that come
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Print the cached page of a URL
+    Show {
+        /// The URL, exactly as it was put on the list
+        url: String,
+    },
+    /// Put all that waits in Redis back on the list, for another program to take
+    Unpark,
+}

@@ -1,0 +1,105 @@
+//! What people ask for beside the flow: to put URLs in, and to see what came out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tracing::error;
+
+use super::place::{open_cache, open_embedded_log, open_list};
+use super::record::cache_key;
+use crate::cli::{Exit, print};
+use crate::doors::fetch::input;
+use crate::doors::url_list::UrlList;
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+
+/// Events that are read at once.
+const EVENTS_AT_ONCE: usize = 500;
+/// How often the log is looked at for more.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Puts URLs on the list.
+pub(super) async fn add(
+    settings: &Settings,
+    given: &[String],
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let urls = input::read(given)?;
+    open_list(settings).await?.add(&urls).await?;
+    let (added, list) = (urls.len(), &settings.values.pages_input_queue);
+    print(
+        match as_json {
+            true => format!("{}\n", json!({"added": added, "list": list})),
+            false => format!("added {added} to {list}\n"),
+        }
+        .as_bytes(),
+    )
+}
+
+/// Prints events of the embedded log.
+pub(super) async fn events(
+    settings: &Settings,
+    mut after: i64,
+    limit: Option<usize>,
+    follow: bool,
+) -> Result<Exit, Exit> {
+    if let Some(servers) = &settings.values.pages_kafka_bootstrap_servers {
+        return Err(Exit::Usage(format!(
+            "events go to Kafka's topic {} at {servers}: read them there",
+            settings.values.pages_webpage_log_topic
+        )));
+    }
+    let log = open_embedded_log(settings).await?;
+    let (stop, mut left) = (stop_on_signal(), limit.unwrap_or(usize::MAX));
+    loop {
+        let most = u32::try_from(left.min(EVENTS_AT_ONCE)).unwrap_or(u32::MAX);
+        let reading = log.read(after, most).await?;
+        let line = |(cursor, event): &(i64, _)| line(*cursor, event);
+        print(reading.events.iter().map(line).collect::<String>().as_bytes())?;
+        left -= reading.events.len();
+        after = reading.next;
+        let is_over = reading.events.is_empty() && !follow;
+        if is_over || left == 0 || stop.is_cancelled() {
+            return Ok(Exit::Ok);
+        }
+        if reading.events.is_empty() {
+            tokio::time::timeout(FOLLOW_INTERVAL, stop.cancelled()).await.ok();
+        }
+    }
+}
+
+fn line(cursor: i64, event: &fetchwell_engine::ports::Event) -> String {
+    let value: Value = serde_json::from_str(&event.value).unwrap_or_default();
+    format!("{}\n", json!({"cursor": cursor, "id": event.id, "event": value}))
+}
+
+/// Prints a cached page.
+pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
+    match open_cache(settings).await?.get(&cache_key(url)).await? {
+        Some(page) => print(&page),
+        None => {
+            error!(
+                "{url} is not in the cache: it was not fetched yet, or not within pages.cache_ttl"
+            );
+            Ok(Exit::SomeFailed)
+        }
+    }
+}
+
+/// Puts all that waits back on the list.
+pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
+    let UrlList::Redis(queue) = open_list(settings).await? else {
+        return Err(Exit::Usage(format!(
+            "the store {} has no list that others could take from; unpark is for redis://…",
+            settings.values.store
+        )));
+    };
+    let (unparked, list) = (queue.unpark().await?, &settings.values.pages_input_queue);
+    print(
+        match as_json {
+            true => format!("{}\n", json!({"unparked": unparked, "list": list})),
+            false => format!("put {unparked} back on {list}\n"),
+        }
+        .as_bytes(),
+    )
+}

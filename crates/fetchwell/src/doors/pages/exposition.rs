@@ -1,0 +1,87 @@
+//! What monitoring asks this process: its metrics, whether it lives, whether it is ready.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::metrics::{PageMetrics, Sizes};
+use crate::api::{self, Connections};
+use crate::cli::Exit;
+use crate::doors::url_list::UrlList;
+
+/// The queue is asked so often at the most, however many ask us.
+const SIZES_CACHE: Duration = Duration::from_secs(1);
+/// Those who monitor are few.
+const MAX_CONNECTIONS: usize = 64;
+/// How long an answer under way may take after the signal to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What is told.
+pub(super) struct Exposition {
+    queue: UrlList,
+    metrics: Arc<PageMetrics>,
+    last: Mutex<Option<(Instant, Option<Sizes>)>>,
+}
+
+/// Listens there, before anything is taken.
+pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
+    let Some(address) = address else { return Ok(None) };
+    TcpListener::bind(address).await.map(Some).map_err(|error| {
+        Exit::Usage(format!(
+            "can't listen on {address}: {error}; --metrics-listen names another address, or '' for none"
+        ))
+    })
+}
+
+impl Exposition {
+    pub(super) fn new(queue: UrlList, metrics: Arc<PageMetrics>) -> Exposition {
+        Exposition { queue, metrics, last: Mutex::default() }
+    }
+
+    /// Answers until `stop`.
+    pub(super) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+        let router = Router::new()
+            .route("/metrics", get(metrics))
+            .route("/livez", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .with_state(Arc::new(self));
+        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
+        api::serve(listener, router, bounds, stop).await;
+    }
+
+    /// As they were a moment ago; `None`: the queue could not be asked.
+    async fn sizes(&self) -> Option<Sizes> {
+        let mut last = self.last.lock().await;
+        if let Some((at, sizes)) = *last
+            && at.elapsed() < SIZES_CACHE
+        {
+            return sizes;
+        }
+        let sizes = self.queue.sizes().await.ok();
+        *last = Some((Instant::now(), sizes));
+        sizes
+    }
+}
+
+async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
+    let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (content_type, told.metrics.render(told.sizes().await)).into_response()
+}
+
+async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
+    match told.sizes().await {
+        Some(_) => "ok\n".into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the queue can't be reached\n").into_response(),
+    }
+}

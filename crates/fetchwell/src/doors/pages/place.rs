@@ -1,0 +1,186 @@
+//! What the door stands on: a queue, a page cache and a log of events, each on a server or embedded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::kafka::KafkaLog;
+use fetchwell_engine::adapters::redis::{RedisFinish, RedisPages};
+use fetchwell_engine::adapters::sqlite::{
+    self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
+};
+use fetchwell_engine::ports::{EventLog, Finish, Job, Lane, PageCache, Source, StoreFault};
+use fetchwell_policy::url::WebUrl;
+use tracing::warn;
+
+use super::finish::Written;
+use super::metrics::Sizes;
+use super::record::PageRecord;
+use crate::cli::Exit;
+use crate::doors::url_list::UrlList;
+use crate::plant::open_queue_db;
+use crate::settings::{Settings, StoreUrl};
+
+/// URLs put into an embedded queue in one transaction.
+const ADD_AT_ONCE: usize = 10_000;
+
+/// All of it.
+pub(super) struct Place {
+    pub(super) queue: UrlList,
+    pub(super) cache: Arc<dyn PageCache>,
+    pub(super) log: Log,
+}
+
+impl Place {
+    /// Opens what the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
+        let place = Place {
+            queue: open_list(settings).await?,
+            cache: open_cache(settings).await?,
+            log: Log::open(settings).await?,
+        };
+        warn_of_half_a_place(settings);
+        Ok(place)
+    }
+}
+
+/// Opens the list to work on it.
+pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
+    UrlList::open(settings, async || open_queue_db(settings).await).await
+}
+
+/// Where events go.
+pub(super) enum Log {
+    /// To a topic.
+    Kafka(Arc<KafkaLog>),
+    /// To a table.
+    Embedded(Arc<SqliteEvents>),
+}
+
+impl UrlList {
+    /// Joins it as an instance: where leases come from, and where they end.
+    pub(super) fn join(&self) -> (Arc<dyn Source>, Arc<dyn Finish<PageRecord>>) {
+        match self {
+            UrlList::Sqlite(queue) => {
+                let instance = Arc::new(queue.instance());
+                let details = PageRecord::dead_letter_json;
+                (instance.clone(), Arc::new(SqliteFinish { sink: Written, instance, details }))
+            }
+            UrlList::Redis(queue) => {
+                let instance = Arc::new(queue.instance());
+                let details = PageRecord::dead_letter_json;
+                (instance.clone(), Arc::new(RedisFinish { sink: Written, instance, details }))
+            }
+        }
+    }
+
+    /// Puts URLs in, also those that make no sense: they become dead letters.
+    pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreFault> {
+        match self {
+            UrlList::Redis(queue) => queue.push(urls).await,
+            UrlList::Sqlite(queue) => {
+                for urls in urls.chunks(ADD_AT_ONCE) {
+                    queue.enqueue(urls.iter().map(|url| job(url)).collect()).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// How many URLs stand where.
+    pub(super) async fn sizes(&self) -> Result<Sizes, StoreFault> {
+        let (waiting, dead) = match self {
+            UrlList::Sqlite(queue) => {
+                let ledger = queue.ledger().await?;
+                (u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0), ledger.dead)
+            }
+            UrlList::Redis(queue) => (queue.waiting().await?, queue.ledger().await?.dead),
+        };
+        Ok(Sizes { waiting, dead: u64::try_from(dead).unwrap_or(0) })
+    }
+}
+
+impl Log {
+    /// Opens the log that the settings name.
+    async fn open(settings: &Settings) -> Result<Log, Exit> {
+        let values = &settings.values;
+        match &values.pages_kafka_bootstrap_servers {
+            Some(servers) => {
+                let log = KafkaLog::open(servers, &values.pages_webpage_log_topic).await?;
+                Ok(Log::Kafka(Arc::new(log)))
+            }
+            None => Ok(Log::Embedded(Arc::new(open_embedded_log(settings).await?))),
+        }
+    }
+
+    /// The log as the flow uses it.
+    pub(super) fn as_port(&self) -> Arc<dyn EventLog> {
+        match self {
+            Log::Kafka(log) => log.clone(),
+            Log::Embedded(log) => log.clone(),
+        }
+    }
+}
+
+/// Opens the cache that the settings name.
+pub(super) async fn open_cache(settings: &Settings) -> Result<Arc<dyn PageCache>, Exit> {
+    let values = &settings.values;
+    match (&values.pages_cache, &values.store) {
+        (Some(StoreUrl::Redis(url)), _) | (None, StoreUrl::Redis(url)) => {
+            Ok(Arc::new(RedisPages::open(url.reveal()).await?))
+        }
+        (None, StoreUrl::Sqlite(path)) => {
+            // In the queue's file, where the commit that settles waits for the disk for this one, too.
+            let db = sqlite::open(path, Durability::Process)?;
+            let clock = sqlite::clock(&db).await?;
+            Ok(Arc::new(SqlitePages::new(db, clock)))
+        }
+        (named, store) => Err(Exit::Usage(format!(
+            "pages can't be cached in {}; name a server with pages.cache: redis://…",
+            named.as_ref().unwrap_or(store)
+        ))),
+    }
+}
+
+/// Opens the log that is used without Kafka.
+pub(super) async fn open_embedded_log(settings: &Settings) -> Result<SqliteEvents, Exit> {
+    let durability = match &settings.values.store {
+        // The commit that settles comes after it in the same file, and waits for the disk.
+        StoreUrl::Sqlite(_) => Durability::Process,
+        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => Durability::Disk,
+    };
+    let db = sqlite::open(embedded_path(settings), durability)?;
+    let clock = sqlite::clock(&db).await?;
+    Ok(SqliteEvents::new(db, clock))
+}
+
+/// The file for what has no server.
+fn embedded_path(settings: &Settings) -> &Path {
+    match &settings.values.store {
+        StoreUrl::Sqlite(path) => path,
+        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => &settings.values.pages_embedded,
+    }
+}
+
+/// Half of the design's servers is seldom meant.
+fn warn_of_half_a_place(settings: &Settings) {
+    let values = &settings.values;
+    let (path, kafka) = (embedded_path(settings).display(), &values.pages_kafka_bootstrap_servers);
+    match (&values.store, kafka) {
+        (StoreUrl::Redis(_), None) => warn!(
+            "no Kafka is named, so events are kept in {path} on this machine; `fetchwell pages events` \
+             reads them, and pages.kafka_bootstrap_servers names servers"
+        ),
+        (StoreUrl::Sqlite(_), Some(_)) => warn!(
+            "no Redis is named, so URLs and pages are kept in {path} on this machine; `fetchwell pages \
+             add` puts URLs in, and --store redis://… names a server"
+        ),
+        _ => {}
+    }
+}
+
+fn job(url: &str) -> NewJob {
+    let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
+    let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
+    NewJob::now(Job { url: url.to_owned(), site, lane, payload, deadline })
+}

@@ -1,0 +1,154 @@
+//! The door at work: one flow, its metrics, its sweeps, one end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::{Source, StoreFault};
+use fetchwell_policy::retry::{Backoff, RetryRule};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::counted::Counted;
+use super::exposition::{self, Exposition};
+use super::finish::CacheThenEvent;
+use super::metrics::PageMetrics;
+use super::place::{Log, Place};
+use super::plan::{PageRules, obituary, plan};
+use super::record::PageRecord;
+use crate::cli::Exit;
+use crate::plant::Parts;
+use crate::settings::{Settings, Values, WhenUnreachable};
+use crate::signals::stop_on_signal;
+
+/// The design's own name.
+const USER_AGENT: &str = "OttoBot/1.0";
+/// What is left of the grace for leaving, however long the last requests took.
+const LEAVE_AT_LEAST: Duration = Duration::from_secs(2);
+/// What is over is taken out so often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Fetches until it is told to stop.
+pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
+    let settings = &with_own_defaults(settings);
+    let values = &settings.values;
+    let listener = exposition::listen(values.pages_metrics_listen).await?;
+    let stop = stop_on_signal();
+    let place = Place::open(settings).await?;
+    let parts = Parts::open(settings).await?;
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        parts.own_listeners.register(address);
+        info!("listening on http://{address}; metrics are at http://{address}/metrics");
+    }
+    info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
+    let metrics = Arc::new(PageMetrics::default());
+    let telling = async {
+        if let Some(listener) = listener {
+            let told = Exposition::new(place.queue.clone(), metrics.clone());
+            told.serve(listener, stop.clone()).await;
+        }
+    };
+    let (ended, (), ()) = tokio::join!(
+        flow(settings, &place, &parts, &metrics, &stop),
+        telling,
+        sweep(&place, values.pages_event_retention, &stop),
+    );
+    ended?;
+    Ok(Exit::Ok)
+}
+
+/// The flow. Its end, for whatever reason, is the end of all.
+async fn flow(
+    settings: &Settings,
+    place: &Place,
+    parts: &Parts,
+    metrics: &Arc<PageMetrics>,
+    stop: &CancellationToken,
+) -> Result<(), StoreFault> {
+    let values = &settings.values;
+    let (source, ends) = place.queue.join();
+    let clock = parts.clock.clone();
+    let door = Door {
+        source: source.clone(),
+        planner: planner(values),
+        finish: Arc::new(CacheThenEvent {
+            cache: place.cache.clone(),
+            ttl: values.pages_cache_ttl,
+            log: place.log.as_port(),
+            then: Counted { inner: ends, metrics: metrics.clone() },
+        }),
+        obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
+    };
+    let plant = parts.plant(settings, parts.gate(settings, None), metrics.watcher());
+    let running = async {
+        let ended = pipeline::run(door, plant, stop.clone()).await;
+        stop.cancel();
+        ended
+    };
+    let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
+    leave(&*source, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
+    ended.map(|_| ())
+}
+
+/// What this door takes where nobody says otherwise, as its design asks.
+fn with_own_defaults(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    own.values.user_agent.get_or_insert_with(|| USER_AGENT.to_owned());
+    if settings.is_default("robots.unreachable") {
+        own.values.robots_unreachable = WhenUnreachable::Allow;
+    }
+    own
+}
+
+fn planner(values: &Values) -> pipeline::Planner<PageRecord> {
+    let base = values.pages_retry_backoff_base;
+    let retry = RetryRule {
+        server_error_attempts: values.pages_max_retries,
+        soft_refusal_attempts: values.pages_max_retries,
+        backoff: Backoff { base, ..RetryRule::PAGES.backoff },
+        site_backoff: Backoff { base, ..RetryRule::PAGES.site_backoff },
+        ..RetryRule::PAGES
+    };
+    let rules = PageRules { retry, max_redirects: values.http_max_redirects };
+    Arc::new(move |lease| plan(lease, rules))
+}
+
+/// When the stop was asked for.
+async fn moment_of(stop: &CancellationToken) -> Instant {
+    stop.cancelled().await;
+    Instant::now()
+}
+
+/// Hands back what is held. The last one to leave puts a whole backlog back on its list: that may take
+/// long, and can be broken off at any point.
+async fn leave(source: &dyn Source, within: Duration) {
+    match timeout(within.max(LEAVE_AT_LEAST), source.leave()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => {
+            warn!("what this instance still held is taken by others when its lease ends: {fault}");
+        }
+        Err(_) => warn!(
+            "not all that waits is back on its list; whoever takes next finds it, and `fetchwell pages \
+             unpark` puts back the rest"
+        ),
+    }
+}
+
+/// Takes out what was kept long enough, from time to time.
+async fn sweep(place: &Place, keep_events: Duration, stop: &CancellationToken) {
+    while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
+        if let Err(fault) = sweep_once(place, keep_events).await {
+            warn!("old pages and events can't be taken out now: {fault}");
+        }
+    }
+}
+
+async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreFault> {
+    place.cache.sweep().await?;
+    if let Log::Embedded(log) = &place.log {
+        log.sweep(keep_events).await?;
+    }
+    Ok(())
+}

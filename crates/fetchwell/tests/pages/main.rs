@@ -1,0 +1,12 @@
+//! `fetchwell pages` as its users run it: real processes on a simulated web, embedded and on servers.
+//!
+//! What needs Redis, Kafka or Python says that it skips where they are not named.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
+mod door;
+mod end_to_end;
+mod failures;
+mod metrics;
+mod outage;
+mod refusals;
