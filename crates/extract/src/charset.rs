@@ -23,8 +23,8 @@ pub struct Decoded<'a> {
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of: byte order mark, `Content-Type` header, the body's own
-/// declaration, being valid UTF-8, detection.
+/// Decodes a body by the first of: byte order mark, being UTF-8 beyond ASCII (which hardly happens
+/// by chance, whatever is declared), `Content-Type` header, the body's own declaration, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     let (encoding, mark_bytes) = match Encoding::for_bom(body) {
@@ -37,11 +37,15 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
 }
 
 fn without_mark(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
+    let is_utf8 = simdutf8::basic::from_utf8(body).is_ok();
+    if is_utf8 && !body.is_ascii() {
+        return UTF_8;
+    }
     content_type
         .and_then(|value| parameter(value, "charset"))
         .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()))
         .or_else(|| declared(body))
-        .unwrap_or_else(|| detected(body))
+        .unwrap_or_else(|| if is_utf8 { UTF_8 } else { detected(body) })
 }
 
 /// The encoding that the body names in a `<meta>` or in its XML declaration.
@@ -69,9 +73,6 @@ fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
 }
 
 fn detected(body: &[u8]) -> &'static Encoding {
-    if simdutf8::basic::from_utf8(body).is_ok() {
-        return UTF_8;
-    }
     let sample = body.get(..DETECTION_SAMPLE_BYTES).unwrap_or(body);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(sample, sample.len() == body.len());
@@ -96,6 +97,11 @@ mod tests {
     fn the_mark_beats_the_header() {
         check(b"\xEF\xBB\xBF\xC3\xA9", Some("text/html; charset=latin1"), "é", "UTF-8");
         check(b"\xFF\xFEh\0i\0", None, "hi", "UTF-16LE");
+    }
+
+    #[test]
+    fn valid_utf8_beats_what_is_declared() {
+        check("é".as_bytes(), Some("text/html; charset=latin1"), "é", "UTF-8");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use crate::entities;
 pub(crate) struct Page<'a> {
     /// In document order: the descendants of a node follow it directly.
     pub(crate) nodes: Vec<Node<'a>>,
+    /// The scripts in which the page describes itself as linked data.
+    pub(crate) json_ld: Vec<&'a str>,
 }
 
 /// An element or a piece of text, and where its subtree ends.
@@ -41,7 +43,12 @@ pub(crate) struct Element<'a> {
 impl<'a> Page<'a> {
     /// Parses whatever it is given; there is no page that is an error.
     pub(crate) fn parse(html: &'a str) -> Self {
-        Page { nodes: builder::build(html) }
+        builder::build(html, false)
+    }
+
+    /// Parses a page as a reader without scripts sees it: what stands in `noscript` counts.
+    pub(crate) fn parse_without_scripts(html: &'a str) -> Self {
+        builder::build(html, true)
     }
 
     /// Every element with its index, in document order.
@@ -72,6 +79,11 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Element<'a> {
+    /// Names and raw values, in the order of the source.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        attributes::parse(self.attributes)
+    }
+
     /// The decoded value of an attribute, given in lower case; empty where it has none.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let (_, value) =
