@@ -27,25 +27,24 @@ pub struct Decoded<'a> {
 /// by chance, whatever is declared), `Content-Type` header, the body's own declaration, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
-    let (encoding, mark_bytes) = match Encoding::for_bom(body) {
-        Some((encoding, mark_bytes)) => (encoding, mark_bytes),
-        None => (without_mark(body, content_type), 0),
-    };
-    let body = body.get(mark_bytes..).unwrap_or_default();
-    let (text, _) = encoding.decode_without_bom_handling(body);
-    Decoded { text: without_nul(text), charset: encoding.name() }
-}
-
-fn without_mark(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
-    let is_utf8 = simdutf8::basic::from_utf8(body).is_ok();
-    if is_utf8 && !body.is_ascii() {
-        return UTF_8;
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
+        return decoded(body.get(mark_bytes..).unwrap_or_default(), encoding);
     }
-    content_type
+    let text = simdutf8::basic::from_utf8(body).ok();
+    if let Some(text) = text.filter(|text| !text.is_ascii()) {
+        return Decoded { text: without_nul(Cow::Borrowed(text)), charset: UTF_8.name() };
+    }
+    let stated = content_type
         .and_then(|value| parameter(value, "charset"))
         .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()))
-        .or_else(|| declared(body))
-        .unwrap_or_else(|| if is_utf8 { UTF_8 } else { detected(body) })
+        .or_else(|| declared(body));
+    let guess = || if text.is_some() { UTF_8 } else { detected(body) };
+    decoded(body, stated.unwrap_or_else(guess))
+}
+
+fn decoded<'a>(body: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
+    let (text, _) = encoding.decode_without_bom_handling(body);
+    Decoded { text: without_nul(text), charset: encoding.name() }
 }
 
 /// The encoding that the body names in a `<meta>` or in its XML declaration.
@@ -81,7 +80,7 @@ fn detected(body: &[u8]) -> &'static Encoding {
 }
 
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
+    if memchr::memchr(0, text.as_bytes()).is_some() { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
 }
 
 #[cfg(test)]

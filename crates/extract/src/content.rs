@@ -42,13 +42,17 @@ pub(crate) struct Content {
 
 /// Chooses the article's element, else the whole page, and drops the boilerplate in it.
 pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
-    let measures = Measures::of(page, &[]);
-    let (mut pruned, is_guarded) = prune_gently(page, &measures);
-    let mut kept = Measures::of(page, &pruned.dropped);
+    let measures = Measures::of(page);
+    let mut is_guarded = false;
+    let mut pruned = Pruned::new(page);
+    let mut kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
+    if !is_enough(page, &measures, &kept) {
+        is_guarded = true;
+        kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
+    }
     let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
     if kind != Kind::Other {
-        pruned.prune(page, &measures, kind, is_guarded);
-        kept = Measures::of(page, &pruned.dropped);
+        kept = pruned.prune(page, &measures, kind, is_guarded);
     }
     let root = widened(root::find(page, &kept, &pruned, kind), page, &measures, &kept);
     let mut dropped = pruned.dropped;
@@ -59,18 +63,11 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
     Content { own_bytes: kept.own_bytes(&root), root, dropped }
 }
 
-/// Leaves out what is noise on any page. Tells, too, whether that had to be guarded.
-fn prune_gently(page: &Page<'_>, measures: &Measures) -> (Pruned, bool) {
+fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {
     let whole = 0..page.nodes.len();
-    let mut pruned = Pruned::new(page);
-    pruned.prune(page, measures, Kind::Other, false);
-    let prose = Measures::of(page, &pruned.dropped).prose_bytes(&whole);
-    let is_enough = prose >= MIN_KEPT_PROSE_BYTES
-        && prose * 100 >= measures.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT;
-    if !is_enough {
-        pruned.prune(page, measures, Kind::Other, true);
-    }
-    (pruned, !is_enough)
+    let prose = kept.prose_bytes(&whole);
+    prose >= MIN_KEPT_PROSE_BYTES
+        && prose * 100 >= all.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT
 }
 
 fn widened(root: Range<usize>, page: &Page<'_>, all: &Measures, kept: &Measures) -> Range<usize> {

@@ -21,58 +21,44 @@ struct Sums {
     prose: usize,
 }
 
+impl Sums {
+    fn own(self) -> usize {
+        self.text - self.linked
+    }
+}
+
 impl Measures {
-    /// Sums up the page, without the subtrees of dropped nodes.
-    pub(crate) fn of(page: &Page<'_>, dropped: &[bool]) -> Self {
-        let mut sums = Vec::with_capacity(page.nodes.len() + 1);
-        sums.push(Sums::default());
-        let mut total = Sums::default();
-        let (mut link_end, mut drop_end) = (0, 0);
-        // The text and the linked text before the block that is being read.
-        let mut block = Sums::default();
-        // The open elements: where each ends, and the prose of the paragraphs directly in it.
-        let mut open: Vec<(usize, usize)> = Vec::new();
-        let mut widest_column_bytes = 0;
+    /// Sums up the page.
+    pub(crate) fn of(page: &Page<'_>) -> Self {
+        let bytes = |text: &str| text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
+        Measures::sum_up(page, |_, text| bytes(text), &[])
+    }
+
+    /// The same without the subtrees of the dropped nodes.
+    pub(crate) fn without(&self, page: &Page<'_>, dropped: &[bool]) -> Self {
+        // What a text has is known already.
+        let bytes = |index: usize, _: &str| self.text_bytes(&(index..index + 1));
+        Measures::sum_up(page, bytes, dropped)
+    }
+
+    fn sum_up(page: &Page<'_>, bytes: impl Fn(usize, &str) -> usize, dropped: &[bool]) -> Self {
+        let mut summing = Summing::with_room_for(page.nodes.len());
+        let mut drop_end = 0;
         for (index, node) in page.nodes.iter().enumerate() {
             if dropped.get(index) == Some(&true) {
                 drop_end = drop_end.max(node.end);
             }
-            while let Some((_, column)) = open.pop_if(|(end, _)| *end <= index) {
-                widest_column_bytes = widest_column_bytes.max(column);
-            }
             match &node.kind {
-                NodeKind::Element(element) => {
-                    if element.tag.is_block() {
-                        open.push((node.end, 0));
-                    }
-                    if element.tag == Tag::A {
-                        link_end = link_end.max(node.end);
-                    }
-                    if element.tag.is_block() {
-                        block = total;
-                    }
-                }
-                NodeKind::Text(source) if index >= drop_end => {
-                    let bytes = source.bytes().filter(|b| !b.is_ascii_whitespace()).count();
-                    total.text += bytes;
-                    total.linked += if index < link_end { bytes } else { 0 };
-                    let own = (total.text - block.text) - (total.linked - block.linked);
-                    if own >= MIN_PROSE_BYTES {
-                        let counted = total.prose - block.prose;
-                        total.prose += own - counted.min(own);
-                        if let Some((_, column)) =
-                            open.len().checked_sub(2).and_then(|parent| open.get_mut(parent))
-                        {
-                            *column += own - counted.min(own);
-                        }
-                    }
+                NodeKind::Element(element) => summing.element(element.tag, index, node.end),
+                NodeKind::Text(text) if index >= drop_end => {
+                    summing.text(index, bytes(index, text));
                 }
                 NodeKind::Text(_) => {}
             }
-            sums.push(total);
+            summing.sums.push(summing.total);
         }
-        let rest = open.iter().map(|(_, column)| *column).max().unwrap_or_default();
-        Measures { sums, widest_column_bytes: widest_column_bytes.max(rest) }
+        summing.close_until(usize::MAX);
+        Measures { sums: summing.sums, widest_column_bytes: summing.widest_column_bytes }
     }
 
     /// Bytes of text in these nodes, white space not counted.
@@ -103,5 +89,63 @@ impl Measures {
     fn difference(&self, nodes: &Range<usize>, which: impl Fn(&Sums) -> usize) -> usize {
         let until = |index: usize| self.sums.get(index).map(&which).unwrap_or_default();
         until(nodes.end).saturating_sub(until(nodes.start))
+    }
+}
+
+struct Summing {
+    sums: Vec<Sums>,
+    total: Sums,
+    /// The total at the beginning of the block that is being read.
+    block: Sums,
+    link_end: usize,
+    /// The open blocks: where each ends, and the prose of the paragraphs directly in it.
+    open: Vec<(usize, usize)>,
+    widest_column_bytes: usize,
+}
+
+impl Summing {
+    fn with_room_for(nodes: usize) -> Self {
+        let mut sums = Vec::with_capacity(nodes + 1);
+        sums.push(Sums::default());
+        Summing {
+            sums,
+            total: Sums::default(),
+            block: Sums::default(),
+            link_end: 0,
+            open: Vec::new(),
+            widest_column_bytes: 0,
+        }
+    }
+
+    fn element(&mut self, tag: Tag, index: usize, end: usize) {
+        if tag == Tag::A {
+            self.link_end = self.link_end.max(end);
+        } else if tag.is_block() {
+            self.close_until(index);
+            self.open.push((end, 0));
+            self.block = self.total;
+        }
+    }
+
+    fn text(&mut self, index: usize, bytes: usize) {
+        self.total.text += bytes;
+        self.total.linked += if index < self.link_end { bytes } else { 0 };
+        let own = self.total.own() - self.block.own();
+        if own < MIN_PROSE_BYTES {
+            return;
+        }
+        let added = own - (self.total.prose - self.block.prose).min(own);
+        self.total.prose += added;
+        self.close_until(index);
+        let parent = self.open.len().checked_sub(2);
+        if let Some((_, column)) = parent.and_then(|parent| self.open.get_mut(parent)) {
+            *column += added;
+        }
+    }
+
+    fn close_until(&mut self, index: usize) {
+        while let Some((_, column)) = self.open.pop_if(|(end, _)| *end <= index) {
+            self.widest_column_bytes = self.widest_column_bytes.max(column);
+        }
     }
 }

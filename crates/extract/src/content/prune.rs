@@ -41,14 +41,15 @@ impl Pruned {
     }
 
     /// Marks anew the topmost node of each subtree to leave out; nodes within one are not looked
-    /// at. If guarded, even what frames the page stays where it has most of the prose.
+    /// at. If guarded, even what frames the page stays where it has most of the prose. Returns the
+    /// measures of what is left.
     pub(super) fn prune(
         &mut self,
         page: &Page<'_>,
         measures: &Measures,
         kind: Kind,
         is_guarded: bool,
-    ) {
+    ) -> Measures {
         let judge = Judge { measures, whole: 0..page.nodes.len(), kind, is_guarded };
         let mut dropped = vec![false; page.nodes.len()];
         let mut index = 0;
@@ -59,6 +60,7 @@ impl Pruned {
             index = if *mark { node.end } else { index + 1 };
         }
         self.dropped = dropped;
+        measures.without(page, &self.dropped)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
 /// What an element is for, by one of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +205,7 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     }
     let automaton = AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)
-        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
         .build(patterns)
         .ok()?;
     Some(Words { automaton, entries })
