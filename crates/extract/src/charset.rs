@@ -80,7 +80,11 @@ fn detected(body: &[u8]) -> &'static Encoding {
 }
 
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
-    if memchr::memchr(0, text.as_bytes()).is_some() { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        Cow::Owned(text.replace('\0', "\u{FFFD}"))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

@@ -66,8 +66,7 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
 fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {
     let whole = 0..page.nodes.len();
     let prose = kept.prose_bytes(&whole);
-    prose >= MIN_KEPT_PROSE_BYTES
-        && prose * 100 >= all.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT
+    prose >= MIN_KEPT_PROSE_BYTES && prose * 100 >= all.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT
 }
 
 fn widened(root: Range<usize>, page: &Page<'_>, all: &Measures, kept: &Measures) -> Range<usize> {

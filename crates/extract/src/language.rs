@@ -3,7 +3,7 @@
 use whatlang::Lang;
 
 /// How much of the text is looked at: more hardly teaches more.
-const SAMPLE_BYTES: usize = 2_000;
+const SAMPLE_BYTES: usize = 1_000;
 
 /// A shorter text tells too little.
 const MIN_SAMPLE_BYTES: usize = 100;

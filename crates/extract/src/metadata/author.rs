@@ -19,13 +19,22 @@ const AUTHOR_KEYS: &[&str] = &[
     "twitter:creator",
 ];
 
+/// Classes of elements with nothing but names in them.
+const BYLINE_CLASSES: [&str; 6] =
+    ["author", "author-name", "byline", "byline-name", "entry-author", "post-author"];
+
+/// What may stand before a name.
+const LEADS: [&str; 5] = ["by ", "written by ", "von ", "par ", "por "];
+
 /// A name is not longer.
 const MAX_NAME_CHARS: usize = 100;
 
 /// The names, as the page writes them.
 pub(super) fn author(page: &Page<'_>, metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
     let in_body = |element: &Element<'_>| {
-        element.attribute_has("rel", "author") || element.attribute_has("itemprop", "author")
+        element.mentions("author")
+            && (element.attribute_has("rel", "author")
+                || element.attribute_has("itemprop", "author"))
     };
     linked(json_ld)
         .or_else(|| metas.all(AUTHOR_KEYS).find_map(name))
@@ -46,29 +55,40 @@ fn linked(json_ld: &JsonLd<'_>) -> Option<String> {
 }
 
 fn is_byline(element: &Element<'_>) -> bool {
-    element.attribute("class").is_some_and(|class| {
-        class.split_whitespace().any(|word| {
-            ["author", "byline", "author-name", "byline-name", "post-author", "entry-author"]
-                .iter()
-                .any(|known| word.eq_ignore_ascii_case(known))
-        })
-    })
+    let is_known = |word: &str| BYLINE_CLASSES.iter().any(|known| known.eq_ignore_ascii_case(word));
+    (element.mentions("author") || element.mentions("byline"))
+        && element.attribute("class").is_some_and(|class| class.split_whitespace().any(is_known))
 }
 
 /// The name in a statement. None for the address of a profile, and for what is no name.
 fn name(value: &str) -> Option<String> {
     let value = one_line(value);
-    let value = ["by ", "written by ", "von ", "par ", "por "]
-        .iter()
-        .find_map(|lead| {
-            value
-                .get(..lead.len())
-                .filter(|start| start.eq_ignore_ascii_case(lead))
-                .and_then(|_| value.get(lead.len()..))
-        })
-        .unwrap_or(&value);
-    let value = value.trim_start_matches('@').trim_matches([' ', ',', '|', '·', ':']);
+    let without = |lead: &str| {
+        let begins = value.get(..lead.len())?.eq_ignore_ascii_case(lead);
+        value.get(lead.len()..).filter(|_| begins)
+    };
+    let name = LEADS.iter().find_map(|lead| without(lead)).unwrap_or(&value);
+    let name = name.trim_start_matches('@').trim_matches([' ', ',', '|', '·', ':']);
     let is_name =
-        !value.is_empty() && !value.contains("://") && value.chars().count() <= MAX_NAME_CHARS;
-    is_name.then(|| value.to_owned())
+        !name.is_empty() && !name.contains("://") && name.chars().count() <= MAX_NAME_CHARS;
+    is_name.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_what_is_none() {
+        for (value, want) in [
+            ("By Ada Keeper", Some("Ada Keeper")),
+            (" @ada ", Some("ada")),
+            ("Bypass Editors", Some("Bypass Editors")),
+            ("https://a.test/ada", None),
+            ("", None),
+        ] {
+            assert_eq!(name(value).as_deref(), want, "{value}");
+        }
+        assert_eq!(name(&"x".repeat(200)), None);
+    }
 }

@@ -91,7 +91,8 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     let mut first_time = None;
     for (index, element) in page.elements() {
         let is_time = element.tag == Tag::Time;
-        let is_stated = element.attribute_has("itemprop", "datePublished")
+        let is_stated = (element.mentions("datePublished")
+            && element.attribute_has("itemprop", "datePublished"))
             || (is_time && element.attribute("pubdate").is_some());
         if !is_time && !is_stated {
             continue;

@@ -57,7 +57,7 @@ impl Titles<'_> {
             let (all, found) = words(heading).fold((0, 0), |(all, found), word| {
                 (all + 1, found + usize::from(known.contains(&word)))
             });
-            if all == 0 { 0 } else { found * 100 / all }
+            (found * 100usize).checked_div(all).unwrap_or(0)
         };
         let candidates = self.headings.iter().map(String::as_str);
         candidates

@@ -4,6 +4,9 @@ use super::tag::Tag;
 use super::tokenizer::{Token, Tokenizer};
 use super::{Element, Node, NodeKind, Page, attributes};
 
+/// What follows is not read: no article begins so late.
+const MAX_HTML_BYTES: usize = 16 << 20;
+
 /// Elements nested deeper are siblings.
 const MAX_DEPTH: usize = 400;
 
@@ -12,10 +15,11 @@ const MAX_DEPTH: usize = 400;
 const MAX_LOOK_OUT: usize = 64;
 
 /// What follows is left out: a page of ten megabytes of tags must not take half a gigabyte.
-const MAX_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 400_000;
 
 /// Parses the source into nodes in document order, and the scripts that hold data.
 pub(super) fn build(html: &str, reads_noscript: bool) -> Page<'_> {
+    let html = html.get(..html.floor_char_boundary(MAX_HTML_BYTES)).unwrap_or(html);
     let mut builder = Builder::default();
     builder.nodes.reserve((html.len() / BYTES_A_NODE).min(MAX_NODES));
     for token in Tokenizer::new(html, reads_noscript) {

@@ -91,6 +91,12 @@ impl<'a> Element<'a> {
         Some(entities::decode(value))
     }
 
+    /// Whether a word stands anywhere in its attributes, in this case: a quick look before a slow
+    /// one.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        memchr::memmem::find(self.attributes.as_bytes(), word.as_bytes()).is_some()
+    }
+
     /// Whether one of an attribute's space-separated words is this one.
     pub(crate) fn attribute_has(&self, name: &str, word: &str) -> bool {
         self.attribute(name)
