@@ -63,19 +63,43 @@ fn time(name: &str, body: &[u8], content_type: Option<&str>, worst: &mut (f64, S
 fn monsters() -> impl Iterator<Item = (String, Vec<u8>)> {
     let long =
         ["<p>", "<div>", "<a href=x>", "<li>", "<td>", "<br>"].map(|part| (part, LARGE_BYTES));
-    let deep = ["<div>", "<svg>", "<b>", "<table><tr><td>", "<ul><li>", "<blockquote>", "<x-y>"]
-        .map(|part| (part, 100_000 * part.len()));
-    let short = ["&", "<", "<!--", "<script>", "<a b='", "</p>", "<a b=\"c\" ", "a=b ", "{\"a\":["]
-        .map(|part| (part, 500_000 * part.len()));
+    let deep = [
+        "<div>",
+        "<svg>",
+        "<b>",
+        "<table><tr><td>",
+        "<ul><li>",
+        "<blockquote>",
+        "<x-y>",
+        "<time>",
+        "<h1>",
+        "<a rel=author>",
+    ]
+    .map(|part| (part, 100_000 * part.len()));
+    let short = [
+        "&",
+        "<",
+        "<!--",
+        "<script>",
+        "<a b='",
+        "</p>",
+        "<a b=\"c\" ",
+        "a=b ",
+        "<time>1<br>",
+        "<meta name=date content=1>",
+    ]
+    .map(|part| (part, 500_000 * part.len()));
     let all = long.into_iter().chain(deep).chain(short);
     let repeated =
         all.map(|(part, bytes)| (part.to_owned(), part.repeat(bytes / part.len()).into_bytes()));
     let attributes = format!("<div {}>text", "data-a=b ".repeat(100_000));
+    let title = format!("<title>{}</title>", "a | ".repeat(200_000));
     let linked = format!("<script type=application/ld+json>{}", "{\"a\":[".repeat(500_000));
     let binary: Vec<u8> = (0..BINARY_BYTES).map(|at| (at * 31 % 251) as u8).collect();
     let others = [
         ("attributes", attributes.into_bytes()),
         ("linked", linked.into_bytes()),
+        ("title", title.into_bytes()),
         ("binary", binary),
     ];
     repeated.chain(others.map(|(name, body)| (name.to_owned(), body)))

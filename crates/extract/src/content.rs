@@ -85,9 +85,14 @@ impl Content {
             .filter(|(_, element)| matches!(element.tag, Tag::H1 | Tag::H2))
             .take(MAX_HEADINGS)
             .map(|(index, _)| index)
-            .find(|index| one_line(&page.raw_text(*index)) == title)
+            .find(|index| says(page, *index, title))
     }
 }
 
-/// The headline is one of the first headings.
+fn says(page: &Page<'_>, index: usize, title: &str) -> bool {
+    page.short_text(index, MAX_HEADING_BYTES).is_some_and(|text| one_line(&text) == title)
+}
+
+/// The headline is one of the first headings, and no longer than this in the source.
 const MAX_HEADINGS: usize = 50;
+const MAX_HEADING_BYTES: usize = 5_000;

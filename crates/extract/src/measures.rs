@@ -30,7 +30,8 @@ impl Sums {
 impl Measures {
     /// Sums up the page.
     pub(crate) fn of(page: &Page<'_>) -> Self {
-        let bytes = |text: &str| text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
+        // White space and what else is below it: one comparison, which the machine does for many at once.
+        let bytes = |text: &str| text.bytes().filter(|byte| *byte > b' ').count();
         Measures::sum_up(page, |_, text| bytes(text), &[])
     }
 

@@ -95,7 +95,9 @@ impl<'a> Scanner<'_, 'a> {
                     self.found.objects.push(Object { parent, key, is_article: false });
                 }
                 b'}' => {
-                    open.pop();
+                    // What follows in an array stands under the array's key again.
+                    let closed = open.pop().and_then(|closed| self.found.objects.get(closed));
+                    key = closed.map_or("", |object| object.key);
                 }
                 b'"' => {
                     let end = string_end(bytes, at);

@@ -70,15 +70,20 @@ fn site_name(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
 }
 
 fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -> String {
+    let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
+    let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
     let titles = Titles {
-        shared: metas.best(&["og:title", "twitter:title"]),
-        document: texts(page, |element| element.tag == Tag::Title).next(),
-        headings: texts(page, |element| element.tag == Tag::H1).take(MAX_HEADINGS).collect(),
+        shared: metas.best(&["og:title", "twitter:title"]).filter(is_short),
+        document: texts(page, |element| element.tag == Tag::Title).find(is_short),
+        headings: headings.take(MAX_HEADINGS).collect(),
         site_name,
         url,
     };
     titles.best()
 }
+
+/// What is longer is no title.
+const MAX_TITLE_BYTES: usize = 1_000;
 
 /// More headings of the first level are not looked at.
 const MAX_HEADINGS: usize = 10;

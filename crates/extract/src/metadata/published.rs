@@ -37,6 +37,9 @@ const PUBLISHED_KEYS: &[&str] = &[
     "og:pubdate",
 ];
 
+/// A longer `time` is not one.
+const MAX_TIME_BYTES: usize = 500;
+
 /// How much text behind the headline may hold the date line.
 const DATE_LINE_BYTES: usize = 1_500;
 
@@ -100,7 +103,7 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
         let value = ["datetime", "content"]
             .iter()
             .find_map(|name| stated(&element.attribute(name)?, order))
-            .or_else(|| date::find(&page.raw_text(index), order));
+            .or_else(|| date::find(&page.short_text(index, MAX_TIME_BYTES)?, order));
         if is_stated && value.is_some() {
             return value;
         }

@@ -96,12 +96,10 @@ impl Titles<'_> {
     fn without_site<'t>(&self, title: &'t str) -> &'t str {
         let mut title = title.trim();
         while let Some((before, after)) = split_last(title) {
-            let is_bar =
-                !title.contains(&format!(" - {after}")) && title.contains(&format!("| {after}"));
-            if self.is_site(after) || (is_bar && !self.is_site(before)) {
-                title = before;
-            } else if self.is_site(before) {
+            if self.is_site(before) && !self.is_site(after) {
                 title = after;
+            } else if self.is_site(after) || title.contains(" | ") {
+                title = before;
             } else if self.shared.as_deref() != Some(title)
                 && words(after).count() <= MAX_SITE_WORDS
                 && words(before).count() >= MIN_HEADLINE_WORDS

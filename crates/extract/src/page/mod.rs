@@ -66,15 +66,25 @@ impl<'a> Page<'a> {
 
     /// The text of a subtree as it is written, with a line feed for each `br`.
     pub(crate) fn raw_text(&self, index: usize) -> String {
+        self.short_text(index, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, if it has no more bytes than this, nor nodes. For elements that may stand within each other:
+    /// each would else be read as often as it is deep.
+    pub(crate) fn short_text(&self, index: usize, max_bytes: usize) -> Option<String> {
+        let nodes = self.nodes.get(self.subtree(index)).filter(|nodes| nodes.len() <= max_bytes)?;
         let mut out = String::new();
-        for node in self.nodes.get(self.subtree(index)).unwrap_or_default() {
+        for node in nodes {
             match &node.kind {
+                NodeKind::Text(text) if text.len() > max_bytes.saturating_sub(out.len()) => {
+                    return None;
+                }
                 NodeKind::Text(text) => out.push_str(&entities::decode(text)),
                 NodeKind::Element(element) if element.tag == Tag::Br => out.push('\n'),
                 NodeKind::Element(_) => {}
             }
         }
-        out
+        Some(out)
     }
 }
 
