@@ -23,25 +23,28 @@ pub struct Decoded<'a> {
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of: byte order mark, `Content-Type` header, the body's own
-/// declaration, being valid UTF-8, detection.
+/// Decodes a body by the first of: byte order mark, being UTF-8 beyond ASCII (which hardly happens
+/// by chance, whatever is declared), `Content-Type` header, the body's own declaration, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
-    let (encoding, mark_bytes) = match Encoding::for_bom(body) {
-        Some((encoding, mark_bytes)) => (encoding, mark_bytes),
-        None => (without_mark(body, content_type), 0),
-    };
-    let body = body.get(mark_bytes..).unwrap_or_default();
-    let (text, _) = encoding.decode_without_bom_handling(body);
-    Decoded { text: without_nul(text), charset: encoding.name() }
-}
-
-fn without_mark(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
-    content_type
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
+        return decoded(body.get(mark_bytes..).unwrap_or_default(), encoding);
+    }
+    let text = simdutf8::basic::from_utf8(body).ok();
+    if let Some(text) = text.filter(|text| !text.is_ascii()) {
+        return Decoded { text: without_nul(Cow::Borrowed(text)), charset: UTF_8.name() };
+    }
+    let stated = content_type
         .and_then(|value| parameter(value, "charset"))
         .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()))
-        .or_else(|| declared(body))
-        .unwrap_or_else(|| detected(body))
+        .or_else(|| declared(body));
+    let guess = || if text.is_some() { UTF_8 } else { detected(body) };
+    decoded(body, stated.unwrap_or_else(guess))
+}
+
+fn decoded<'a>(body: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
+    let (text, _) = encoding.decode_without_bom_handling(body);
+    Decoded { text: without_nul(text), charset: encoding.name() }
 }
 
 /// The encoding that the body names in a `<meta>` or in its XML declaration.
@@ -69,9 +72,6 @@ fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
 }
 
 fn detected(body: &[u8]) -> &'static Encoding {
-    if simdutf8::basic::from_utf8(body).is_ok() {
-        return UTF_8;
-    }
     let sample = body.get(..DETECTION_SAMPLE_BYTES).unwrap_or(body);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(sample, sample.len() == body.len());
@@ -80,7 +80,11 @@ fn detected(body: &[u8]) -> &'static Encoding {
 }
 
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        Cow::Owned(text.replace('\0', "\u{FFFD}"))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +100,11 @@ mod tests {
     fn the_mark_beats_the_header() {
         check(b"\xEF\xBB\xBF\xC3\xA9", Some("text/html; charset=latin1"), "é", "UTF-8");
         check(b"\xFF\xFEh\0i\0", None, "hi", "UTF-16LE");
+    }
+
+    #[test]
+    fn valid_utf8_beats_what_is_declared() {
+        check("é".as_bytes(), Some("text/html; charset=latin1"), "é", "UTF-8");
     }
 
     #[test]

@@ -1,19 +1,34 @@
 //! Which part of the page is the article, and which subtrees in it are not.
+//!
+//! The page is pruned by what its elements are called and the article is looked for in what is left. Names mislead,
+//! so each step has a guard: what would leave too little is not done.
 
-mod boilerplate;
+mod hints;
+mod kind;
+mod link_lists;
+mod prune;
+mod repeated;
+mod root;
+mod words;
 
 use std::ops::Range;
 
-use crate::measures::Measures;
-use crate::page::{Element, Page, Tag};
+use url::Url;
 
-/// An element with less text of its own than this is a teaser, not the article.
-const MIN_ROOT_BYTES: usize = 250;
+use crate::fold::one_line;
+use crate::measures::Measures;
+use crate::page::{Page, Tag};
+use kind::Kind;
+use prune::Pruned;
 
 /// A result below both bounds is suspect: the article may stand outside the element that looked
-/// like it.
+/// like it. The whole page is taken if that gives half as much again.
 const SHORT_BYTES: usize = 3_000;
-const SHORT_PERCENT: usize = 20;
+const SHORT_PERCENT: usize = 10;
+
+/// Leaving out by name must leave so much, else the names are not to be trusted.
+const MIN_KEPT_PROSE_BYTES: usize = 250;
+const MIN_KEPT_PROSE_PERCENT: usize = 10;
 
 /// The part of a page that is written out.
 pub(crate) struct Content {
@@ -21,51 +36,63 @@ pub(crate) struct Content {
     pub(crate) root: Range<usize>,
     /// For each node of the page: the writers pass over its subtree.
     pub(crate) dropped: Vec<bool>,
-    kept_bytes: usize,
+    /// Bytes of text in it that stand in no link.
+    pub(crate) own_bytes: usize,
 }
 
 /// Chooses the article's element, else the whole page, and drops the boilerplate in it.
-pub(crate) fn choose(page: &Page<'_>) -> Content {
+pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
     let measures = Measures::of(page);
+    let mut is_guarded = false;
+    let mut pruned = Pruned::new(page);
+    let mut kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
+    if !is_enough(page, &measures, &kept) {
+        is_guarded = true;
+        kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
+    }
+    let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
+    if kind != Kind::Other {
+        kept = pruned.prune(page, &measures, kind, is_guarded);
+    }
+    let root = widened(root::find(page, &kept, &pruned, kind), page, &measures, &kept);
+    let mut dropped = pruned.dropped;
+    link_lists::drop(page, &kept, &root, &mut dropped);
+    if kind != Kind::Article {
+        repeated::drop(page, &root, &mut dropped);
+    }
+    Content { own_bytes: kept.own_bytes(&root), root, dropped }
+}
+
+fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {
     let whole = 0..page.nodes.len();
-    let Some(root) = article_root(page, &measures) else {
-        return pruned(page, &measures, whole);
-    };
-    let article = pruned(page, &measures, root);
-    let is_short = article.kept_bytes < SHORT_BYTES
-        && article.kept_bytes * 100 < measures.text_bytes(&whole) * SHORT_PERCENT;
-    if is_short {
-        let page_content = pruned(page, &measures, whole);
-        if page_content.kept_bytes * 2 > article.kept_bytes * 3 {
-            return page_content;
-        }
-    }
-    article
+    let prose = kept.prose_bytes(&whole);
+    prose >= MIN_KEPT_PROSE_BYTES && prose * 100 >= all.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT
 }
 
-/// The best element of the first tier that has one with enough text.
-fn article_root(page: &Page<'_>, measures: &Measures) -> Option<Range<usize>> {
-    let tiers: [fn(&Element<'_>) -> bool; 3] = [
-        |element| element.attribute_has("itemprop", "articleBody"),
-        |element| element.tag == Tag::Article,
-        |element| element.tag == Tag::Main || element.attribute_has("role", "main"),
-    ];
-    let own_bytes =
-        |nodes: &Range<usize>| measures.text_bytes(nodes) - measures.linked_bytes(nodes);
-    tiers.iter().find_map(|is_candidate| {
+fn widened(root: Range<usize>, page: &Page<'_>, all: &Measures, kept: &Measures) -> Range<usize> {
+    let whole = 0..page.nodes.len();
+    let bytes = kept.text_bytes(&root);
+    let is_short = bytes < SHORT_BYTES && bytes * 100 < all.text_bytes(&whole) * SHORT_PERCENT;
+    if is_short && kept.own_bytes(&whole) * 2 > kept.own_bytes(&root) * 3 { whole } else { root }
+}
+
+impl Content {
+    /// The heading that says what the title says.
+    pub(crate) fn headline(&self, page: &Page<'_>, title: &str) -> Option<usize> {
         page.elements()
-            .filter(|(_, element)| is_candidate(element))
-            .map(|(index, _)| page.subtree(index))
-            .max_by_key(own_bytes)
-            .filter(|nodes| own_bytes(nodes) >= MIN_ROOT_BYTES)
-    })
+            .skip_while(|(index, _)| *index < self.root.start)
+            .take_while(|(index, _)| *index < self.root.end)
+            .filter(|(_, element)| matches!(element.tag, Tag::H1 | Tag::H2))
+            .take(MAX_HEADINGS)
+            .map(|(index, _)| index)
+            .find(|index| says(page, *index, title))
+    }
 }
 
-fn pruned(page: &Page<'_>, measures: &Measures, root: Range<usize>) -> Content {
-    let dropped = boilerplate::find(page, measures, &root);
-    let mut kept_bytes = measures.text_bytes(&root);
-    for index in root.clone().filter(|index| dropped.get(*index) == Some(&true)) {
-        kept_bytes -= measures.text_bytes(&page.subtree(index)).min(kept_bytes);
-    }
-    Content { root, dropped, kept_bytes }
+fn says(page: &Page<'_>, index: usize, title: &str) -> bool {
+    page.short_text(index, MAX_HEADING_BYTES).is_some_and(|text| one_line(&text) == title)
 }
+
+/// The headline is one of the first headings, and no longer than this in the source.
+const MAX_HEADINGS: usize = 50;
+const MAX_HEADING_BYTES: usize = 5_000;

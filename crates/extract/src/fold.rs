@@ -13,13 +13,24 @@ pub(crate) enum Piece<'t> {
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let first = rest.chars().next()?;
-        let is_space = first.is_whitespace();
-        let end = rest.find(|c: char| c.is_whitespace() != is_space).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at_checked(end)?;
+        let word_bytes = leading(rest, |c| !c.is_whitespace());
+        let end = if word_bytes > 0 { word_bytes } else { leading(rest, char::is_whitespace) };
+        let (piece, after) = rest.split_at_checked(end).filter(|_| end > 0)?;
         rest = after;
-        Some(if is_space { Piece::Space } else { Piece::Word(visible(piece)) })
+        Some(if word_bytes > 0 { Piece::Word(visible(piece)) } else { Piece::Space })
     })
+}
+
+/// How many bytes at the beginning belong together. Most text is ASCII, which needs no decoding.
+fn leading(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    let is_end = |byte: &u8| !byte.is_ascii() || !belongs(char::from(*byte));
+    let ascii = text.bytes().position(|byte| is_end(&byte)).unwrap_or(text.len());
+    match text.get(ascii..) {
+        Some(rest) if rest.starts_with(|c: char| !c.is_ascii()) => {
+            ascii + rest.find(|c| !belongs(c)).unwrap_or(rest.len())
+        }
+        _ => ascii,
+    }
 }
 
 /// The whole text on one line.
@@ -37,6 +48,9 @@ pub(crate) fn one_line(text: &str) -> String {
 /// Text without soft hyphens, zero-width spaces and control characters: they break words apart
 /// for whoever searches the text, and a terminal would obey some of them.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Cow::Borrowed(text);
+    }
     let is_invisible = |c: char| {
         matches!(c, '\u{AD}' | '\u{200B}' | '\u{FEFF}') || (c.is_control() && !c.is_whitespace())
     };

@@ -16,6 +16,7 @@ mod content;
 mod entities;
 mod entity_names;
 mod fold;
+mod language;
 mod links;
 mod markdown;
 mod measures;
@@ -23,7 +24,6 @@ mod media_type;
 mod metadata;
 mod page;
 mod text;
-mod title;
 mod walk;
 
 pub use charset::{Decoded, decode};
@@ -31,20 +31,25 @@ pub use media_type::{is_html, is_text};
 
 use url::Url;
 
+use content::Content;
+use metadata::JsonLd;
+use page::Page;
+
 /// What a page says, without what stands around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Article {
     /// The headline, without the site's name; empty where the page has none.
     pub title: String,
-    /// The article's blocks as plain text, separated by blank lines.
+    /// The article's blocks as plain text, separated by blank lines; without the headline.
     pub text: String,
-    /// The same blocks as Markdown, links and images with absolute addresses.
+    /// The same blocks and the headline as Markdown, links and images with absolute addresses.
     pub markdown: String,
     /// The first paragraph of more than 40 characters, else empty.
     pub abstract_text: String,
     /// The absolute address of the lead image, else of the first one.
     pub image: Option<String>,
-    /// The language that the page declares (`en`, `pt-BR`).
+    /// The language (`en`, `pt-BR`): the one that the page declares, unless its text is surely in
+    /// another.
     pub lang: Option<String>,
     /// The absolute address that the page calls its own.
     pub canonical: Option<String>,
@@ -52,26 +57,83 @@ pub struct Article {
     pub author: Option<String>,
     /// When it was published, as the page states it; begins with `YYYY-MM-DD`.
     pub published: Option<String>,
+    /// What the site calls itself.
+    pub site_name: Option<String>,
 }
 
-/// Extracts the article from a page. `base_url` is where the page was found: its relative links
+/// The two fields that most readers want.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TitledText {
+    /// As [`Article::title`].
+    pub title: String,
+    /// As [`Article::text`].
+    pub text: String,
+}
+
+/// A page with less text is made by its scripts; what it has for others is the page.
+const BARE_BYTES: usize = 250;
+
+/// Extracts the article from a page. `found_at` is where the page was found: its relative links
 /// are resolved against it, or against its `<base>`.
 #[must_use]
-pub fn extract(html: &str, base_url: &Url) -> Article {
-    let page = page::Page::parse(html);
-    let content = content::choose(&page);
-    let metadata = metadata::read(&page, base_url);
-    let plain = text::write(&page, &content);
-    let image = metadata.image.or_else(|| links::first_image(&page, &content, &metadata.base_url));
+pub fn extract(html: &str, found_at: &Url) -> Article {
+    let read = Read::new(html, found_at);
+    let Read { page, content, json_ld } = &read;
+    let base_url = &metadata::base_url(page, found_at);
+    let metadata = metadata::read(page, json_ld, found_at, base_url);
+    let headline = content.headline(page, &metadata.title);
+    let plain = text::write(page, content, headline);
+    let markdown = markdown::write(page, content, base_url, html.len());
+    let image = metadata.image.or_else(|| links::first_image(page, content, base_url));
     Article {
         title: metadata.title,
+        lang: language::best(metadata.lang, &plain.text),
         text: plain.text,
-        markdown: markdown::write(&page, &content, &metadata.base_url, html.len()),
+        markdown,
         abstract_text: plain.first_paragraph,
         image,
-        lang: metadata.lang,
         canonical: metadata.canonical,
         author: metadata.author,
         published: metadata.published,
+        site_name: metadata.site_name,
+    }
+}
+
+/// Extracts only the title and the text: the same as of [`extract`], for less.
+#[must_use]
+pub fn extract_text(html: &str, found_at: &Url) -> TitledText {
+    let Read { page, content, json_ld } = Read::new(html, found_at);
+    let title = metadata::read_title(&page, &json_ld, found_at);
+    let headline = content.headline(&page, &title);
+    TitledText { title, text: text::write(&page, &content, headline).text }
+}
+
+/// Parses a page and does nothing with it: returns how many nodes it has. For measuring what part
+/// of the work that is.
+#[must_use]
+pub fn count_nodes(html: &str) -> usize {
+    Page::parse(html).nodes.len()
+}
+
+/// A page that is parsed, and its article found.
+struct Read<'a> {
+    page: Page<'a>,
+    content: Content,
+    json_ld: JsonLd<'a>,
+}
+
+impl<'a> Read<'a> {
+    fn new(html: &'a str, found_at: &Url) -> Self {
+        let page = Page::parse(html);
+        let json_ld = JsonLd::read(&page.json_ld);
+        let content = content::choose(&page, found_at, json_ld.has_article());
+        if content.own_bytes < BARE_BYTES && html.contains("<noscript") {
+            let page = Page::parse_without_scripts(html);
+            let content = content::choose(&page, found_at, json_ld.has_article());
+            if content.own_bytes >= BARE_BYTES {
+                return Read { page, content, json_ld };
+            }
+        }
+        Read { page, content, json_ld }
     }
 }

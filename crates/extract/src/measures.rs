@@ -1,51 +1,152 @@
-//! How much text stands in any subtree, and how much of it is links: prefix sums, so that each
-//! question is one subtraction.
+//! How much text stands in any subtree, how much of it is links, and how much is prose: prefix
+//! sums, so that each question is one subtraction.
 
 use std::ops::Range;
 
 use crate::page::{NodeKind, Page, Tag};
 
+/// A block with at least so much text of its own is prose.
+const MIN_PROSE_BYTES: usize = 80;
+
 /// The sums for one page.
 pub(crate) struct Measures {
-    text: Vec<usize>,
-    linked: Vec<usize>,
+    sums: Vec<Sums>,
+    widest_column_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    text: usize,
+    linked: usize,
+    prose: usize,
+}
+
+impl Sums {
+    fn own(self) -> usize {
+        self.text - self.linked
+    }
 }
 
 impl Measures {
+    /// Sums up the page.
     pub(crate) fn of(page: &Page<'_>) -> Self {
-        let mut sums = Measures { text: vec![0], linked: vec![0] };
-        let (mut text, mut linked) = (0, 0);
-        let mut link_end = 0;
+        // White space and what else is below it: one comparison, which the machine does for many at once.
+        let bytes = |text: &str| text.bytes().filter(|byte| *byte > b' ').count();
+        Measures::sum_up(page, |_, text| bytes(text), &[])
+    }
+
+    /// The same without the subtrees of the dropped nodes.
+    pub(crate) fn without(&self, page: &Page<'_>, dropped: &[bool]) -> Self {
+        // What a text has is known already.
+        let bytes = |index: usize, _: &str| self.text_bytes(&(index..index + 1));
+        Measures::sum_up(page, bytes, dropped)
+    }
+
+    fn sum_up(page: &Page<'_>, bytes: impl Fn(usize, &str) -> usize, dropped: &[bool]) -> Self {
+        let mut summing = Summing::with_room_for(page.nodes.len());
+        let mut drop_end = 0;
         for (index, node) in page.nodes.iter().enumerate() {
-            match &node.kind {
-                NodeKind::Element(element) if element.tag == Tag::A => {
-                    link_end = link_end.max(node.end);
-                }
-                NodeKind::Element(_) => {}
-                NodeKind::Text(source) => {
-                    let bytes = source.bytes().filter(|b| !b.is_ascii_whitespace()).count();
-                    text += bytes;
-                    linked += if index < link_end { bytes } else { 0 };
-                }
+            if dropped.get(index) == Some(&true) {
+                drop_end = drop_end.max(node.end);
             }
-            sums.text.push(text);
-            sums.linked.push(linked);
+            match &node.kind {
+                NodeKind::Element(element) => summing.element(element.tag, index, node.end),
+                NodeKind::Text(text) if index >= drop_end => {
+                    summing.text(index, bytes(index, text));
+                }
+                NodeKind::Text(_) => {}
+            }
+            summing.sums.push(summing.total);
         }
-        sums
+        summing.close_until(usize::MAX);
+        Measures { sums: summing.sums, widest_column_bytes: summing.widest_column_bytes }
     }
 
     /// Bytes of text in these nodes, white space not counted.
     pub(crate) fn text_bytes(&self, nodes: &Range<usize>) -> usize {
-        difference(&self.text, nodes)
+        self.difference(nodes, |sums| sums.text)
     }
 
     /// Of these the bytes that stand in links.
     pub(crate) fn linked_bytes(&self, nodes: &Range<usize>) -> usize {
-        difference(&self.linked, nodes)
+        self.difference(nodes, |sums| sums.linked)
+    }
+
+    /// Of these the bytes that stand in no link.
+    pub(crate) fn own_bytes(&self, nodes: &Range<usize>) -> usize {
+        self.text_bytes(nodes) - self.linked_bytes(nodes)
+    }
+
+    /// Bytes of text in long blocks, links not counted.
+    pub(crate) fn prose_bytes(&self, nodes: &Range<usize>) -> usize {
+        self.difference(nodes, |sums| sums.prose)
+    }
+
+    /// Prose in the paragraphs that stand directly in one element, of the element with the most.
+    pub(crate) fn widest_column_bytes(&self) -> usize {
+        self.widest_column_bytes
+    }
+
+    fn difference(&self, nodes: &Range<usize>, which: impl Fn(&Sums) -> usize) -> usize {
+        let until = |index: usize| self.sums.get(index).map(&which).unwrap_or_default();
+        until(nodes.end).saturating_sub(until(nodes.start))
     }
 }
 
-fn difference(sums: &[usize], nodes: &Range<usize>) -> usize {
-    let until = |index: usize| sums.get(index).copied().unwrap_or_default();
-    until(nodes.end).saturating_sub(until(nodes.start))
+struct Summing {
+    sums: Vec<Sums>,
+    total: Sums,
+    /// The total at the beginning of the block that is being read.
+    block: Sums,
+    link_end: usize,
+    /// The open blocks: where each ends, and the prose of the paragraphs directly in it.
+    open: Vec<(usize, usize)>,
+    widest_column_bytes: usize,
+}
+
+impl Summing {
+    fn with_room_for(nodes: usize) -> Self {
+        let mut sums = Vec::with_capacity(nodes + 1);
+        sums.push(Sums::default());
+        Summing {
+            sums,
+            total: Sums::default(),
+            block: Sums::default(),
+            link_end: 0,
+            open: Vec::new(),
+            widest_column_bytes: 0,
+        }
+    }
+
+    fn element(&mut self, tag: Tag, index: usize, end: usize) {
+        if tag == Tag::A {
+            self.link_end = self.link_end.max(end);
+        } else if tag.is_block() {
+            self.close_until(index);
+            self.open.push((end, 0));
+            self.block = self.total;
+        }
+    }
+
+    fn text(&mut self, index: usize, bytes: usize) {
+        self.total.text += bytes;
+        self.total.linked += if index < self.link_end { bytes } else { 0 };
+        let own = self.total.own() - self.block.own();
+        if own < MIN_PROSE_BYTES {
+            return;
+        }
+        let added = own - (self.total.prose - self.block.prose).min(own);
+        self.total.prose += added;
+        self.close_until(index);
+        let parent = self.open.len().checked_sub(2);
+        if let Some((_, column)) = parent.and_then(|parent| self.open.get_mut(parent)) {
+            *column += added;
+        }
+    }
+
+    fn close_until(&mut self, index: usize) {
+        while let Some((_, column)) = self.open.pop_if(|(end, _)| *end <= index) {
+            self.widest_column_bytes = self.widest_column_bytes.max(column);
+        }
+    }
 }

@@ -17,9 +17,9 @@ pub(crate) struct PlainText {
     pub(crate) first_paragraph: String,
 }
 
-/// Writes what is kept of the page.
-pub(crate) fn write(page: &Page<'_>, content: &Content) -> PlainText {
-    let mut writer = Writer::default();
+/// Writes what is kept of the page, without the headline.
+pub(crate) fn write(page: &Page<'_>, content: &Content, headline: Option<usize>) -> PlainText {
+    let mut writer = Writer { headline, ..Writer::default() };
     walk(page, content, &mut writer);
     writer.end_block();
     PlainText { text: writer.out, first_paragraph: writer.first_paragraph }
@@ -27,6 +27,7 @@ pub(crate) fn write(page: &Page<'_>, content: &Content) -> PlainText {
 
 #[derive(Default)]
 struct Writer {
+    headline: Option<usize>,
     out: String,
     first_paragraph: String,
     block: String,
@@ -73,7 +74,10 @@ impl Writer {
 }
 
 impl Visitor for Writer {
-    fn enter(&mut self, _: usize, element: &Element<'_>) -> bool {
+    fn enter(&mut self, index: usize, element: &Element<'_>) -> bool {
+        if self.headline == Some(index) {
+            return false;
+        }
         match element.tag {
             Tag::Br => self.line_break(),
             tag if tag.is_cell() => self.is_space_due = true,

@@ -1,43 +1,51 @@
 //! The attributes of a start tag.
 
+use memchr::memchr;
+
 /// The names and raw values in what follows a tag's name. Anything is accepted.
 pub(super) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut rest = source;
+    let bytes = source.as_bytes();
+    let mut at = 0;
+    let slice = |start: usize, end: usize| source.get(start..end).unwrap_or_default();
     std::iter::from_fn(move || {
-        rest = rest.trim_start_matches(is_gap);
-        if rest.is_empty() {
+        at = skip(bytes, at, is_gap);
+        let name_start = at;
+        if at >= bytes.len() {
             return None;
         }
         // The first character belongs to the name even if it is `=`, so each turn moves on.
-        let is_end = |(at, c): &(usize, char)| *at > 0 && (is_gap(*c) || *c == '=');
-        let end = rest.char_indices().find(is_end).map_or(rest.len(), |(at, _)| at);
-        let (name, after_name) = rest.split_at_checked(end)?;
-        let Some(after_equals) = after_name.trim_ascii_start().strip_prefix('=') else {
-            rest = after_name;
+        at = skip(bytes, at + 1, |byte| !is_gap(byte) && byte != b'=');
+        let name = slice(name_start, at);
+        let equals = skip(bytes, at, |byte| byte.is_ascii_whitespace());
+        if bytes.get(equals) != Some(&b'=') {
             return Some((name, ""));
-        };
-        let (value, after_value) = value(after_equals.trim_ascii_start());
-        rest = after_value;
-        Some((name, value))
+        }
+        at = skip(bytes, equals + 1, |byte| byte.is_ascii_whitespace());
+        let (start, end) = value(bytes, at);
+        // Past the closing quote, if there is one.
+        at = end + usize::from(start > at);
+        Some((name, slice(start, end)))
     })
 }
 
-fn value(source: &str) -> (&str, &str) {
-    let unquoted_end = |c: char| c.is_ascii_whitespace();
-    match source.chars().next() {
-        Some(quote @ ('"' | '\'')) => {
-            let inside = source.get(1..).unwrap_or_default();
-            inside.split_once(quote).unwrap_or((inside, ""))
+/// Where the value begins and ends, quotes not counted.
+fn value(bytes: &[u8], at: usize) -> (usize, usize) {
+    match bytes.get(at) {
+        Some(quote @ (b'"' | b'\'')) => {
+            let inside = bytes.get(at + 1..).unwrap_or_default();
+            (at + 1, at + 1 + memchr(*quote, inside).unwrap_or(inside.len()))
         }
-        _ => {
-            let end = source.find(unquoted_end).unwrap_or(source.len());
-            source.split_at_checked(end).unwrap_or((source, ""))
-        }
+        _ => (at, skip(bytes, at, |byte| !byte.is_ascii_whitespace())),
     }
 }
 
-fn is_gap(c: char) -> bool {
-    c.is_ascii_whitespace() || c == '/'
+fn skip(bytes: &[u8], at: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| !is_skipped(*byte)).unwrap_or(rest.len())
+}
+
+fn is_gap(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == b'/'
 }
 
 #[cfg(test)]
@@ -46,7 +54,7 @@ mod tests {
 
     #[test]
     fn every_form_is_read() {
-        let source = r#" a="1 > 0" B='two' c=three/x d e = "5" / ="6" f="open"#;
+        let source = r#" a="1 > 0" B='two' c=three/x d e = "5" / ="6" é="ü" f="open"#;
         let got: Vec<_> = parse(source).collect();
         let want = [
             ("a", "1 > 0"),
@@ -55,6 +63,7 @@ mod tests {
             ("d", ""),
             ("e", "5"),
             ("=\"6\"", ""),
+            ("é", "ü"),
             ("f", "open"),
         ];
         assert_eq!(got, want);

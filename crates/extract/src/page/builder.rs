@@ -2,7 +2,10 @@
 
 use super::tag::Tag;
 use super::tokenizer::{Token, Tokenizer};
-use super::{Element, Node, NodeKind};
+use super::{Element, Node, NodeKind, Page, attributes};
+
+/// What follows is not read: no article begins so late.
+const MAX_HTML_BYTES: usize = 16 << 20;
 
 /// Elements nested deeper are siblings.
 const MAX_DEPTH: usize = 400;
@@ -12,12 +15,14 @@ const MAX_DEPTH: usize = 400;
 const MAX_LOOK_OUT: usize = 64;
 
 /// What follows is left out: a page of ten megabytes of tags must not take half a gigabyte.
-const MAX_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 400_000;
 
-/// Parses the source into nodes in document order.
-pub(super) fn build(html: &str) -> Vec<Node<'_>> {
+/// Parses the source into nodes in document order, and the scripts that hold data.
+pub(super) fn build(html: &str, reads_noscript: bool) -> Page<'_> {
+    let html = html.get(..html.floor_char_boundary(MAX_HTML_BYTES)).unwrap_or(html);
     let mut builder = Builder::default();
-    for token in Tokenizer::new(html) {
+    builder.nodes.reserve((html.len() / BYTES_A_NODE).min(MAX_NODES));
+    for token in Tokenizer::new(html, reads_noscript) {
         if builder.nodes.len() >= MAX_NODES {
             break;
         }
@@ -25,15 +30,23 @@ pub(super) fn build(html: &str) -> Vec<Node<'_>> {
             Token::Text(text) => builder.push(NodeKind::Text(text)),
             Token::Start { tag, name, attributes } => builder.start(tag, name, attributes),
             Token::End { tag, name } => builder.end(tag, name),
+            Token::Script { attributes, content } => builder.script(attributes, content),
         }
     }
     builder.close_from(0);
-    builder.nodes
+    Page { nodes: builder.nodes, json_ld: builder.json_ld }
 }
+
+/// A page has about one node for so many bytes; room for them is made at once.
+const BYTES_A_NODE: usize = 48;
+
+/// More scripts with data are not looked at.
+const MAX_JSON_LD: usize = 64;
 
 #[derive(Default)]
 struct Builder<'a> {
     nodes: Vec<Node<'a>>,
+    json_ld: Vec<&'a str>,
     open: Vec<Open<'a>>,
     /// How many elements are open beyond the depth that is kept; their end tags close nothing.
     too_deep: usize,
@@ -63,6 +76,14 @@ impl<'a> Builder<'a> {
             self.open.push(Open { node, tag, name });
         } else {
             self.too_deep += 1;
+        }
+    }
+
+    fn script(&mut self, attributes: &'a str, content: &'a str) {
+        let is_json_ld = attributes::parse(attributes)
+            .any(|(key, value)| key.eq_ignore_ascii_case("type") && value.contains("ld+json"));
+        if is_json_ld && self.json_ld.len() < MAX_JSON_LD {
+            self.json_ld.push(content);
         }
     }
 
@@ -154,7 +175,7 @@ mod tests {
 
     /// The tree in a short form: `p(a b(c))`.
     fn check(html: &str, want: &str) {
-        let nodes = build(html);
+        let nodes = build(html, false).nodes;
         let mut got = String::new();
         let mut ends = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -197,7 +218,7 @@ mod tests {
     #[test]
     fn depth_is_capped() {
         let html = format!("{}x{}<p>y", "<div>".repeat(1000), "</div>".repeat(1000));
-        let nodes = build(&html);
+        let nodes = build(&html, false).nodes;
         assert_eq!(nodes.len(), 1003);
         assert_eq!(nodes[0].end, 1001);
         assert_eq!(nodes[MAX_DEPTH].end, MAX_DEPTH + 1);

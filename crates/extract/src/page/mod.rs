@@ -16,6 +16,8 @@ use crate::entities;
 pub(crate) struct Page<'a> {
     /// In document order: the descendants of a node follow it directly.
     pub(crate) nodes: Vec<Node<'a>>,
+    /// The scripts in which the page describes itself as linked data.
+    pub(crate) json_ld: Vec<&'a str>,
 }
 
 /// An element or a piece of text, and where its subtree ends.
@@ -41,7 +43,12 @@ pub(crate) struct Element<'a> {
 impl<'a> Page<'a> {
     /// Parses whatever it is given; there is no page that is an error.
     pub(crate) fn parse(html: &'a str) -> Self {
-        Page { nodes: builder::build(html) }
+        builder::build(html, false)
+    }
+
+    /// Parses a page as a reader without scripts sees it: what stands in `noscript` counts.
+    pub(crate) fn parse_without_scripts(html: &'a str) -> Self {
+        builder::build(html, true)
     }
 
     /// Every element with its index, in document order.
@@ -59,24 +66,45 @@ impl<'a> Page<'a> {
 
     /// The text of a subtree as it is written, with a line feed for each `br`.
     pub(crate) fn raw_text(&self, index: usize) -> String {
+        self.short_text(index, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, if it has no more bytes than this, nor nodes. For elements that may stand within each other:
+    /// each would else be read as often as it is deep.
+    pub(crate) fn short_text(&self, index: usize, max_bytes: usize) -> Option<String> {
+        let nodes = self.nodes.get(self.subtree(index)).filter(|nodes| nodes.len() <= max_bytes)?;
         let mut out = String::new();
-        for node in self.nodes.get(self.subtree(index)).unwrap_or_default() {
+        for node in nodes {
             match &node.kind {
+                NodeKind::Text(text) if text.len() > max_bytes.saturating_sub(out.len()) => {
+                    return None;
+                }
                 NodeKind::Text(text) => out.push_str(&entities::decode(text)),
                 NodeKind::Element(element) if element.tag == Tag::Br => out.push('\n'),
                 NodeKind::Element(_) => {}
             }
         }
-        out
+        Some(out)
     }
 }
 
 impl<'a> Element<'a> {
+    /// Names and raw values, in the order of the source.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        attributes::parse(self.attributes)
+    }
+
     /// The decoded value of an attribute, given in lower case; empty where it has none.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let (_, value) =
             attributes::parse(self.attributes).find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(entities::decode(value))
+    }
+
+    /// Whether a word stands anywhere in its attributes, in this case: a quick look before a slow
+    /// one.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        memchr::memmem::find(self.attributes.as_bytes(), word.as_bytes()).is_some()
     }
 
     /// Whether one of an attribute's space-separated words is this one.

@@ -36,7 +36,7 @@ tags! {
     Input b"input", Kbd b"kbd", Li b"li", Link b"link", Main b"main", Math b"math", Menu b"menu",
     Meta b"meta", Nav b"nav", Noscript b"noscript", Object b"object", Ol b"ol", SelectOption b"option",
     P b"p", Param b"param", Pre b"pre", S b"s", Samp b"samp", Script b"script",
-    Search b"search", Section b"section", Select b"select", Source b"source", Strike b"strike",
+    Search b"search", Section b"section", Select b"select", Source b"source", Span b"span", Strike b"strike",
     Strong b"strong", Style b"style", Summary b"summary", Svg b"svg", Table b"table",
     Tbody b"tbody", Td b"td", Template b"template", Textarea b"textarea", Tfoot b"tfoot",
     Th b"th", Thead b"thead", Time b"time", Title b"title", Tr b"tr", Track b"track", Ul b"ul",

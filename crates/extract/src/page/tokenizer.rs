@@ -1,81 +1,101 @@
 //! Source text becomes tags and text; comments and what nobody reads are skipped.
 
+use memchr::memmem;
+use memchr::{memchr, memchr3};
+
 use super::tag::Tag;
 
 /// A piece of the page, borrowed from its source.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Text(&'a str),
-    Start { tag: Tag, name: &'a str, attributes: &'a str },
-    End { tag: Tag, name: &'a str },
+    Start {
+        tag: Tag,
+        name: &'a str,
+        attributes: &'a str,
+    },
+    End {
+        tag: Tag,
+        name: &'a str,
+    },
+    /// A script's attributes and content.
+    Script {
+        attributes: &'a str,
+        content: &'a str,
+    },
 }
 
 /// Goes through the source once. What has no end (a comment, a quote, a script) reaches to the
 /// end of the page, as the standard has it; so nothing is ever searched twice.
 pub(super) struct Tokenizer<'a> {
-    rest: &'a str,
+    source: &'a str,
+    at: usize,
     /// The title's content is text up to its end tag, whatever it looks like.
     in_title: bool,
+    reads_noscript: bool,
 }
 
 impl<'a> Tokenizer<'a> {
-    pub(super) fn new(html: &'a str) -> Self {
-        Tokenizer { rest: html, in_title: false }
+    pub(super) fn new(source: &'a str, reads_noscript: bool) -> Self {
+        Tokenizer { source, at: 0, in_title: false, reads_noscript }
     }
 
-    fn advance(&mut self, bytes: usize) -> &'a str {
-        let (passed, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
-        self.rest = rest;
-        passed
+    fn rest(&self) -> &'a str {
+        self.source.get(self.at..).unwrap_or_default()
     }
 
-    fn text(&mut self) -> Token<'a> {
-        let end = match self.in_title {
-            true => end_tag_of("title", self.rest),
-            false => next_markup(self.rest),
-        };
-        self.in_title = false;
-        Token::Text(self.advance(end))
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.source.get(start..end).unwrap_or_default()
     }
 
     /// What begins with `<`. None where it is nothing that anybody reads.
     fn markup(&mut self) -> Option<Token<'a>> {
-        if self.rest.starts_with("<!--") {
-            // `<!-->` is a whole comment, so its end may begin within its beginning.
-            self.skip_past("-->", 2);
+        let bytes = self.source.as_bytes();
+        let is_end = bytes.get(self.at + 1) == Some(&b'/');
+        let name_start = self.at + if is_end { 2 } else { 1 };
+        if !bytes.get(name_start).is_some_and(u8::is_ascii_alphabetic) {
+            self.skip_declaration();
             return None;
         }
-        let is_end = self.rest.starts_with("</");
-        let inside = self.rest.get(if is_end { 2 } else { 1 }..).unwrap_or_default();
-        if !inside.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            self.skip_past(">", 1);
+        let name_end = name_start + name_length(bytes.get(name_start..).unwrap_or_default());
+        let name = self.slice(name_start, name_end);
+        let Some(end) = tag_end(bytes, name_end) else {
+            self.at = bytes.len();
             return None;
-        }
-        let is_name_end = |c: char| c.is_ascii_whitespace() || c == '/' || c == '>';
-        let (name, after_name) = inside.split_at_checked(inside.find(is_name_end)?)?;
-        let (attributes, after_tag) = match tag_end(after_name) {
-            Some(end) => after_name.split_at_checked(end)?,
-            None => (after_name, ""),
         };
-        let is_closed = !after_tag.is_empty();
-        self.rest = after_tag.get(1..).unwrap_or_default();
+        self.at = end + 1;
         let tag = Tag::from_name(name);
-        if is_end || !is_closed {
-            return is_closed.then_some(Token::End { tag, name });
+        if is_end {
+            return Some(Token::End { tag, name });
         }
-        if tag.is_skipped() {
-            if !attributes.ends_with('/') || tag == Tag::Script {
-                self.advance(end_tag_of(name, self.rest));
-            }
-            return None;
+        let attributes = self.slice(name_end, end);
+        if tag.is_skipped() && !(self.reads_noscript && tag == Tag::Noscript) {
+            return self.skip_content(tag, name, attributes);
         }
         self.in_title = tag == Tag::Title;
         Some(Token::Start { tag, name, attributes })
     }
 
-    fn skip_past(&mut self, end: &str, from: usize) {
-        let found = self.rest.get(from..).and_then(|rest| rest.find(end));
-        self.advance(found.map_or(self.rest.len(), |at| from + at + end.len()));
+    fn skip_content(&mut self, tag: Tag, name: &str, attributes: &'a str) -> Option<Token<'a>> {
+        if attributes.ends_with('/') && tag != Tag::Script {
+            return None;
+        }
+        let start = self.at;
+        self.at += end_tag_of(name, self.rest());
+        let content = self.slice(start, self.at);
+        (tag == Tag::Script).then_some(Token::Script { attributes, content })
+    }
+
+    /// A comment, a declaration, or an end tag without a name.
+    fn skip_declaration(&mut self) {
+        let rest = self.rest().as_bytes();
+        // `<!-->` is a whole comment, so its end may begin within its beginning.
+        let end = if rest.starts_with(b"<!--") {
+            rest.get(2..).and_then(|inside| memmem::find(inside, b"-->")).map(|end| end + 5)
+        } else {
+            memchr(b'>', rest).map(|end| end + 1)
+        };
+        self.at += end.unwrap_or(rest.len());
     }
 }
 
@@ -83,17 +103,18 @@ impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        while !self.rest.is_empty() {
-            if self.in_title || next_markup(self.rest) > 0 {
-                return Some(self.text());
+        while self.at < self.source.len() {
+            let text_bytes = match std::mem::take(&mut self.in_title) {
+                true => end_tag_of("title", self.rest()),
+                false => next_markup(self.rest().as_bytes()),
+            };
+            if text_bytes > 0 {
+                let start = self.at;
+                self.at += text_bytes;
+                return Some(Token::Text(self.slice(start, self.at)));
             }
-            let before = self.rest.len();
             if let Some(token) = self.markup() {
                 return Some(token);
-            }
-            // An unfinished name at the very end: nothing follows it.
-            if self.rest.len() == before {
-                self.rest = "";
             }
         }
         None
@@ -101,46 +122,51 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 /// Where the next tag or comment begins. A `<` that begins none is text.
-fn next_markup(source: &str) -> usize {
-    let bytes = source.as_bytes();
-    let begins_markup = |at: &usize| {
-        bytes
-            .get(at + 1)
-            .is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'/' | b'!' | b'?'))
-    };
-    source.match_indices('<').map(|(at, _)| at).find(begins_markup).unwrap_or(source.len())
+fn next_markup(source: &[u8]) -> usize {
+    let mut from = 0;
+    while let Some(found) = source.get(from..).and_then(|rest| memchr(b'<', rest)) {
+        let at = from + found;
+        match source.get(at + 1) {
+            Some(b'/' | b'!' | b'?') => return at,
+            Some(byte) if byte.is_ascii_alphabetic() => return at,
+            _ => from = at + 1,
+        }
+    }
+    source.len()
+}
+
+fn name_length(source: &[u8]) -> usize {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+    source.iter().position(is_end).unwrap_or(source.len())
 }
 
 /// Where the `>` stands that ends a tag. One in a quoted value does not, and a quote counts only
 /// where a value may begin.
-fn tag_end(after_name: &str) -> Option<usize> {
-    let bytes = after_name.as_bytes();
-    let mut at = 0;
-    let mut may_begin_value = false;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'>' => return Some(at),
-            b'"' | b'\'' if may_begin_value => {
-                at += 1 + after_name.get(at + 1..)?.find(char::from(byte))?;
-                may_begin_value = false;
-            }
-            b'=' => may_begin_value = true,
-            _ if byte.is_ascii_whitespace() => {}
-            _ => may_begin_value = false,
+fn tag_end(source: &[u8], name_end: usize) -> Option<usize> {
+    let mut at = name_end;
+    loop {
+        at += memchr3(b'>', b'"', b'\'', source.get(at..)?)?;
+        let quote = *source.get(at)?;
+        if quote == b'>' {
+            return Some(at);
         }
+        let before = source.get(name_end..at)?.trim_ascii_end();
         at += 1;
+        if before.last() == Some(&b'=') {
+            at += memchr(quote, source.get(at..)?)? + 1;
+        }
     }
-    None
 }
 
 /// Where the end tag of this name begins, else the end of the source.
 fn end_tag_of(name: &str, source: &str) -> usize {
+    let bytes = source.as_bytes();
     let is_end_tag = |at: &usize| {
-        let after = source.get(at + 2..).unwrap_or_default().as_bytes();
+        let after = bytes.get(at + 2..).unwrap_or_default();
         after.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
             && after.get(name.len()).is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'-')
     };
-    source.match_indices("</").map(|(at, _)| at).find(is_end_tag).unwrap_or(source.len())
+    memmem::find_iter(bytes, b"</").find(is_end_tag).unwrap_or(source.len())
 }
 
 #[cfg(test)]
@@ -149,11 +175,12 @@ mod tests {
 
     /// Tokens in a short form: `<p|attributes>`, `</p>`, text as it is.
     fn check(html: &str, want: &[&str]) {
-        let got: Vec<_> = Tokenizer::new(html)
+        let got: Vec<_> = Tokenizer::new(html, false)
             .map(|token| match token {
                 Token::Text(text) => text.to_owned(),
                 Token::Start { name, attributes, .. } => format!("<{name}|{attributes}>"),
                 Token::End { name, .. } => format!("</{name}>"),
+                Token::Script { attributes, content } => format!("{{{attributes}|{content}}}"),
             })
             .collect();
         assert_eq!(got, want, "{html}");
@@ -164,6 +191,7 @@ mod tests {
         check("a<p class=x>b</p >c", &["a", "<p| class=x>", "b", "</p>", "c"]);
         check("<a t='>' u=\"<\">x", &["<a| t='>' u=\"<\">", "x"]);
         check("<a t=don't>x", &["<a| t=don't>", "x"]);
+        check("<a t = '>' b'>x", &["<a| t = '>' b'>", "x"]);
     }
 
     #[test]
@@ -178,15 +206,26 @@ mod tests {
 
     #[test]
     fn scripts_are_skipped_and_titles_are_text() {
-        check("a<SCRIPT>if (a</b>c) </scripty></Script>b", &["a", "</Script>", "b"]);
+        check(
+            "a<SCRIPT x>if (a</b>c) </scripty></Script>b",
+            &["a", "{ x|if (a</b>c) </scripty>}", "</Script>", "b"],
+        );
         check("<svg/>a<svg><p>x</svg>b", &["a", "</svg>", "b"]);
         check("<title>a <b> c</title>d", &["<title|>", "a <b> c", "</title>", "d"]);
     }
 
     #[test]
     fn what_never_ends_reaches_to_the_end() {
-        for tail in ["<!-- x", "<script>x", "<a href=\"x>y", "<a", "</a", "<a b", "<!", "<title"] {
+        for tail in ["<!-- x", "<style>x", "<a href=\"x>y", "<a", "</a", "<a b", "<!", "<title"] {
             check(&format!("text{tail}"), &["text"]);
         }
+        check("text<script>x", &["text", "{|x}"]);
+    }
+
+    #[test]
+    fn noscript_is_read_on_demand() {
+        let html = "<noscript><p>a</noscript>";
+        assert_eq!(Tokenizer::new(html, false).count(), 1);
+        assert_eq!(Tokenizer::new(html, true).count(), 4);
     }
 }

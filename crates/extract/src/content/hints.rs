@@ -1,0 +1,81 @@
+//! What an element's attributes say about it, read in one pass.
+
+use super::words::{self, Meaning};
+use crate::page::Element;
+
+/// Roles that name what stands around articles.
+const NOISE_ROLES: [&str; 8] = [
+    "banner",
+    "complementary",
+    "contentinfo",
+    "dialog",
+    "alertdialog",
+    "navigation",
+    "search",
+    "menu",
+];
+
+/// What the attributes say, yes or no.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Hints {
+    pub(super) is_frame: bool,
+    pub(super) is_noise: bool,
+    pub(super) is_aside: bool,
+    pub(super) is_comment: bool,
+    pub(super) is_detail: bool,
+    pub(super) is_body: bool,
+    pub(super) is_main: bool,
+    pub(super) is_hidden: bool,
+}
+
+impl Hints {
+    pub(super) fn of(element: &Element<'_>) -> Hints {
+        let mut hints = Hints::default();
+        for (name, value) in element.attributes() {
+            match name.len() {
+                2 if name.eq_ignore_ascii_case("id") => hints.add_name(value),
+                4 if name.eq_ignore_ascii_case("role") => hints.add_role(value),
+                5 if name.eq_ignore_ascii_case("class") => hints.add_name(value),
+                5 if name.eq_ignore_ascii_case("style") => {
+                    hints.is_hidden |= is_invisible_style(value);
+                }
+                6 if name.eq_ignore_ascii_case("hidden") => hints.is_hidden = true,
+                8 if name.eq_ignore_ascii_case("itemprop") => {
+                    hints.is_body |= value.eq_ignore_ascii_case("articleBody");
+                }
+                11 if name.eq_ignore_ascii_case("aria-hidden") => {
+                    hints.is_hidden |= value.eq_ignore_ascii_case("true");
+                }
+                _ => {}
+            }
+        }
+        hints
+    }
+
+    fn add_name(&mut self, name: &str) {
+        words::meanings(name, |meaning| match meaning {
+            Meaning::Frame => self.is_frame = true,
+            Meaning::Noise => self.is_noise = true,
+            Meaning::Aside => self.is_aside = true,
+            Meaning::Comment => self.is_comment = true,
+            Meaning::Detail => self.is_detail = true,
+            Meaning::Body => self.is_body = true,
+        });
+    }
+
+    fn add_role(&mut self, role: &str) {
+        let role = role.trim();
+        self.is_main |= role.eq_ignore_ascii_case("main");
+        self.is_noise |= NOISE_ROLES.iter().any(|noise| role.eq_ignore_ascii_case(noise));
+    }
+}
+
+fn is_invisible_style(style: &str) -> bool {
+    style.split(';').any(|rule| {
+        rule.split_once(':').is_some_and(|(key, value)| {
+            let (key, value) = (key.trim(), value.trim());
+            key.eq_ignore_ascii_case("display") && value.starts_with("none")
+                || key.eq_ignore_ascii_case("visibility") && value.starts_with("hidden")
+        })
+    })
+}

@@ -1,0 +1,87 @@
+//! What kind of page it is: what is noise beside an article is the content of another page.
+
+use url::Url;
+
+use super::prune::Pruned;
+use crate::measures::Measures;
+use crate::page::{Page, Tag};
+
+/// Words in an address that forums have.
+const FORUM_WORDS: [&str; 14] = [
+    "board",
+    "boards",
+    "community",
+    "discuss",
+    "discussion",
+    "discussions",
+    "forum",
+    "forums",
+    "questions",
+    "showthread",
+    "thread",
+    "threads",
+    "topic",
+    "viewtopic",
+];
+
+/// A body or an `article` with this part of the page's prose makes it an article.
+const ARTICLE_PROSE_PERCENT: usize = 40;
+
+/// The same, if the page calls itself one. Many do that are none, so some of it must be there.
+const SHARED_PROSE_PERCENT: usize = 15;
+
+/// An element whose own paragraphs are this part of the page's prose makes it an article.
+const COLUMN_PROSE_PERCENT: usize = 50;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One text; what stands around it is noise.
+    Article,
+    /// Posts of many; what readers wrote is the content.
+    Forum,
+    /// A shop, a listing, the front of a service: many small parts.
+    Other,
+}
+
+impl Kind {
+    /// Judges by the address, by what the page states, and by how its prose is spread.
+    pub(super) fn of(
+        page: &Page<'_>,
+        kept: &Measures,
+        pruned: &Pruned,
+        found_at: &Url,
+        is_stated_article: bool,
+    ) -> Kind {
+        if is_forum_address(found_at) {
+            return Kind::Forum;
+        }
+        let prose = kept.prose_bytes(&(0..page.nodes.len()));
+        let is_column = kept.widest_column_bytes() * 100 >= prose * COLUMN_PROSE_PERCENT;
+        if is_stated_article || is_column || has_article(page, kept, pruned, prose) {
+            Kind::Article
+        } else {
+            Kind::Other
+        }
+    }
+}
+
+fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned, page_prose: usize) -> bool {
+    let min_percent =
+        if is_shared_as_article(page) { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
+    page.elements().any(|(index, element)| {
+        (element.tag == Tag::Article || pruned.hints(index).is_body)
+            && kept.prose_bytes(&page.subtree(index)) * 100 >= page_prose * min_percent
+    })
+}
+
+fn is_shared_as_article(page: &Page<'_>) -> bool {
+    page.elements().filter(|(_, element)| element.tag == Tag::Meta).any(|(_, meta)| {
+        meta.attribute_has("property", "og:type") && meta.attribute_has("content", "article")
+    })
+}
+
+fn is_forum_address(url: &Url) -> bool {
+    let is_word = |word: &str| FORUM_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    url.host_str().unwrap_or_default().split('.').any(is_word)
+        || url.path().split(['/', '-', '.', '_']).any(is_word)
+}

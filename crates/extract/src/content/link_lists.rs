@@ -1,0 +1,41 @@
+//! Blocks that are hardly more than links: what to read next.
+
+use std::ops::Range;
+
+use crate::measures::Measures;
+use crate::page::{NodeKind, Page, Tag};
+
+/// A block is a list of links when more than this part of its text is linked.
+const MAX_LINKED_PERCENT: usize = 60;
+
+/// With more text of its own than this it is a part of the page that has links among others.
+const MAX_OWN_BYTES: usize = 150;
+
+/// Marks the lists of links in the content.
+pub(super) fn drop(page: &Page<'_>, kept: &Measures, root: &Range<usize>, dropped: &mut [bool]) {
+    // A page that is mostly links is a listing: there they are the content.
+    if kept.linked_bytes(root) > kept.own_bytes(root) {
+        return;
+    }
+    let mut index = root.start;
+    while let Some(node) = page.nodes.get(index).filter(|_| index < root.end) {
+        let may_be_list =
+            matches!(&node.kind, NodeKind::Element(element) if holds_links(element.tag));
+        let is_list = may_be_list && is_link_list(kept, &(index..node.end));
+        if let Some(mark) = dropped.get_mut(index) {
+            *mark |= is_list;
+        }
+        index = if dropped.get(index) == Some(&true) { node.end } else { index + 1 };
+    }
+}
+
+fn is_link_list(kept: &Measures, nodes: &Range<usize>) -> bool {
+    let linked_bytes = kept.linked_bytes(nodes);
+    linked_bytes * 100 > kept.text_bytes(nodes) * MAX_LINKED_PERCENT
+        && kept.own_bytes(nodes) <= MAX_OWN_BYTES
+}
+
+fn holds_links(tag: Tag) -> bool {
+    use Tag::*;
+    matches!(tag, Div | Dl | Li | Ol | P | Section | Table | Ul)
+}

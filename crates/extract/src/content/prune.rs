@@ -1,0 +1,124 @@
+//! Which subtrees are navigation, teasers, forms and the like.
+
+use std::ops::Range;
+
+use super::hints::Hints;
+use super::kind::Kind;
+use crate::measures::Measures;
+use crate::page::{Element, NodeKind, Page, Tag};
+
+/// A line about the article is not longer than this.
+const MAX_DETAIL_BYTES: usize = 300;
+
+/// An element with more than this part of the page's prose is no noise, whatever its name. Only
+/// what frames every page may be, as long as enough is left.
+const MAX_NOISE_PROSE_PERCENT: usize = 40;
+
+/// A hidden element with so much prose is folded away for the reader to open.
+const FOLDED_PROSE_BYTES: usize = 200;
+
+/// What is left out of the page, and what the elements are called.
+pub(super) struct Pruned {
+    /// For each node: its subtree is left out.
+    pub(super) dropped: Vec<bool>,
+    hints: Vec<Hints>,
+}
+
+impl Pruned {
+    /// Reads what the elements are called; nothing is left out yet.
+    pub(super) fn new(page: &Page<'_>) -> Self {
+        let may_be_named = |tag: Tag| tag.is_block() || matches!(tag, Tag::Other | Tag::Span);
+        let hints = page.nodes.iter().map(|node| match &node.kind {
+            NodeKind::Element(element) if may_be_named(element.tag) => Hints::of(element),
+            _ => Hints::default(),
+        });
+        Pruned { dropped: Vec::new(), hints: hints.collect() }
+    }
+
+    /// What the node at this place is called.
+    pub(super) fn hints(&self, index: usize) -> Hints {
+        self.hints.get(index).copied().unwrap_or_default()
+    }
+
+    /// Marks anew the topmost node of each subtree to leave out; nodes within one are not looked
+    /// at. If guarded, even what frames the page stays where it has most of the prose. Returns the
+    /// measures of what is left.
+    pub(super) fn prune(
+        &mut self,
+        page: &Page<'_>,
+        measures: &Measures,
+        kind: Kind,
+        is_guarded: bool,
+    ) -> Measures {
+        let judge = Judge { measures, whole: 0..page.nodes.len(), kind, is_guarded };
+        let mut dropped = vec![false; page.nodes.len()];
+        let mut index = 0;
+        while let Some((node, mark)) = page.nodes.get(index).zip(dropped.get_mut(index)) {
+            if let NodeKind::Element(element) = &node.kind {
+                *mark = judge.drops(element, self.hints(index), &(index..node.end));
+            }
+            index = if *mark { node.end } else { index + 1 };
+        }
+        self.dropped = dropped;
+        measures.without(page, &self.dropped)
+    }
+}
+
+struct Judge<'m> {
+    measures: &'m Measures,
+    whole: Range<usize>,
+    kind: Kind,
+    is_guarded: bool,
+}
+
+impl Judge<'_> {
+    fn drops(&self, element: &Element<'_>, hints: Hints, nodes: &Range<usize>) -> bool {
+        use Tag::*;
+        match element.tag {
+            Button | Head | Input | Select | SelectOption | Title => return true,
+            Html | Body | Main => return false,
+            _ => {}
+        }
+        let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
+        let text = self.measures.text_bytes(nodes);
+        if text == 0 || (self.is_most(nodes) && (self.is_guarded || !is_frame)) {
+            return false;
+        }
+        let prose = self.measures.prose_bytes(nodes);
+        let is_folded = hints.is_hidden && prose >= FOLDED_PROSE_BYTES;
+        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !is_folded) {
+            return true;
+        }
+        if hints.is_body || (element.tag == Article && !hints.is_noise) {
+            return false;
+        }
+        is_frame || hints.is_noise || self.drops_name(element.tag, hints, text)
+    }
+
+    fn is_most(&self, nodes: &Range<usize>) -> bool {
+        let Judge { measures, whole, .. } = self;
+        measures.prose_bytes(nodes) * 100 > measures.prose_bytes(whole) * MAX_NOISE_PROSE_PERCENT
+            || measures.text_bytes(nodes) * 2 > measures.text_bytes(whole)
+    }
+
+    fn drops_tag(&self, tag: Tag, prose: usize) -> bool {
+        use Tag::*;
+        match tag {
+            Aside | Dialog | Footer | Form | Menu | Nav | Search => true,
+            // The front of a service says in its header what it is.
+            Header => self.kind != Kind::Other || prose == 0,
+            Figcaption => self.kind == Kind::Article,
+            _ => false,
+        }
+    }
+
+    /// What is noise on some kinds of pages only.
+    fn drops_name(&self, tag: Tag, hints: Hints, text: usize) -> bool {
+        let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
+        match self.kind {
+            Kind::Article => hints.is_aside || hints.is_comment || is_detail,
+            Kind::Forum => is_detail,
+            Kind::Other => false,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Which element is the article.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::prune::Pruned;
+use crate::measures::Measures;
+use crate::page::{Element, NodeKind, Page, Tag};
+
+/// A tier with less prose than this has only teasers.
+const MIN_TIER_PROSE_BYTES: usize = 250;
+
+/// A tier with less than this part of the page's prose is not what the page is about.
+const MIN_TIER_PERCENT: usize = 20;
+
+/// The smallest element with this part of a tier's prose is the article.
+const ROOT_PROSE_PERCENT: usize = 80;
+
+/// One of several `article`s is the article if it is so many times as long as any other.
+const MIN_LEAD: usize = 3;
+
+/// More parts are not told apart: each is looked at for each element around them.
+const MAX_PARTS: usize = 200;
+
+/// Finds the article in the first tier of hints that has enough prose; else, if the page is an
+/// article, the smallest element with most of its prose; else the whole page.
+pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind) -> Range<usize> {
+    let whole = 0..page.nodes.len();
+    let page_prose = kept.prose_bytes(&whole);
+    let tiers: &[Tier] = match kind {
+        Kind::Article => &[Tier::Body, Tier::Article, Tier::Main],
+        Kind::Forum | Kind::Other => &[Tier::Main],
+    };
+    for tier in tiers {
+        let parts = Parts::of(page, kept, pruned, *tier);
+        if parts.prose >= MIN_TIER_PROSE_BYTES && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
+        {
+            return parts.root();
+        }
+    }
+    match kind {
+        Kind::Article => {
+            Parts { page, kept, parts: vec![whole], prose: page_prose }.smallest_around()
+        }
+        Kind::Forum | Kind::Other => whole,
+    }
+}
+
+/// How an element says that it is the article, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    Body,
+    Article,
+    Main,
+}
+
+/// The outermost elements of a tier that have prose.
+struct Parts<'p, 'a> {
+    page: &'p Page<'a>,
+    kept: &'p Measures,
+    parts: Vec<Range<usize>>,
+    prose: usize,
+}
+
+impl<'p, 'a> Parts<'p, 'a> {
+    fn of(page: &'p Page<'a>, kept: &'p Measures, pruned: &Pruned, tier: Tier) -> Self {
+        let mut found = Parts { page, kept, parts: Vec::new(), prose: 0 };
+        let mut index = 0;
+        while let Some(node) = page.nodes.get(index).filter(|_| found.parts.len() < MAX_PARTS) {
+            let nodes = index..node.end;
+            let is_part = |element: &Element<'_>| match tier {
+                Tier::Body => pruned.hints(index).is_body && element.tag.is_block(),
+                Tier::Article => element.tag == Tag::Article,
+                Tier::Main => element.tag == Tag::Main || pruned.hints(index).is_main,
+            };
+            let is_dropped = pruned.dropped.get(index) == Some(&true);
+            let is_part = matches!(&node.kind, NodeKind::Element(element) if is_part(element));
+            let prose = kept.prose_bytes(&nodes);
+            if is_part && !is_dropped && prose > 0 {
+                found.prose += prose;
+                found.parts.push(nodes);
+            }
+            index = if is_part || is_dropped { node.end } else { index + 1 };
+        }
+        found
+    }
+
+    /// The part that is the article, or the smallest element around all.
+    fn root(&self) -> Range<usize> {
+        let is_most = |part: &&Range<usize>| {
+            self.kept.prose_bytes(part) * 100 >= self.prose * ROOT_PROSE_PERCENT
+        };
+        let is_article = |nodes: &Range<usize>| {
+            let node = self.page.nodes.get(nodes.start).map(|node| &node.kind);
+            matches!(node, Some(NodeKind::Element(element)) if element.tag == Tag::Article)
+        };
+        let best = self.parts.iter().find(is_most).or_else(|| {
+            // Of several articles most are teasers; the parts of a body belong together.
+            if self.parts.iter().all(is_article) {
+                self.headed().or_else(|| self.leader())
+            } else {
+                None
+            }
+        });
+        best.cloned().unwrap_or_else(|| self.smallest_around())
+    }
+
+    /// The first part with a headline.
+    fn headed(&self) -> Option<&Range<usize>> {
+        let has_headline = |part: &&Range<usize>| {
+            let nodes = self.page.nodes.get((*part).clone()).unwrap_or_default();
+            nodes.iter().any(
+                |node| matches!(&node.kind, NodeKind::Element(element) if element.tag == Tag::H1),
+            )
+        };
+        let first = self.parts.iter().find(has_headline);
+        first.filter(|part| self.kept.prose_bytes(part) >= MIN_TIER_PROSE_BYTES)
+    }
+
+    /// The part that is far longer than all others.
+    fn leader(&self) -> Option<&Range<usize>> {
+        let longest = self.parts.iter().max_by_key(|part| self.kept.prose_bytes(part))?;
+        let longest_prose = self.kept.prose_bytes(longest);
+        let leads = |other: &Range<usize>| {
+            other == longest || longest_prose >= self.kept.prose_bytes(other) * MIN_LEAD
+        };
+        let is_half = longest_prose * 2 > self.prose;
+        (is_half && self.parts.iter().all(leads)).then_some(longest)
+    }
+
+    /// The smallest element that has most of the prose of the parts.
+    fn smallest_around(&self) -> Range<usize> {
+        let mut best = 0..self.page.nodes.len();
+        let mut index = 0;
+        while let Some(node) = self.page.nodes.get(index).filter(|_| index < best.end) {
+            let nodes = index..node.end;
+            let may_be_root = matches!(&node.kind, NodeKind::Element(element) if element.tag.is_block() || element.tag == Tag::Other);
+            if may_be_root
+                && self.prose_within(&nodes) * 100 >= self.prose.max(1) * ROOT_PROSE_PERCENT
+            {
+                best = nodes;
+                index += 1;
+            } else {
+                index = node.end;
+            }
+        }
+        best
+    }
+
+    fn prose_within(&self, nodes: &Range<usize>) -> usize {
+        let common = |part: &Range<usize>| part.start.max(nodes.start)..part.end.min(nodes.end);
+        self.parts.iter().map(|part| self.kept.prose_bytes(&common(part))).sum()
+    }
+}

@@ -1,0 +1,234 @@
+//! What the page says about itself as linked data (schema.org in JSON-LD).
+//!
+//! The scanner is tolerant: pages have JSON with line breaks in strings, with comments, cut off.
+//! It knows objects, keys and values, and asks for nothing more.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+use crate::entities;
+
+/// More is not read: no page has so much to say about one article.
+const MAX_FACTS: usize = 5_000;
+
+/// Objects nested deeper are not told apart.
+const MAX_DEPTH: usize = 32;
+
+/// The objects of a page, and what they say.
+#[derive(Default)]
+pub(crate) struct JsonLd<'a> {
+    objects: Vec<Object<'a>>,
+    facts: Vec<Fact<'a>>,
+}
+
+struct Object<'a> {
+    parent: Option<usize>,
+    /// The key under which it stands in its parent.
+    key: &'a str,
+    is_article: bool,
+}
+
+struct Fact<'a> {
+    object: usize,
+    key: &'a str,
+    /// As it stands in the source, escapes and all.
+    value: &'a str,
+}
+
+impl<'a> JsonLd<'a> {
+    pub(crate) fn read(scripts: &[&'a str]) -> Self {
+        let mut found = JsonLd::default();
+        for script in scripts {
+            Scanner { source: script, found: &mut found }.scan();
+        }
+        found
+    }
+
+    /// Whether one of the objects is an article.
+    pub(crate) fn has_article(&self) -> bool {
+        self.objects.iter().any(|object| object.is_article)
+    }
+
+    /// The values under a key: those of articles first, then of all others.
+    pub(crate) fn values(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        let of = move |wants_article: bool| {
+            self.facts.iter().filter(move |fact| {
+                fact.key == key && self.is_article(Some(fact.object)) == wants_article
+            })
+        };
+        of(true).chain(of(false)).map(|fact| plain(fact.value))
+    }
+
+    /// The values under a key of the objects that stand under another key of an article:
+    /// `author`, `name`.
+    pub(crate) fn values_in(&self, outer: &str, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.facts.iter().filter(move |fact| fact.key == key).filter_map(move |fact| {
+            let object = self.objects.get(fact.object)?;
+            (object.key == outer && self.is_article(object.parent)).then(|| plain(fact.value))
+        })
+    }
+
+    fn is_article(&self, object: Option<usize>) -> bool {
+        object.and_then(|index| self.objects.get(index)).is_some_and(|object| object.is_article)
+    }
+}
+
+struct Scanner<'s, 'a> {
+    source: &'a str,
+    found: &'s mut JsonLd<'a>,
+}
+
+impl<'a> Scanner<'_, 'a> {
+    /// Arrays are looked through: their members stand under the array's key.
+    fn scan(&mut self) {
+        let bytes = self.source.as_bytes();
+        let mut open: Vec<usize> = Vec::new();
+        let mut key = "";
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'{' if open.len() < MAX_DEPTH && self.found.objects.len() < MAX_FACTS => {
+                    let parent = open.last().copied();
+                    open.push(self.found.objects.len());
+                    self.found.objects.push(Object { parent, key, is_article: false });
+                }
+                b'}' => {
+                    // What follows in an array stands under the array's key again.
+                    let closed = open.pop().and_then(|closed| self.found.objects.get(closed));
+                    key = closed.map_or("", |object| object.key);
+                }
+                b'"' => {
+                    let end = string_end(bytes, at);
+                    let text = self.source.get(at..end).unwrap_or_default();
+                    at = end + 1;
+                    let next = bytes.get(at..).unwrap_or_default().trim_ascii_start();
+                    if next.first() == Some(&b':') {
+                        key = text;
+                    } else if let Some(object) = open.last() {
+                        self.add(*object, key, text);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, object: usize, key: &'a str, value: &'a str) {
+        if self.found.facts.len() >= MAX_FACTS {
+            return;
+        }
+        if key == "@type"
+            && let Some(object) = self.found.objects.get_mut(object)
+        {
+            object.is_article |= is_article_type(value);
+        }
+        self.found.facts.push(Fact { object, key, value });
+    }
+}
+
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes.get(at) == Some(&b'"') {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+fn is_article_type(value: &str) -> bool {
+    ["Article", "BlogPosting", "Report"].iter().any(|end| value.ends_with(end))
+}
+
+/// The string without its escapes, and without the character references that some pages put in.
+fn plain(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(['\\', '&']) {
+        return Cow::Borrowed(raw);
+    }
+    let text = unescaped(raw);
+    Cow::Owned(entities::decode(&text).into_owned())
+}
+
+fn unescaped(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        if after.starts_with('u') {
+            rest = push_units(&mut out, after);
+            continue;
+        }
+        let mut characters = after.chars();
+        match characters.next() {
+            Some('n' | 'r') => out.push('\n'),
+            Some('t' | 'b' | 'f') => out.push(' '),
+            other => out.extend(other),
+        }
+        rest = characters.as_str();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Reads `uD83DuDE00` and so on, each but the first behind a backslash: two may make one
+/// character. Returns what follows.
+fn push_units<'t>(out: &mut String, from_first: &'t str) -> &'t str {
+    let mut units = Vec::new();
+    let mut rest = from_first;
+    let mut next = Some(from_first);
+    while let Some(unit) = next.and_then(|text| text.strip_prefix('u')?.get(..4)) {
+        rest = next.and_then(|text| text.get(5..)).unwrap_or_default();
+        units.push(u16::from_str_radix(unit, 16).unwrap_or(0xFFFD));
+        next = rest.strip_prefix('\\');
+    }
+    if units.is_empty() {
+        rest = from_first.strip_prefix('u').unwrap_or_default();
+    }
+    out.push_str(&String::from_utf16_lossy(&units));
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(script: &str, key: &str) -> Option<String> {
+        JsonLd::read(&[script]).values(key).next().map(Cow::into_owned)
+    }
+
+    #[test]
+    fn articles_come_first() {
+        let script = r#"{"@graph": [{"@type": "WebPage", "name": "page"},
+            {"name": "story", "@type": ["Thing", "NewsArticle"], "author": [{"name": "Ada"}]}]}"#;
+        let found = JsonLd::read(&[script]);
+        assert!(found.has_article());
+        assert_eq!(found.values("name").collect::<Vec<_>>(), ["story", "page", "Ada"]);
+        assert_eq!(found.values_in("author", "name").collect::<Vec<_>>(), ["Ada"]);
+    }
+
+    #[test]
+    fn escapes_are_read() {
+        for (raw, want) in [
+            (r#"a\/b \"c\""#, "a/b \"c\""),
+            (r"\u00e9\uD83D\uDC1D!", "é🐝!"),
+            (r"\u12", "12"),
+            (r"\uD83D\n", "\u{FFFD}\n"),
+            ("a &amp; b", "a & b"),
+        ] {
+            let script = format!("{{\"k\": \"{raw}\"}}");
+            assert_eq!(first(&script, "k").as_deref(), Some(want));
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_read_as_far_as_it_goes() {
+        assert_eq!(first("// x\n{\"k\": \"a\nb\", \"l\"", "k").as_deref(), Some("a\nb"));
+        assert_eq!(first("{\"k\": \"open", "k").as_deref(), Some("open"));
+        assert_eq!(first("}]{{{\"k\" \"", "k"), None);
+        JsonLd::read(&[&"{\"a\":".repeat(100_000)]);
+    }
+}

@@ -1,0 +1,41 @@
+//! The page's `meta` elements.
+
+use crate::fold::one_line;
+use crate::page::{Element, Page, Tag};
+
+/// The keys (in lower case) and values of the page's `meta` elements.
+pub(super) struct Metas(Vec<(String, String)>);
+
+impl Metas {
+    pub(super) fn of(page: &Page<'_>) -> Self {
+        let metas = page.elements().filter(|(_, element)| element.tag == Tag::Meta);
+        Metas(metas.filter_map(|(_, element)| pair(element)).collect())
+    }
+
+    /// The values under these keys, in the order of the keys.
+    pub(super) fn all<'m>(&'m self, keys: &'m [&str]) -> impl Iterator<Item = &'m str> {
+        keys.iter().flat_map(|key| {
+            self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
+        })
+    }
+
+    pub(super) fn best(&self, keys: &[&str]) -> Option<String> {
+        self.all(keys).next().map(str::to_owned)
+    }
+
+    /// The values whose key fits, in the order of the page.
+    pub(super) fn matching<'m>(
+        &'m self,
+        fits: impl Fn(&str) -> bool + 'm,
+    ) -> impl Iterator<Item = &'m str> {
+        self.0.iter().filter(move |(key, _)| fits(key)).map(|(_, value)| value.as_str())
+    }
+}
+
+fn pair(element: &Element<'_>) -> Option<(String, String)> {
+    let key = ["property", "name", "itemprop", "http-equiv"]
+        .iter()
+        .find_map(|name| element.attribute(name).filter(|key| !key.is_empty()))?;
+    let value = one_line(&element.attribute("content")?);
+    (!value.is_empty()).then(|| (key.trim().to_ascii_lowercase(), value))
+}

@@ -1,0 +1,151 @@
+//! What the page says about itself.
+
+mod author;
+mod date;
+mod json_ld;
+mod metas;
+mod published;
+mod title;
+
+use url::Url;
+
+use crate::fold::one_line;
+use crate::links::absolute;
+use crate::page::{Element, Page, Tag};
+
+pub(crate) use json_ld::JsonLd;
+use metas::Metas;
+use published::Sources;
+use title::Titles;
+
+/// A page's own statements, each the best of its places.
+pub(crate) struct Metadata {
+    pub(crate) title: String,
+    pub(crate) image: Option<String>,
+    pub(crate) lang: Option<String>,
+    pub(crate) canonical: Option<String>,
+    pub(crate) author: Option<String>,
+    pub(crate) site_name: Option<String>,
+    pub(crate) published: Option<String>,
+}
+
+/// Keys of `meta` elements, best first.
+const IMAGE_KEYS: &[&str] =
+    &["og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src"];
+const LANG_KEYS: &[&str] = &["content-language", "language", "dc.language", "og:locale"];
+const SITE_KEYS: &[&str] = &["og:site_name", "application-name", "twitter:app:name:iphone"];
+
+/// Reads the page's head and the few elements of its body that speak of the whole.
+pub(crate) fn read(
+    page: &Page<'_>,
+    json_ld: &JsonLd<'_>,
+    found_at: &Url,
+    base_url: &Url,
+) -> Metadata {
+    let metas = Metas::of(page);
+    let lang = lang(page, &metas);
+    let site_name = site_name(&metas, json_ld);
+    let sources = Sources { page, metas: &metas, json_ld, url: found_at, lang: lang.as_deref() };
+    Metadata {
+        title: title(page, &metas, site_name.clone(), found_at),
+        image: image(&metas, json_ld, base_url),
+        canonical: canonical(page, base_url),
+        author: author::author(page, &metas, json_ld),
+        published: published::published(&sources),
+        site_name,
+        lang,
+    }
+}
+
+/// The page's title alone.
+pub(crate) fn read_title(page: &Page<'_>, json_ld: &JsonLd<'_>, found_at: &Url) -> String {
+    let metas = Metas::of(page);
+    let site_name = site_name(&metas, json_ld);
+    title(page, &metas, site_name, found_at)
+}
+
+fn site_name(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
+    let published_by = || json_ld.values_in("publisher", "name").next();
+    metas.best(SITE_KEYS).or_else(|| published_by().map(|name| one_line(&name)))
+}
+
+fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -> String {
+    let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
+    let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
+    let titles = Titles {
+        shared: metas.best(&["og:title", "twitter:title"]).filter(is_short),
+        document: texts(page, |element| element.tag == Tag::Title).find(is_short),
+        headings: headings.take(MAX_HEADINGS).collect(),
+        site_name,
+        url,
+    };
+    titles.best()
+}
+
+/// What is longer is no title.
+const MAX_TITLE_BYTES: usize = 1_000;
+
+/// More headings of the first level are not looked at.
+const MAX_HEADINGS: usize = 10;
+
+/// Where relative addresses of the page begin.
+pub(crate) fn base_url(page: &Page<'_>, found_at: &Url) -> Url {
+    page.elements()
+        .filter(|(_, element)| element.tag == Tag::Base)
+        .find_map(|(_, element)| absolute(found_at, &element.attribute("href")?))
+        .unwrap_or_else(|| found_at.clone())
+}
+
+fn image(metas: &Metas, json_ld: &JsonLd<'_>, base_url: &Url) -> Option<String> {
+    let stated = metas.all(IMAGE_KEYS).find_map(|value| absolute_string(base_url, value));
+    stated
+        .or_else(|| json_ld.values("image").find_map(|value| absolute_string(base_url, &value)))
+        .or_else(|| {
+            json_ld.values_in("image", "url").find_map(|value| absolute_string(base_url, &value))
+        })
+}
+
+fn lang(page: &Page<'_>, metas: &Metas) -> Option<String> {
+    let is_code = |value: &str| {
+        (2..=35).contains(&value.len())
+            && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    let declared = page
+        .elements()
+        .filter(|(_, element)| element.tag == Tag::Html)
+        .find_map(|(_, element)| {
+            element.attribute("lang").or_else(|| element.attribute("xml:lang"))
+        })
+        .map(|value| value.trim().to_owned());
+    declared
+        .filter(|value| is_code(value))
+        .or_else(|| metas.all(LANG_KEYS).find(|value| is_code(value)).map(str::to_owned))
+        .map(|value| value.replace('_', "-"))
+}
+
+fn canonical(page: &Page<'_>, base_url: &Url) -> Option<String> {
+    page.elements()
+        .filter(|(_, link)| link.tag == Tag::Link && link.attribute_has("rel", "canonical"))
+        .find_map(|(_, link)| absolute_string(base_url, &link.attribute("href")?))
+}
+
+/// The texts of the elements that fit and have any. What stands within one is not looked at again.
+fn texts<'p>(
+    page: &'p Page<'_>,
+    fits: impl Fn(&Element<'_>) -> bool + 'p,
+) -> impl Iterator<Item = String> + 'p {
+    let mut looked_at = 0;
+    page.elements().filter(move |(_, element)| fits(element)).filter_map(move |(index, _)| {
+        let nodes = page.subtree(index);
+        if nodes.start < looked_at {
+            return None;
+        }
+        looked_at = nodes.end;
+        let text = one_line(&page.raw_text(index));
+        (!text.is_empty()).then_some(text)
+    })
+}
+
+fn absolute_string(base_url: &Url, reference: &str) -> Option<String> {
+    absolute(base_url, reference).map(String::from)
+}

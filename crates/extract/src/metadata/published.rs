@@ -1,0 +1,153 @@
+//! When the article was published, by the best of many statements.
+
+use url::Url;
+
+use super::date::{self, Order};
+use super::json_ld::JsonLd;
+use super::metas::Metas;
+use crate::fold::one_line;
+use crate::page::{Element, NodeKind, Page, Tag};
+
+/// Keys of `meta` elements, best first.
+const PUBLISHED_KEYS: &[&str] = &[
+    "article:published_time",
+    "og:article:published_time",
+    "datepublished",
+    "og:published_time",
+    "parsely-pub-date",
+    "sailthru.date",
+    "pubdate",
+    "publishdate",
+    "publish-date",
+    "publish_date",
+    "publication_date",
+    "citation_publication_date",
+    "citation_online_date",
+    "article.published",
+    "published-date",
+    "published_time",
+    "dc.date.issued",
+    "dcterms.created",
+    "dcterms.issued",
+    "dc.date.created",
+    "dcterms.date",
+    "dc.date",
+    "date",
+    "datecreated",
+    "og:pubdate",
+];
+
+/// A longer `time` is not one.
+const MAX_TIME_BYTES: usize = 500;
+
+/// How much text behind the headline may hold the date line.
+const DATE_LINE_BYTES: usize = 1_500;
+
+/// A longer piece of text is prose: a date in it is that of an event.
+const MAX_DATE_LINE_CHARS: usize = 120;
+
+pub(super) struct Sources<'s, 'a> {
+    pub(super) page: &'s Page<'a>,
+    pub(super) metas: &'s Metas,
+    pub(super) json_ld: &'s JsonLd<'a>,
+    pub(super) url: &'s Url,
+    pub(super) lang: Option<&'s str>,
+}
+
+/// `YYYY-MM-DD`, with whatever the page says behind it.
+pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
+    let order = match sources.lang {
+        Some(lang) if lang.starts_with("en") && !lang.eq_ignore_ascii_case("en-gb") => {
+            Order::MonthFirst
+        }
+        None => Order::MonthFirst,
+        Some(_) => Order::DayFirst,
+    };
+    let stated = |value: &str| stated(value, order);
+    let Sources { page, metas, json_ld, url, .. } = sources;
+    json_ld
+        .values("datePublished")
+        .find_map(|value| stated(&value))
+        .or_else(|| metas.all(PUBLISHED_KEYS).find_map(stated))
+        .or_else(|| in_elements(page, order))
+        .or_else(|| in_address(url))
+        .or_else(|| near_headline(page, order))
+        .or_else(|| json_ld.values("dateCreated").find_map(|value| stated(&value)))
+        .or_else(|| json_ld.values("uploadDate").find_map(|value| stated(&value)))
+        .or_else(|| json_ld.values("dateModified").find_map(|value| stated(&value)))
+        .or_else(|| {
+            metas
+                .matching(|key| key.contains("modified") || key.contains("updated"))
+                .find_map(stated)
+        })
+}
+
+/// A statement that begins with a date stays as it is; of any other the date is taken.
+fn stated(value: &str, order: Order) -> Option<String> {
+    let value = one_line(value);
+    let date = date::find(&value, order)?;
+    Some(if value.starts_with(&date) && value.len() <= 40 { value } else { date })
+}
+
+/// Elements that say by their attributes that they hold the date.
+fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
+    let mut first_time = None;
+    for (index, element) in page.elements() {
+        let is_time = element.tag == Tag::Time;
+        let is_stated = (element.mentions("datePublished")
+            && element.attribute_has("itemprop", "datePublished"))
+            || (is_time && element.attribute("pubdate").is_some());
+        if !is_time && !is_stated {
+            continue;
+        }
+        let value = ["datetime", "content"]
+            .iter()
+            .find_map(|name| stated(&element.attribute(name)?, order))
+            .or_else(|| date::find(&page.short_text(index, MAX_TIME_BYTES)?, order));
+        if is_stated && value.is_some() {
+            return value;
+        }
+        first_time = first_time.or(value);
+    }
+    first_time
+}
+
+/// `/2024/05/17/` in the page's address.
+fn in_address(url: &Url) -> Option<String> {
+    date::find(url.path(), Order::DayFirst)
+}
+
+/// The date line around the headline: the first short piece of text with a date.
+fn near_headline(page: &Page<'_>, order: Order) -> Option<String> {
+    let is_heading = |element: &Element<'_>| element.tag == Tag::H1;
+    let start =
+        page.elements().find(|(_, element)| is_heading(element)).map_or(0, |(index, _)| index);
+    let mut bytes = 0;
+    let mut line = String::new();
+    for node in page.nodes.get(start..)? {
+        match &node.kind {
+            NodeKind::Element(element) if element.tag.is_block() => {
+                if let Some(date) = date_line(&line, order) {
+                    return Some(date);
+                }
+                line.clear();
+            }
+            NodeKind::Element(_) => {}
+            NodeKind::Text(text) => {
+                bytes += text.trim().len();
+                if line.len() <= MAX_DATE_LINE_CHARS {
+                    line.push_str(text);
+                }
+            }
+        }
+        if bytes > DATE_LINE_BYTES {
+            break;
+        }
+    }
+    date_line(&line, order)
+}
+
+fn date_line(line: &str, order: Order) -> Option<String> {
+    let line = one_line(line);
+    (line.chars().count() <= MAX_DATE_LINE_CHARS).then(|| date::find(&line, order))?
+}
