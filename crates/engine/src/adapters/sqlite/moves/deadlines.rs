@@ -20,6 +20,14 @@ struct Run {
     last: LeaseId,
 }
 
+/// A job that nobody waits for any more, with where it stood.
+struct Late {
+    lease: Lease,
+    state: i64,
+    site: String,
+    lane: LaneId,
+}
+
 impl Moves<'_> {
     /// A job has a deadline, and may wait until then.
     pub(super) fn expires(&mut self, id: LeaseId, deadline: Time) {
@@ -58,13 +66,13 @@ impl Moves<'_> {
             let late = self.late_between(run.first, last, left)?;
             // What is leased has its deadline watched by who has it, and comes back with it.
             let seen = match late.last() {
-                Some(((lease, _), ..)) if late.len() == left => lease.id,
+                Some(late_job) if late.len() == left => late_job.lease.id,
                 _ => last,
             };
             to_look_at -= seen - run.first + 1;
             self.shorten(&run, seen + 1)?;
-            for (job, site, lane) in late {
-                found.push(job);
+            for Late { lease, state, site, lane } in late {
+                found.push((lease, state));
                 rooms.push((site, lane));
             }
         }
@@ -141,7 +149,7 @@ impl Moves<'_> {
         first: LeaseId,
         last: LeaseId,
         most: usize,
-    ) -> rusqlite::Result<Vec<((Lease, i64), String, LaneId)>> {
+    ) -> rusqlite::Result<Vec<Late>> {
         self.tx
             .prepare_cached(concat!(
                 super::select_lease!(),
@@ -150,8 +158,9 @@ impl Moves<'_> {
             ))?
             .query_map((first, last, self.queue, self.now.as_micros(), most), |row| {
                 let (site, lane): (String, LaneId) = (row.get(2)?, row.get(3)?);
-                let found = lease_of(row, Site::parse(&site).ok(), self.lane_named(lane)?)?;
-                Ok((found, site, lane))
+                let parsed = Site::parse(&site).ok();
+                let (lease, state) = lease_of(row, parsed, self.lane_named(lane)?)?;
+                Ok(Late { lease, state, site, lane })
             })?
             .collect()
     }
