@@ -231,6 +231,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.jobs.remove(&job);
                 self.landed(&site);
             }
+            // Nothing is sent any more, so it would wait in its room until the grace is over.
+            End::NotSent(item) if self.is_stopping() && !item.is_errand => {
+                self.hand_back_item(&item, self.now());
+                self.landed(&site);
+            }
             End::NotSent(item) => {
                 let (now, lane) = (self.now(), self.lane_of(job));
                 let room = self.bench.room(&site, now);

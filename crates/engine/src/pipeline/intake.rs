@@ -319,7 +319,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
 
-    fn hand_back_item(&mut self, item: &Item, at: Time) {
+    pub(super) fn hand_back_item(&mut self, item: &Item, at: Time) {
         if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
             work.outstanding -= 1;
         }
