@@ -31,7 +31,8 @@ const NOBODY: &str = "127.0.0.1:1";
 async fn a_store_that_will_not_do_is_refused_by_name() {
     let program = program();
     let postgres = [&["--store", "postgres://u:secret@db/x"], &RUN[..]].concat();
-    ends(&program, &postgres, 2, &["postgres://", "--store redis://HOST", "--store sqlite:PATH"]).await;
+    ends(&program, &postgres, 2, &["postgres://", "--store redis://HOST", "--store sqlite:PATH"])
+        .await;
     let said = program.run(&postgres).await.stderr;
     assert!(!said.contains("secret"), "{said}");
     let cached = program.variable("FETCHWELL_PAGES__CACHE", "sqlite:pages.db");
