@@ -34,6 +34,9 @@ impl Plan<String> for Odd {
             Some(_) if says("panics-later") => panic!("at the second step"),
             Some(_) if says("waits-for-nothing") => Step::Fetch(Vec::new()),
             Some(_) if says("halts") => Step::Halt("enough".to_owned()),
+            Some(_) if says("goes-on") => {
+                Step::Fetch(vec![Request::page(WebUrl::parse("http://b.test/").unwrap())])
+            }
             Some(_) => Step::Finish(vec![self.0.clone()], Settlement::Done),
         }
     }
@@ -192,6 +195,37 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
     let grace = rig.limits.shutdown_grace;
     assert!(took > grace && took < grace + Duration::from_secs(10), "{took:?}");
     assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
+}
+
+/// What is to follow an answer is not waited for: nothing is sent any more.
+#[tokio::test(start_paused = true)]
+async fn who_is_stopped_hands_back_what_would_go_on() {
+    let slow = Duration::from_secs(3);
+    let rig = Rig::new([SiteScript::new("a.test").slow(slow), SiteScript::new("b.test")]);
+    rig.enqueue(["http://a.test/goes-on"]);
+    let instance = Arc::new(rig.queue.instance());
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(0),
+            records: Arc::default(),
+            source: instance,
+        }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(slow + slow / 2).await; // robots.txt was slow, too.
+        stopping.cancel();
+    });
+    let began = rig.clock.now();
+    assert_eq!(rig.run_door(door, stop).await.unwrap(), Ended::Stopped);
+    let took = rig.clock.now().since(began);
+    assert!(took < slow * 3, "{took:?}");
+    let ledger = rig.queue.ledger();
+    assert_eq!((ledger.queued, ledger.in_flight), (1, 0), "{ledger:?}");
 }
 
 /// A sink that is never there.

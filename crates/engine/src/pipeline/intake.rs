@@ -235,6 +235,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.hand_back(job, self.now());
                 self.stop_taking();
             }
+            // Nothing is sent any more: what would follow is for whoever has it next.
+            Step::Fetch(requests) if self.is_stopping() && !requests.is_empty() => {
+                self.hand_back(job, self.now());
+            }
             Step::Fetch(requests) => {
                 let now = self.now();
                 let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
