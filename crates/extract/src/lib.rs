@@ -70,9 +70,6 @@ pub struct TitledText {
     pub text: String,
 }
 
-/// A page with less text is made by its scripts; what it has for others is the page.
-const BARE_BYTES: usize = 250;
-
 /// Extracts the article from a page. `found_at` is where the page was found: its relative links
 /// are resolved against it, or against its `<base>`.
 #[must_use]
@@ -127,13 +124,6 @@ impl<'a> Read<'a> {
         let page = Page::parse(html);
         let json_ld = JsonLd::read(&page.json_ld);
         let content = content::choose(&page, found_at, json_ld.has_article());
-        if content.own_bytes < BARE_BYTES && html.contains("<noscript") {
-            let page = Page::parse_without_scripts(html);
-            let content = content::choose(&page, found_at, json_ld.has_article());
-            if content.own_bytes >= BARE_BYTES {
-                return Read { page, content, json_ld };
-            }
-        }
         Read { page, content, json_ld }
     }
 }

@@ -18,11 +18,11 @@ const MAX_LOOK_OUT: usize = 64;
 const MAX_NODES: usize = 400_000;
 
 /// Parses the source into nodes in document order, and the scripts that hold data.
-pub(super) fn build(html: &str, reads_noscript: bool) -> Page<'_> {
+pub(super) fn build(html: &str) -> Page<'_> {
     let html = html.get(..html.floor_char_boundary(MAX_HTML_BYTES)).unwrap_or(html);
     let mut builder = Builder::default();
     builder.nodes.reserve((html.len() / BYTES_A_NODE).min(MAX_NODES));
-    for token in Tokenizer::new(html, reads_noscript) {
+    for token in Tokenizer::new(html) {
         if builder.nodes.len() >= MAX_NODES {
             break;
         }
@@ -175,7 +175,7 @@ mod tests {
 
     /// The tree in a short form: `p(a b(c))`.
     fn check(html: &str, want: &str) {
-        let nodes = build(html, false).nodes;
+        let nodes = build(html).nodes;
         let mut got = String::new();
         let mut ends = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn depth_is_capped() {
         let html = format!("{}x{}<p>y", "<div>".repeat(1000), "</div>".repeat(1000));
-        let nodes = build(&html, false).nodes;
+        let nodes = build(&html).nodes;
         assert_eq!(nodes.len(), 1003);
         assert_eq!(nodes[0].end, 1001);
         assert_eq!(nodes[MAX_DEPTH].end, MAX_DEPTH + 1);

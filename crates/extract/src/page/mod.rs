@@ -43,12 +43,7 @@ pub(crate) struct Element<'a> {
 impl<'a> Page<'a> {
     /// Parses whatever it is given; there is no page that is an error.
     pub(crate) fn parse(html: &'a str) -> Self {
-        builder::build(html, false)
-    }
-
-    /// Parses a page as a reader without scripts sees it: what stands in `noscript` counts.
-    pub(crate) fn parse_without_scripts(html: &'a str) -> Self {
-        builder::build(html, true)
+        builder::build(html)
     }
 
     /// Every element with its index, in document order.

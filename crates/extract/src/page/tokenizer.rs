@@ -32,12 +32,11 @@ pub(super) struct Tokenizer<'a> {
     at: usize,
     /// The title's content is text up to its end tag, whatever it looks like.
     in_title: bool,
-    reads_noscript: bool,
 }
 
 impl<'a> Tokenizer<'a> {
-    pub(super) fn new(source: &'a str, reads_noscript: bool) -> Self {
-        Tokenizer { source, at: 0, in_title: false, reads_noscript }
+    pub(super) fn new(source: &'a str) -> Self {
+        Tokenizer { source, at: 0, in_title: false }
     }
 
     fn rest(&self) -> &'a str {
@@ -69,7 +68,7 @@ impl<'a> Tokenizer<'a> {
             return Some(Token::End { tag, name });
         }
         let attributes = self.slice(name_end, end);
-        if tag.is_skipped() && !(self.reads_noscript && tag == Tag::Noscript) {
+        if tag.is_skipped() {
             return self.skip_content(tag, name, attributes);
         }
         self.in_title = tag == Tag::Title;
@@ -175,7 +174,7 @@ mod tests {
 
     /// Tokens in a short form: `<p|attributes>`, `</p>`, text as it is.
     fn check(html: &str, want: &[&str]) {
-        let got: Vec<_> = Tokenizer::new(html, false)
+        let got: Vec<_> = Tokenizer::new(html)
             .map(|token| match token {
                 Token::Text(text) => text.to_owned(),
                 Token::Start { name, attributes, .. } => format!("<{name}|{attributes}>"),
@@ -220,12 +219,5 @@ mod tests {
             check(&format!("text{tail}"), &["text"]);
         }
         check("text<script>x", &["text", "{|x}"]);
-    }
-
-    #[test]
-    fn noscript_is_read_on_demand() {
-        let html = "<noscript><p>a</noscript>";
-        assert_eq!(Tokenizer::new(html, false).count(), 1);
-        assert_eq!(Tokenizer::new(html, true).count(), 4);
     }
 }
