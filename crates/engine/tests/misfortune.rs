@@ -149,22 +149,28 @@ impl<Q: Source> Source for CutOff<Q> {
     }
 }
 
+/// A door of odd plans whose results are kept at once.
+fn odd_door(source: Arc<dyn Source>, settles: Arc<impl Settle + 'static>) -> Door<String> {
+    Door {
+        source,
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(0),
+            records: Arc::default(),
+            source: settles,
+        }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    }
+}
+
 /// The site is slow, so that answers are still under way when the lease is over.
 #[tokio::test(start_paused = true)]
 async fn who_cannot_renew_its_lease_asks_for_nothing_more_before_it_ends() {
     let rig = Rig::new([SiteScript::new("a.test").slow(Duration::from_secs(3))]);
     rig.enqueue((0..60).map(|n| format!("http://a.test/{n}")));
     let (instance, lease_ttl) = (Arc::new(rig.queue.instance()), Duration::from_secs(20));
-    let door = Door {
-        source: Arc::new(CutOff { source: instance.clone(), renewals: AtomicUsize::new(0) }),
-        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
-        finish: Arc::new(Moody {
-            failures_left: AtomicUsize::new(0),
-            records: Arc::default(),
-            source: instance,
-        }),
-        obituary: Arc::new(|_, _| Vec::new()),
-    };
+    let cut_off = CutOff { source: instance.clone(), renewals: AtomicUsize::new(0) };
+    let door = odd_door(Arc::new(cut_off), instance);
     let run = rig.run_door(door, CancellationToken::new());
     assert!(tokio::time::timeout(lease_ttl * 2, run).await.is_err(), "it waits for its store");
     let last = rig.world.hits().last().unwrap().at;
@@ -204,16 +210,7 @@ async fn who_is_stopped_hands_back_what_would_go_on() {
     let rig = Rig::new([SiteScript::new("a.test").slow(slow), SiteScript::new("b.test")]);
     rig.enqueue(["http://a.test/goes-on"]);
     let instance = Arc::new(rig.queue.instance());
-    let door = Door {
-        source: instance.clone(),
-        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
-        finish: Arc::new(Moody {
-            failures_left: AtomicUsize::new(0),
-            records: Arc::default(),
-            source: instance,
-        }),
-        obituary: Arc::new(|_, _| Vec::new()),
-    };
+    let door = odd_door(instance.clone(), instance);
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     tokio::spawn(async move {

@@ -252,6 +252,7 @@ mod tests {
                 "INSERT INTO queue (name) VALUES ('q');
                  INSERT INTO job (queue, url, site, grp, payload, state, due, accepted_at)
                  VALUES (1, 'u', 's', 'g', x'', 0, 5, 5), (1, 'v', 's', NULL, x'', 1, 9, 5);
+                 UPDATE job SET deadline = 7 WHERE url = 'v';
                  INSERT INTO room VALUES (1, 's', 5, 0);",
             )
             .unwrap();
@@ -263,5 +264,11 @@ mod tests {
             })
             .unwrap();
         assert_eq!(room, ("s".to_owned(), 0, 5, 0));
+        let expiry: (i64, i64, i64) = connection
+            .query_row("SELECT deadline, first, last FROM expiry", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .unwrap();
+        assert_eq!(expiry, (7, 2, 2));
     }
 }
