@@ -17,7 +17,7 @@ use crate::origin::Origin;
 /// Connections that post single messages.
 pub const SINGLES_AT_ONCE: usize = 64;
 /// Connections that post batches.
-pub const BATCHES_AT_ONCE: usize = 4;
+pub const BATCHES_AT_ONCE: usize = 16;
 /// Messages of a batch.
 pub const A_BATCH: usize = 1_000;
 /// Different messages and batches; after those it begins anew.

@@ -9,7 +9,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Ledger, StoreFault};
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::conformance::kafka::read_topic;
-use fetchwell_testkit::crash::{Origin, OwnServer, Process, Program, is_soak};
+use fetchwell_testkit::crash::{DispatchLog, Origin, OwnServer, Process, Program};
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
@@ -17,9 +17,6 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 pub(crate) const INSTANCES: usize = 3;
-const SITES: usize = 20;
-/// Of each round; as much as takes a second.
-const PAGES_PER_SITE: usize = 8;
 const TOPIC: &str = "webpage_log";
 const LIST: &str = "crawler_queue";
 const DEAD: &str = "page_fetcher_dlq";
@@ -27,11 +24,28 @@ const DEAD: &str = "page_fetcher_dlq";
 const DEADLINE: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(100);
 
+/// What the instances are to do, and how.
+pub(crate) struct Load {
+    pub(crate) sites: usize,
+    /// Of each round.
+    pub(crate) pages_per_site: usize,
+    /// Requests a second and site.
+    pub(crate) rate: &'static str,
+    pub(crate) max_in_flight: &'static str,
+    /// Every site thinks as long before it answers, so that at any moment some requests are under way.
+    pub(crate) thinking: Duration,
+    /// How long an instance's lease lasts, and how often it is renewed; `None`: as users have it.
+    pub(crate) lease: Option<(&'static str, &'static str)>,
+}
+
 /// Three instances, their servers, and what was pushed.
 pub(crate) struct Fleet {
     pub(crate) origin: Origin,
     pub(crate) redis: OwnServer,
     pub(crate) kafka: OwnServer,
+    /// When those wrote their requests that have ended.
+    pub(crate) log: DispatchLog,
+    load: Load,
     program: Program,
     processes: Vec<Option<Process>>,
     pushed: Pushed,
@@ -47,14 +61,14 @@ struct Pushed {
 
 impl Pushed {
     /// The URLs of a round, which are counted as pushed.
-    fn add(&mut self, round: usize) -> Vec<String> {
+    fn add(&mut self, load: &Load, round: usize) -> Vec<String> {
         let mut urls = Vec::new();
         let mut add = |kind: &mut HashSet<String>, url: String| {
             kind.insert(url.clone());
             urls.push(url);
         };
-        for site in (1..=SITES).map(site_name) {
-            for page in 0..PAGES_PER_SITE {
+        for site in (1..=load.sites).map(site_name) {
+            for page in 0..load.pages_per_site {
                 add(&mut self.pages, format!("http://{site}/{round}/{page}"));
             }
             add(&mut self.gone, format!("http://{site}/gone/{round}"));
@@ -65,73 +79,84 @@ impl Pushed {
 }
 
 impl Fleet {
-    /// On servers of its own; `None`, said aloud, where tests are to run without servers. Each site thinks
-    /// before it answers, so that at any moment some requests are under way.
-    pub(crate) async fn start() -> Option<Fleet> {
+    /// On servers of its own; `None`, said aloud, where tests are to run without servers.
+    pub(crate) async fn start(load: Load) -> Option<Fleet> {
         let (redis, kafka) = (OwnServer::start("redis").await?, OwnServer::start("kafka").await?);
         let site = |rank| {
             SiteScript::new(&site_name(rank))
                 .robots("User-agent: *\nDisallow: /private")
                 .status("/gone/*", 404)
-                .slow(Duration::from_millis(100))
+                .slow(load.thinking)
                 .page_bytes(2_000)
         };
-        let origin = Origin::start((1..=SITES).map(site));
+        let origin = Origin::start((1..=load.sites).map(site));
         let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .on(&origin)
-            .flags(["--rate", "10", "--max-in-flight", "32"])
+            .flags(["-v", "--rate", load.rate, "--max-in-flight", load.max_in_flight])
+            .variable("FETCHWELL_LOG__FORMAT", "json")
             .variable("PAGE_FETCHER_REDIS_URL", redis.url())
             .variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", kafka.url());
-        // The long run has the leases that its users have.
-        if !is_soak() {
+        if let Some((ttl, heartbeat)) = load.lease {
             program = program
-                .variable("FETCHWELL_LEASE__TTL", "4s")
-                .variable("FETCHWELL_LEASE__HEARTBEAT", "500ms");
+                .variable("FETCHWELL_LEASE__TTL", ttl)
+                .variable("FETCHWELL_LEASE__HEARTBEAT", heartbeat);
         }
         let processes = (0..INSTANCES).map(|_| None).collect();
-        let mut fleet =
-            Fleet { origin, redis, kafka, program, processes, pushed: Pushed::default() };
+        let (log, pushed) = (DispatchLog::default(), Pushed::default());
+        let mut fleet = Fleet { origin, redis, kafka, log, load, program, processes, pushed };
         for instance in 0..INSTANCES {
-            fleet.launch(instance);
+            fleet.launch(instance).await;
         }
         Some(fleet)
     }
 
     /// Starts an instance. One that finds a server away ends at once, and whoever runs it tries again.
-    pub(crate) fn launch(&mut self, instance: usize) {
+    pub(crate) async fn launch(&mut self, instance: usize) {
+        self.kill(instance).await;
         self.processes[instance] = Some(self.program.start(&["pages", "--metrics-listen", ""]));
     }
 
     /// Starts again what ended by itself.
-    pub(crate) fn look_after(&mut self) {
+    pub(crate) async fn look_after(&mut self) {
         for instance in 0..INSTANCES {
             let ended =
                 self.processes[instance].as_mut().is_some_and(|process| !process.is_running());
             if ended {
-                self.launch(instance);
+                self.launch(instance).await;
             }
         }
     }
 
-    /// SIGKILL.
+    /// SIGKILL, unless it has ended by itself.
     pub(crate) async fn kill(&mut self, instance: usize) {
-        if let Some(process) = self.processes[instance].take() {
-            process.kill().await;
-        }
+        let Some(mut process) = self.processes[instance].take() else { return };
+        let ended =
+            if process.is_running() { process.kill().await } else { process.wait(DEADLINE).await };
+        self.log.read(&ended.stderr);
+    }
+
+    /// SIGSTOP, and SIGCONT after a while.
+    pub(crate) async fn put_to_sleep(&mut self, instance: usize, length: Duration) {
+        self.look_after().await;
+        let Some(process) = &self.processes[instance] else { return };
+        process.stop().await;
+        sleep(length).await;
+        process.go_on().await;
     }
 
     /// SIGTERM to all, and good ends.
     pub(crate) async fn stop(&mut self) {
         for process in self.processes.iter_mut().filter_map(Option::take) {
             process.terminate().await;
-            process.wait(DEADLINE).await.expect_code(0);
+            let ended = process.wait(DEADLINE).await.expect_code(0);
+            self.log.read(&ended.stderr);
         }
     }
 
     /// Pushes what nobody pushed before, and returns when Redis has it. What it may have got before an
     /// answer was lost is there twice.
     pub(crate) async fn push(&mut self, round: usize) {
-        let urls = self.pushed.add(round);
+        let urls = self.pushed.add(&self.load, round);
         let began = Instant::now();
         loop {
             if let Ok(mut redis) = self.redis().await
@@ -154,7 +179,7 @@ impl Fleet {
                 return began.elapsed();
             }
             assert!(began.elapsed() < DEADLINE, "it does not come to rest: {standing:?}");
-            self.look_after();
+            self.look_after().await;
             sleep(POLL).await;
         }
     }

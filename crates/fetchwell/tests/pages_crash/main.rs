@@ -6,14 +6,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 mod fleet;
+mod politeness;
 
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::crash::{count_or, is_soak, seed};
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use fleet::{Fleet, INSTANCES};
+use fleet::{Fleet, INSTANCES, Load};
+
+/// Each test here has the machine for itself, since one of them measures.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// Within this what a dead instance held is under way again.
 const RESCUED_WITHIN: Duration = Duration::from_secs(30);
@@ -57,18 +62,27 @@ fn below(chance: &mut Chance, end: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
+    let _alone = ALONE.lock().await;
     let mut chance = Chance::seeded(seed());
-    let Some(mut fleet) = Fleet::start().await else { return };
+    let load = Load {
+        sites: 20,
+        pages_per_site: 8,
+        rate: "10",
+        max_in_flight: "32",
+        thinking: Duration::from_millis(100),
+        // The long run has the leases that its users have.
+        lease: if is_soak() { None } else { Some(("4s", "500ms")) },
+    };
+    let Some(mut fleet) = Fleet::start(load).await else { return };
     let misfortunes = misfortunes(&mut chance);
     for (round, misfortune) in misfortunes.iter().enumerate() {
         fleet.push(round).await;
-        fleet.look_after();
+        fleet.look_after().await;
         sleep(Duration::from_millis(100 + below(&mut chance, 900))).await;
         match misfortune {
             Misfortune::Kill => {
                 let instance = usize::try_from(below(&mut chance, INSTANCES as u64)).unwrap();
-                fleet.kill(instance).await;
-                fleet.launch(instance);
+                fleet.launch(instance).await;
             }
             Misfortune::RedisCrashes => {
                 fleet.redis.crash().await;
@@ -92,7 +106,7 @@ async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
     for instance in 0..INSTANCES {
         fleet.kill(instance).await;
     }
-    fleet.launch(0);
+    fleet.launch(0).await;
     let rescued_after = fleet.come_to_rest().await;
     assert!(!is_soak() || rescued_after < RESCUED_WITHIN, "{rescued_after:?}");
     fleet.stop().await;
