@@ -41,16 +41,11 @@ pub(crate) struct Content {
 /// Chooses the article's element, else the whole page, and drops the boilerplate in it.
 pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
     let measures = Measures::of(page);
-    let mut is_guarded = false;
     let mut pruned = Pruned::new(page);
-    let mut kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
-    if !is_enough(page, &measures, &kept) {
-        is_guarded = true;
-        kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
-    }
+    let mut kept = prune(&mut pruned, page, &measures, Kind::Other);
     let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
     if kind != Kind::Other {
-        kept = pruned.prune(page, &measures, kind, is_guarded);
+        kept = prune(&mut pruned, page, &measures, kind);
     }
     let root = widened(root::find(page, &kept, &pruned, kind), page, &measures, &kept);
     let mut dropped = pruned.dropped;
@@ -59,6 +54,12 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
         repeated::drop(page, &root, &mut dropped);
     }
     Content { root, dropped }
+}
+
+/// Prunes the page; where that leaves too little, with more care.
+fn prune(pruned: &mut Pruned, page: &Page<'_>, measures: &Measures, kind: Kind) -> Measures {
+    let kept = pruned.prune(page, measures, kind, false);
+    if is_enough(page, measures, &kept) { kept } else { pruned.prune(page, measures, kind, true) }
 }
 
 fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {

@@ -236,13 +236,14 @@ fn is_condition(names: &str, start: usize, end: usize) -> bool {
         || after.is_some_and(|part| part.contains(is_mark))
 }
 
-/// Whether no letter goes on with the word on either side; `topAd` has two words.
+/// Whether no letter or digit goes on with the word on either side; `topAd` has two words, `jXK9ad` is one that a
+/// machine made.
 fn stands_alone(name: &[u8], start: usize, end: usize) -> bool {
     let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
     let before = start.checked_sub(1).map_or(b' ', byte);
-    let begins = !before.is_ascii_alphabetic()
+    let begins = !before.is_ascii_alphanumeric()
         || (before.is_ascii_lowercase() && byte(start).is_ascii_uppercase());
-    let ends = !byte(end).is_ascii_alphabetic()
+    let ends = !byte(end).is_ascii_alphanumeric()
         || (byte(end - 1).is_ascii_lowercase() && byte(end).is_ascii_uppercase());
     begins && ends
 }
