@@ -27,8 +27,8 @@ const SHORT_BYTES: usize = 3_000;
 const SHORT_PERCENT: usize = 10;
 
 /// Leaving out by name must leave so much, else the names are not to be trusted.
-const MIN_KEPT_PROSE_BYTES: usize = 250;
-const MIN_KEPT_PROSE_PERCENT: usize = 10;
+const MIN_KEPT_PROSE_BYTES: usize = 150;
+const MIN_KEPT_PROSE_PERCENT: usize = 5;
 
 /// The part of a page that is written out.
 pub(crate) struct Content {

@@ -117,14 +117,13 @@ impl<'p, 'a> Parts<'p, 'a> {
             let node = self.page.nodes.get(nodes.start).map(|node| &node.kind);
             matches!(node, Some(NodeKind::Element(element)) if element.tag == Tag::Article)
         };
-        let best = self.parts.iter().find(is_most).or_else(|| {
-            // Of several articles most are teasers; the parts of a body belong together.
-            if self.parts.iter().all(is_article) {
-                self.headed().or_else(|| self.leader())
-            } else {
-                None
-            }
-        });
+        let most = || self.parts.iter().find(is_most);
+        // Of several articles most are teasers; the parts of a body belong together.
+        let best = if self.parts.iter().all(is_article) {
+            self.headed().or_else(most).or_else(|| self.leader())
+        } else {
+            most()
+        };
         best.cloned().unwrap_or_else(|| self.smallest_around())
     }
 
@@ -157,7 +156,8 @@ impl<'p, 'a> Parts<'p, 'a> {
         let mut index = 0;
         while let Some(node) = self.page.nodes.get(index).filter(|_| index < best.end) {
             let nodes = index..node.end;
-            let may_be_root = matches!(&node.kind, NodeKind::Element(element) if element.tag.is_block() || element.tag == Tag::Other);
+            let may_be_root =
+                matches!(&node.kind, NodeKind::Element(element) if may_hold_blocks(element.tag));
             if may_be_root
                 && self.prose_within(&nodes) * 100 >= self.prose.max(1) * ROOT_PROSE_PERCENT
             {
@@ -174,4 +174,9 @@ impl<'p, 'a> Parts<'p, 'a> {
         let common = |part: &Range<usize>| part.start.max(nodes.start)..part.end.min(nodes.end);
         self.parts.iter().map(|part| self.kept.prose_bytes(&common(part))).sum()
     }
+}
+
+/// A long paragraph is not an article by itself: others stand beside it.
+fn may_hold_blocks(tag: Tag) -> bool {
+    tag == Tag::Other || (tag.is_block() && tag != Tag::P)
 }
