@@ -36,6 +36,8 @@ pub(crate) struct Content {
     pub(crate) root: Range<usize>,
     /// For each node of the page: the writers pass over its subtree.
     pub(crate) dropped: Vec<bool>,
+    /// Bytes of text in it that stand in no link.
+    pub(crate) own_bytes: usize,
 }
 
 /// Chooses the article's element, else the whole page, and drops the boilerplate in it.
@@ -53,7 +55,7 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
     if kind != Kind::Article {
         repeated::drop(page, &root, &mut dropped);
     }
-    Content { root, dropped }
+    Content { own_bytes: kept.own_bytes(&root), root, dropped }
 }
 
 /// Prunes the page; where that leaves too little, with more care.
