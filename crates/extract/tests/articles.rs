@@ -182,6 +182,26 @@ fn noscript_never_shows() {
 }
 
 #[test]
+fn what_a_bare_page_carries_as_data_is_its_text() {
+    let posts: String = (0..9)
+        .map(|number| {
+            format!(r#"{{"id": {number}, "html": "\u003cp>{LEAD} Post {number}.\u003c/p>"}},"#)
+        })
+        .collect();
+    let plain = posts.replace('"', "&quot;");
+    // Some put JSON into a string of JSON.
+    let nested = posts.replace('\\', r"\\").replace('"', "\\&quot;");
+    for data in [format!("[{plain}]"), format!("{{&quot;topic&quot;: &quot;[{nested}]&quot;}}")] {
+        let app = format!("<title>Bees</title><div data-page=\"{data}\"></div>");
+        let got = article(&app).text;
+        assert!(got.starts_with(LEAD) && got.ends_with("Post 8."), "{got}");
+        assert_eq!(got.matches("Post").count(), 9, "{got}");
+        let got = article(&format!("{app}{}", paragraphs("story", 5))).text;
+        assert!(got.contains("story number 4") && !got.contains("Post"), "{got}");
+    }
+}
+
+#[test]
 fn what_is_hidden_is_left_out_unless_it_is_folded_away() {
     let questions = |count: usize| {
         let question = |number| {
