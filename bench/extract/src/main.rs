@@ -2,7 +2,6 @@
 
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
-mod abuse;
 mod pages;
 mod timing;
 
@@ -41,25 +40,11 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         rounds: usize,
     },
-    /// Extracts broken and hostile pages; fails where one takes over a second or 256 MB.
-    Abuse {
-        /// A folder with truth.json and a page in each ID.html.gz, to break.
-        folder: PathBuf,
-        /// How many broken pages.
-        #[arg(long, default_value_t = 10_000)]
-        count: usize,
-        /// Decides how they are broken.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Write { folder } => pages::read(&folder)?.iter().for_each(print_fields),
-        Command::Abuse { folder, count, seed } => {
-            println!("{}", abuse::run(&pages::read(&folder)?, count, seed)?);
-        }
         Command::Time { folder, rounds } => {
             let pages = pages::read(&folder)?;
             for _ in 0..rounds {

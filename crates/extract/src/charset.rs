@@ -72,19 +72,25 @@ fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
 }
 
 fn detected(body: &[u8]) -> &'static Encoding {
-    let sample = body.get(..DETECTION_SAMPLE_BYTES).unwrap_or(body);
+    // ASCII tells nothing, and a page may begin with much of it: styles, scripts.
+    let start = body.iter().position(|byte| !byte.is_ascii()).unwrap_or_default();
+    let telling = body.get(start..).unwrap_or_default();
+    let sample = telling.get(..DETECTION_SAMPLE_BYTES).unwrap_or(telling);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(sample, sample.len() == body.len());
+    detector.feed(sample, sample.len() == telling.len());
     // Allowed though the whole is not valid: UTF-8 with one torn character is still UTF-8.
     detector.guess(None, Utf8Detection::Allow)
 }
 
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
-    if memchr::memchr(0, text.as_bytes()).is_some() {
-        Cow::Owned(text.replace('\0', "\u{FFFD}"))
-    } else {
-        text
+    let nuls = memchr::memchr_iter(0, text.as_bytes()).count();
+    if nuls == 0 {
+        return text;
     }
+    // Room for all at once: a page of nothing else must not be copied while it grows.
+    let mut out = String::with_capacity(text.len() + nuls * ('\u{FFFD}'.len_utf8() - 1));
+    out.extend(text.chars().map(|c| if c == '\0' { '\u{FFFD}' } else { c }));
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -137,6 +143,8 @@ mod tests {
     fn what_nobody_declares_is_detected() {
         let russian = encoding_rs::WINDOWS_1251.encode("Съешь ещё этих мягких французских булок").0;
         assert_eq!(decode(&russian, None).charset, "windows-1251");
+        let styles = "p { margin: 0 } ".repeat(2_000).into_bytes();
+        assert_eq!(decode(&[styles.as_slice(), &russian].concat(), None).charset, "windows-1251");
     }
 
     #[test]

@@ -27,8 +27,8 @@ const SHORT_BYTES: usize = 3_000;
 const SHORT_PERCENT: usize = 10;
 
 /// Leaving out by name must leave so much, else the names are not to be trusted.
-const MIN_KEPT_PROSE_BYTES: usize = 250;
-const MIN_KEPT_PROSE_PERCENT: usize = 10;
+const MIN_KEPT_PROSE_BYTES: usize = 150;
+const MIN_KEPT_PROSE_PERCENT: usize = 5;
 
 /// The part of a page that is written out.
 pub(crate) struct Content {
@@ -36,21 +36,18 @@ pub(crate) struct Content {
     pub(crate) root: Range<usize>,
     /// For each node of the page: the writers pass over its subtree.
     pub(crate) dropped: Vec<bool>,
+    /// Bytes of text in it that stand in no link.
+    pub(crate) own_bytes: usize,
 }
 
 /// Chooses the article's element, else the whole page, and drops the boilerplate in it.
 pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
     let measures = Measures::of(page);
-    let mut is_guarded = false;
     let mut pruned = Pruned::new(page);
-    let mut kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
-    if !is_enough(page, &measures, &kept) {
-        is_guarded = true;
-        kept = pruned.prune(page, &measures, Kind::Other, is_guarded);
-    }
+    let mut kept = prune(&mut pruned, page, &measures, Kind::Other);
     let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
     if kind != Kind::Other {
-        kept = pruned.prune(page, &measures, kind, is_guarded);
+        kept = prune(&mut pruned, page, &measures, kind);
     }
     let root = widened(root::find(page, &kept, &pruned, kind), page, &measures, &kept);
     let mut dropped = pruned.dropped;
@@ -58,7 +55,13 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
     if kind != Kind::Article {
         repeated::drop(page, &root, &mut dropped);
     }
-    Content { root, dropped }
+    Content { own_bytes: kept.own_bytes(&root), root, dropped }
+}
+
+/// Prunes the page; where that leaves too little, with more care.
+fn prune(pruned: &mut Pruned, page: &Page<'_>, measures: &Measures, kind: Kind) -> Measures {
+    let kept = pruned.prune(page, measures, kind, false);
+    if is_enough(page, measures, &kept) { kept } else { pruned.prune(page, measures, kind, true) }
 }
 
 fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {

@@ -11,11 +11,13 @@
 //! Pages come from outside: every step takes linear time, recurses never, and has no input on
 //! which it fails. A page that makes no sense gives an article that is empty.
 
+mod carried;
 mod charset;
 mod content;
 mod entities;
 mod entity_names;
 mod fold;
+mod json_strings;
 mod language;
 mod links;
 mod markdown;
@@ -70,14 +72,19 @@ pub struct TitledText {
     pub text: String,
 }
 
+/// A page with less text is made by its scripts.
+const BARE_BYTES: usize = 250;
+
 /// Extracts the article from a page. `found_at` is where the page was found: its relative links
 /// are resolved against it, or against its `<base>`.
 #[must_use]
 pub fn extract(html: &str, found_at: &Url) -> Article {
     let read = Read::new(html, found_at);
-    let Read { page, content, json_ld } = &read;
-    let base_url = &metadata::base_url(page, found_at);
-    let metadata = metadata::read(page, json_ld, found_at, base_url);
+    let carried = read.carried_html();
+    let carried = carried.as_deref().map(|html| Read::new(html, found_at));
+    let base_url = &metadata::base_url(&read.page, found_at);
+    let metadata = metadata::read(&read.page, &read.json_ld, found_at, base_url);
+    let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
     let headline = content.headline(page, &metadata.title);
     let plain = text::write(page, content, headline);
     let markdown = markdown::write(page, content, base_url, html.len());
@@ -99,10 +106,13 @@ pub fn extract(html: &str, found_at: &Url) -> Article {
 /// Extracts only the title and the text: the same as of [`extract`], for less.
 #[must_use]
 pub fn extract_text(html: &str, found_at: &Url) -> TitledText {
-    let Read { page, content, json_ld } = Read::new(html, found_at);
-    let title = metadata::read_title(&page, &json_ld, found_at);
-    let headline = content.headline(&page, &title);
-    TitledText { title, text: text::write(&page, &content, headline).text }
+    let read = Read::new(html, found_at);
+    let carried = read.carried_html();
+    let carried = carried.as_deref().map(|html| Read::new(html, found_at));
+    let title = metadata::read_title(&read.page, &read.json_ld, found_at);
+    let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
+    let headline = content.headline(page, &title);
+    TitledText { title, text: text::write(page, content, headline).text }
 }
 
 /// Parses a page and does nothing with it: returns how many nodes it has. For measuring what part
@@ -125,5 +135,10 @@ impl<'a> Read<'a> {
         let json_ld = JsonLd::read(&page.json_ld);
         let content = content::choose(&page, found_at, json_ld.has_article());
         Read { page, content, json_ld }
+    }
+
+    /// What a page that shows hardly anything has for its scripts to show.
+    fn carried_html(&self) -> Option<String> {
+        (self.content.own_bytes < BARE_BYTES).then(|| carried::html(&self.page)).flatten()
     }
 }

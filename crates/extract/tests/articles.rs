@@ -65,9 +65,10 @@ fn a_page_without_structure_is_all_content() {
 
 #[test]
 fn a_page_that_stands_in_a_form_is_kept() {
-    let html =
-        format!("<form><div id=sidebar><p>{LEAD}</p><p>{LEAD}</p></div></form><footer>x</footer>");
-    assert_eq!(article(&html).text, format!("{LEAD}\n\n{LEAD}"));
+    let story = paragraphs("story", 2);
+    let html = format!("<form><div id=sidebar>{story}</div></form><footer>x</footer>");
+    let got = article(&html).text;
+    assert!(got.starts_with(LEAD) && got.ends_with("story number 1."), "{got}");
 }
 
 #[test]
@@ -181,14 +182,82 @@ fn noscript_never_shows() {
 }
 
 #[test]
+fn what_a_bare_page_carries_as_data_is_its_text() {
+    let posts: String = (0..9)
+        .map(|number| {
+            format!(r#"{{"id": {number}, "html": "\u003cp>{LEAD} Post {number}.\u003c/p>"}},"#)
+        })
+        .collect();
+    let plain = posts.replace('"', "&quot;");
+    // Some put JSON into a string of JSON.
+    let nested = posts.replace('\\', r"\\").replace('"', "\\&quot;");
+    for data in [format!("[{plain}]"), format!("{{&quot;topic&quot;: &quot;[{nested}]&quot;}}")] {
+        let app = format!("<title>Bees</title><div data-page=\"{data}\"></div>");
+        let got = article(&app).text;
+        assert!(got.starts_with(LEAD) && got.ends_with("Post 8."), "{got}");
+        assert_eq!(got.matches("Post").count(), 9, "{got}");
+        let got = article(&format!("{app}{}", paragraphs("story", 5))).text;
+        assert!(got.contains("story number 4") && !got.contains("Post"), "{got}");
+    }
+}
+
+#[test]
 fn what_is_hidden_is_left_out_unless_it_is_folded_away() {
+    let questions = |count: usize| {
+        let question = |number| {
+            format!("<div><h3>{number}?</h3><div hidden>{}</div></div>", paragraphs("answer", 3))
+        };
+        (0..count).map(question).collect::<String>()
+    };
+    let secret = "<p style='display: none'>secret</p>";
+    let got = article(&format!("<main>{secret}{}</main>", questions(5))).text;
+    assert!(got.contains("answer number 1") && !got.contains("secret"), "{got}");
+    // Beside an article it is a copy, a form or a window, be it as long as the article.
+    let story = paragraphs("story", 4);
+    let got = article(&format!("<article>{story}</article><div hidden>{story}</div>{secret}")).text;
+    assert_eq!(got.matches("story number 3").count(), 1, "{got}");
+    // Some articles are shown by a script.
+    let got = article(&format!("<article style='display:none'>{story}</article>{secret}")).text;
+    assert!(got.contains("story number 3") && !got.contains("secret"), "{got}");
+}
+
+#[test]
+fn more_comments_than_article_do_not_make_a_page_another() {
     let html = format!(
-        "<main>{}<p style='display: none'>secret</p><div hidden>{}</div></main>",
+        "<article>{}</article><div id=comments>{}</div>",
         paragraphs("story", 4),
-        paragraphs("answer", 3)
+        paragraphs("remark", 30)
+    );
+    let url = Url::parse("https://site.test/2024/05/17/an-open-thread").unwrap();
+    let got = extract(&html, &url).text;
+    assert!(got.contains("story number 3") && !got.contains("remark"), "{got}");
+}
+
+#[test]
+fn what_holds_the_stated_body_is_not_left_out_by_name() {
+    let html = format!(
+        "<div class=breaking-news><div itemprop=articleBody>{}</div></div><div>{}</div>",
+        paragraphs("story", 4),
+        paragraphs("other", 8)
     );
     let got = article(&html).text;
-    assert!(got.contains("answer number 2") && !got.contains("secret"), "{got}");
+    assert!(got.contains("story number 2") && !got.contains("other"), "{got}");
+}
+
+#[test]
+fn a_word_within_a_made_up_name_means_nothing() {
+    let part = |number: usize| format!("<div class=jXK9ad>{}</div>", paragraphs("part", number));
+    let html = format!("{}{}{}", part(2), part(1), part(3));
+    assert_eq!(article(&html).text.matches("part number").count(), 6);
+}
+
+#[test]
+fn a_page_of_small_parts_is_what_its_main_says() {
+    let menu: String = (0..40).map(|number| format!("<div>Menu {number}</div>")).collect();
+    let offers: String = (0..90).map(|number| format!("<li>Offer {number}</li>")).collect();
+    let html = format!("{menu}<main><p>{LEAD} {LEAD}</p><ul>{offers}</ul></main>");
+    let got = article(&html).text;
+    assert!(got.starts_with(LEAD) && got.ends_with("Offer 89") && got.contains("Offer 7"), "{got}");
 }
 
 #[test]
@@ -227,6 +296,21 @@ fn the_date_comes_from_the_best_place() {
     let url = Url::parse("https://site.test/2024/05/21/bees").unwrap();
     assert_eq!(extract(&story, &url).published.as_deref(), Some("2024-05-21"));
     assert_eq!(article(&story).published, None);
+}
+
+#[test]
+fn a_date_is_told_from_its_neighbours() {
+    let story = paragraphs("story", 3);
+    let over = "<p>Today is 3 June 2024, and this is what else we have for all who keep bees at \
+        home or abroad, in hives of wood or straw</p><div>May 17, 2024<span>Ada</span></div>";
+    let changed = "<time itemprop=dateModified datetime=2024-06-01>now</time>";
+    let made = "<time datetime=2024-06-02>x</time><i itemprop=dateCreated content=2024-05-17>y</i>";
+    let meta = "<meta name=pubdate content=2024-05-18T01:00:00Z>";
+    for (before, path) in [(over, "bees"), (made, "bees"), (meta, "2024/05/17/bees")] {
+        let html = format!("{before}<h1>Bees</h1>{changed}{story}");
+        let url = Url::parse(&format!("https://site.test/{path}")).unwrap();
+        assert_eq!(extract(&html, &url).published.as_deref(), Some("2024-05-17"), "{html}");
+    }
 }
 
 #[test]

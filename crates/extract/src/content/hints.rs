@@ -24,6 +24,8 @@ pub(super) struct Hints {
     pub(super) is_comment: bool,
     pub(super) is_detail: bool,
     pub(super) is_body: bool,
+    /// It is the article's body in so many words, not by what it happens to be called.
+    pub(super) is_stated_body: bool,
     pub(super) is_main: bool,
     pub(super) is_hidden: bool,
 }
@@ -41,7 +43,7 @@ impl Hints {
                 }
                 6 if name.eq_ignore_ascii_case("hidden") => hints.is_hidden = true,
                 8 if name.eq_ignore_ascii_case("itemprop") => {
-                    hints.is_body |= value.eq_ignore_ascii_case("articleBody");
+                    hints.is_stated_body |= value.eq_ignore_ascii_case("articleBody");
                 }
                 11 if name.eq_ignore_ascii_case("aria-hidden") => {
                     hints.is_hidden |= value.eq_ignore_ascii_case("true");
@@ -49,6 +51,7 @@ impl Hints {
                 _ => {}
             }
         }
+        hints.is_body |= hints.is_stated_body;
         hints
     }
 

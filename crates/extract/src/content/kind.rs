@@ -33,6 +33,9 @@ const SHARED_PROSE_PERCENT: usize = 15;
 /// An element whose own paragraphs are this part of the page's prose makes it an article.
 const COLUMN_PROSE_PERCENT: usize = 50;
 
+/// And this part of its text: a shop with one paragraph about itself is no article.
+const COLUMN_TEXT_PERCENT: usize = 20;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One text; what stands around it is noise.
@@ -55,9 +58,7 @@ impl Kind {
         if is_forum_address(found_at) {
             return Kind::Forum;
         }
-        let prose = kept.prose_bytes(&(0..page.nodes.len()));
-        let is_column = kept.widest_column_bytes() * 100 >= prose * COLUMN_PROSE_PERCENT;
-        if is_stated_article || is_column || has_article(page, kept, pruned, prose) {
+        if is_stated_article || is_column(page, kept) || has_article(page, kept, pruned) {
             Kind::Article
         } else {
             Kind::Other
@@ -65,13 +66,34 @@ impl Kind {
     }
 }
 
-fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned, page_prose: usize) -> bool {
+fn is_column(page: &Page<'_>, kept: &Measures) -> bool {
+    let whole = 0..page.nodes.len();
+    let column_times_100 = kept.widest_column_bytes() * 100;
+    column_times_100 >= kept.prose_bytes(&whole) * COLUMN_PROSE_PERCENT
+        && column_times_100 >= kept.text_bytes(&whole) * COLUMN_TEXT_PERCENT
+}
+
+/// Judges without the comments: however many there are, the page is about what they comment on.
+fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> bool {
     let min_percent =
         if is_shared_as_article(page) { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
+    let all_prose = kept.prose_bytes(&(0..page.nodes.len()));
+    let page_prose = all_prose - comment_prose_bytes(page, kept, pruned);
     page.elements().any(|(index, element)| {
         (element.tag == Tag::Article || pruned.hints(index).is_body)
             && kept.prose_bytes(&page.subtree(index)) * 100 >= page_prose * min_percent
     })
+}
+
+fn comment_prose_bytes(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> usize {
+    let mut bytes = 0;
+    let mut index = 0;
+    while let Some(node) = page.nodes.get(index) {
+        let is_comment = pruned.hints(index).is_comment && !pruned.holds_body(&(index..node.end));
+        bytes += if is_comment { kept.prose_bytes(&(index..node.end)) } else { 0 };
+        index = if is_comment { node.end } else { index + 1 };
+    }
+    bytes
 }
 
 fn is_shared_as_article(page: &Page<'_>) -> bool {
@@ -82,6 +104,7 @@ fn is_shared_as_article(page: &Page<'_>) -> bool {
 
 fn is_forum_address(url: &Url) -> bool {
     let is_word = |word: &str| FORUM_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    // Hyphens join the words of a headline: `/2018/09/open-thread` is a post.
     url.host_str().unwrap_or_default().split('.').any(is_word)
-        || url.path().split(['/', '-', '.', '_']).any(is_word)
+        || url.path().split(['/', '.', '_']).any(is_word)
 }

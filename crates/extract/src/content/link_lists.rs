@@ -6,7 +6,7 @@ use crate::measures::Measures;
 use crate::page::{NodeKind, Page, Tag};
 
 /// A block is a list of links when more than this part of its text is linked.
-const MAX_LINKED_PERCENT: usize = 60;
+const MAX_LINKED_PERCENT: usize = 70;
 
 /// With more text of its own than this it is a part of the page that has links among others.
 const MAX_OWN_BYTES: usize = 150;

@@ -22,6 +22,8 @@ pub(super) struct Pruned {
     /// For each node: its subtree is left out.
     pub(super) dropped: Vec<bool>,
     hints: Vec<Hints>,
+    /// Where the elements are that state that they are the article's body.
+    stated_bodies: Vec<usize>,
 }
 
 impl Pruned {
@@ -32,7 +34,16 @@ impl Pruned {
             NodeKind::Element(element) if may_be_named(element.tag) => Hints::of(element),
             _ => Hints::default(),
         });
-        Pruned { dropped: Vec::new(), hints: hints.collect() }
+        let hints: Vec<Hints> = hints.collect();
+        let bodies = hints.iter().enumerate().filter(|(_, hints)| hints.is_stated_body);
+        let stated_bodies = bodies.map(|(index, _)| index).collect();
+        Pruned { dropped: Vec::new(), hints, stated_bodies }
+    }
+
+    /// Whether one of these nodes states that it is the article's body.
+    pub(super) fn holds_body(&self, nodes: &Range<usize>) -> bool {
+        let first = self.stated_bodies.partition_point(|body| *body < nodes.start);
+        self.stated_bodies.get(first).is_some_and(|body| *body < nodes.end)
     }
 
     /// What the node at this place is called.
@@ -50,7 +61,7 @@ impl Pruned {
         kind: Kind,
         is_guarded: bool,
     ) -> Measures {
-        let judge = Judge { measures, whole: 0..page.nodes.len(), kind, is_guarded };
+        let judge = Judge { pruned: self, measures, whole: 0..page.nodes.len(), kind, is_guarded };
         let mut dropped = vec![false; page.nodes.len()];
         let mut index = 0;
         while let Some((node, mark)) = page.nodes.get(index).zip(dropped.get_mut(index)) {
@@ -65,6 +76,7 @@ impl Pruned {
 }
 
 struct Judge<'m> {
+    pruned: &'m Pruned,
     measures: &'m Measures,
     whole: Range<usize>,
     kind: Kind,
@@ -80,19 +92,27 @@ impl Judge<'_> {
             _ => {}
         }
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
+        // Beside an article, comments and hidden copies of it may well be longer.
+        let is_beside = self.kind == Kind::Article && (hints.is_comment || hints.is_hidden);
         let text = self.measures.text_bytes(nodes);
-        if text == 0 || (self.is_most(nodes) && (self.is_guarded || !is_frame)) {
+        if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
             return false;
         }
         let prose = self.measures.prose_bytes(nodes);
-        let is_folded = hints.is_hidden && prose >= FOLDED_PROSE_BYTES;
-        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !is_folded) {
+        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(prose)) {
             return true;
         }
-        if hints.is_body || (element.tag == Article && !hints.is_noise) {
+        let is_article = element.tag == Article && !hints.is_noise;
+        if hints.is_body || is_article || self.pruned.holds_body(nodes) {
             return false;
         }
         is_frame || hints.is_noise || self.drops_name(element.tag, hints, text)
+    }
+
+    /// Whether what is hidden is there for the reader to open. In an article it is not, unless
+    /// little is left without it.
+    fn is_folded(&self, prose: usize) -> bool {
+        prose >= FOLDED_PROSE_BYTES && (self.kind != Kind::Article || self.is_guarded)
     }
 
     fn is_most(&self, nodes: &Range<usize>) -> bool {

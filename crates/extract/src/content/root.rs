@@ -13,6 +13,9 @@ const MIN_TIER_PROSE_BYTES: usize = 250;
 /// A tier with less than this part of the page's prose is not what the page is about.
 const MIN_TIER_PERCENT: usize = 20;
 
+/// A `main` with less than this part of the page's text is not what the page is about.
+const MIN_MAIN_TEXT_PERCENT: usize = 10;
+
 /// The smallest element with this part of a tier's prose is the article.
 const ROOT_PROSE_PERCENT: usize = 80;
 
@@ -33,15 +36,22 @@ pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind
     };
     for tier in tiers {
         let parts = Parts::of(page, kept, pruned, *tier);
-        if parts.prose >= MIN_TIER_PROSE_BYTES && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
-        {
+        let has_enough = match kind {
+            Kind::Article => {
+                parts.prose >= MIN_TIER_PROSE_BYTES
+                    && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
+            }
+            // The content of other pages is not always prose.
+            Kind::Forum | Kind::Other => {
+                parts.text * 100 >= kept.text_bytes(&whole) * MIN_MAIN_TEXT_PERCENT
+            }
+        };
+        if has_enough {
             return parts.root();
         }
     }
     match kind {
-        Kind::Article => {
-            Parts { page, kept, parts: vec![whole], prose: page_prose }.smallest_around()
-        }
+        Kind::Article => Parts::whole(page, kept).smallest_around(),
         Kind::Forum | Kind::Other => whole,
     }
 }
@@ -54,17 +64,18 @@ enum Tier {
     Main,
 }
 
-/// The outermost elements of a tier that have prose.
+/// The outermost elements of a tier that have something to say.
 struct Parts<'p, 'a> {
     page: &'p Page<'a>,
     kept: &'p Measures,
     parts: Vec<Range<usize>>,
+    text: usize,
     prose: usize,
 }
 
 impl<'p, 'a> Parts<'p, 'a> {
     fn of(page: &'p Page<'a>, kept: &'p Measures, pruned: &Pruned, tier: Tier) -> Self {
-        let mut found = Parts { page, kept, parts: Vec::new(), prose: 0 };
+        let mut found = Parts { page, kept, parts: Vec::new(), text: 0, prose: 0 };
         let mut index = 0;
         while let Some(node) = page.nodes.get(index).filter(|_| found.parts.len() < MAX_PARTS) {
             let nodes = index..node.end;
@@ -75,8 +86,11 @@ impl<'p, 'a> Parts<'p, 'a> {
             };
             let is_dropped = pruned.dropped.get(index) == Some(&true);
             let is_part = matches!(&node.kind, NodeKind::Element(element) if is_part(element));
-            let prose = kept.prose_bytes(&nodes);
-            if is_part && !is_dropped && prose > 0 {
+            let (text, prose) = (kept.text_bytes(&nodes), kept.prose_bytes(&nodes));
+            // Lists and tables may be all that a page has; an article has more.
+            let is_filled = prose > 0 || (tier == Tier::Main && text > 0);
+            if is_part && !is_dropped && is_filled {
+                found.text += text;
                 found.prose += prose;
                 found.parts.push(nodes);
             }
@@ -85,23 +99,31 @@ impl<'p, 'a> Parts<'p, 'a> {
         found
     }
 
+    fn whole(page: &'p Page<'a>, kept: &'p Measures) -> Self {
+        let whole = 0..page.nodes.len();
+        let (text, prose) = (kept.text_bytes(&whole), kept.prose_bytes(&whole));
+        Parts { page, kept, parts: vec![whole], text, prose }
+    }
+
     /// The part that is the article, or the smallest element around all.
     fn root(&self) -> Range<usize> {
+        if let [only] = self.parts.as_slice() {
+            return only.clone();
+        }
         let is_most = |part: &&Range<usize>| {
-            self.kept.prose_bytes(part) * 100 >= self.prose * ROOT_PROSE_PERCENT
+            self.kept.prose_bytes(part) * 100 >= self.prose.max(1) * ROOT_PROSE_PERCENT
         };
         let is_article = |nodes: &Range<usize>| {
             let node = self.page.nodes.get(nodes.start).map(|node| &node.kind);
             matches!(node, Some(NodeKind::Element(element)) if element.tag == Tag::Article)
         };
-        let best = self.parts.iter().find(is_most).or_else(|| {
-            // Of several articles most are teasers; the parts of a body belong together.
-            if self.parts.iter().all(is_article) {
-                self.headed().or_else(|| self.leader())
-            } else {
-                None
-            }
-        });
+        let most = || self.parts.iter().find(is_most);
+        // Of several articles most are teasers; the parts of a body belong together.
+        let best = if self.parts.iter().all(is_article) {
+            self.headed().or_else(most).or_else(|| self.leader())
+        } else {
+            most()
+        };
         best.cloned().unwrap_or_else(|| self.smallest_around())
     }
 
@@ -134,7 +156,8 @@ impl<'p, 'a> Parts<'p, 'a> {
         let mut index = 0;
         while let Some(node) = self.page.nodes.get(index).filter(|_| index < best.end) {
             let nodes = index..node.end;
-            let may_be_root = matches!(&node.kind, NodeKind::Element(element) if element.tag.is_block() || element.tag == Tag::Other);
+            let may_be_root =
+                matches!(&node.kind, NodeKind::Element(element) if may_hold_blocks(element.tag));
             if may_be_root
                 && self.prose_within(&nodes) * 100 >= self.prose.max(1) * ROOT_PROSE_PERCENT
             {
@@ -151,4 +174,9 @@ impl<'p, 'a> Parts<'p, 'a> {
         let common = |part: &Range<usize>| part.start.max(nodes.start)..part.end.min(nodes.end);
         self.parts.iter().map(|part| self.kept.prose_bytes(&common(part))).sum()
     }
+}
+
+/// A long paragraph is not an article by itself: others stand beside it.
+fn may_hold_blocks(tag: Tag) -> bool {
+    tag == Tag::Other || (tag.is_block() && tag != Tag::P)
 }

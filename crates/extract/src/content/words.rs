@@ -54,7 +54,6 @@ const ANYWHERE: &[(Meaning, &[&str])] = &[
             "pager",
             "paginat",
             "popup",
-            "print-header",
             "screen-reader",
             "sharebar",
             "sharedaddy",
@@ -101,7 +100,6 @@ const ANYWHERE: &[(Meaning, &[&str])] = &[
             "gallery",
             "disclaimer",
             "paywall",
-            "restricted",
             "headlines",
             "author-bio",
             "authorbio",
@@ -145,7 +143,6 @@ const ANYWHERE: &[(Meaning, &[&str])] = &[
             "article-body",
             "article_body",
             "article__body",
-            "articlecontent",
             "article-content",
             "article_content",
             "article__content",
@@ -164,7 +161,6 @@ const ANYWHERE: &[(Meaning, &[&str])] = &[
             "post-content",
             "post_content",
             "postcontent",
-            "post-entry",
             "post__content",
             "story-body",
             "storybody",
@@ -236,13 +232,14 @@ fn is_condition(names: &str, start: usize, end: usize) -> bool {
         || after.is_some_and(|part| part.contains(is_mark))
 }
 
-/// Whether no letter goes on with the word on either side; `topAd` has two words.
+/// Whether no letter or digit goes on with the word on either side; `topAd` has two words, `jXK9ad` is one that a
+/// machine made.
 fn stands_alone(name: &[u8], start: usize, end: usize) -> bool {
     let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
     let before = start.checked_sub(1).map_or(b' ', byte);
-    let begins = !before.is_ascii_alphabetic()
+    let begins = !before.is_ascii_alphanumeric()
         || (before.is_ascii_lowercase() && byte(start).is_ascii_uppercase());
-    let ends = !byte(end).is_ascii_alphabetic()
+    let ends = !byte(end).is_ascii_alphanumeric()
         || (byte(end - 1).is_ascii_lowercase() && byte(end).is_ascii_uppercase());
     begins && ends
 }

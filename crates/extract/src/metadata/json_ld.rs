@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
-
 use crate::entities;
+use crate::json_strings::{string_end, unescaped};
 
 /// More is not read: no page has so much to say about one article.
 const MAX_FACTS: usize = 5_000;
@@ -128,18 +127,6 @@ impl<'a> Scanner<'_, 'a> {
     }
 }
 
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes.get(at) == Some(&b'"') {
-            return at;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
 fn is_article_type(value: &str) -> bool {
     ["Article", "BlogPosting", "Report"].iter().any(|end| value.ends_with(end))
 }
@@ -151,45 +138,6 @@ fn plain(raw: &str) -> Cow<'_, str> {
     }
     let text = unescaped(raw);
     Cow::Owned(entities::decode(&text).into_owned())
-}
-
-fn unescaped(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some((before, after)) = rest.split_once('\\') {
-        out.push_str(before);
-        if after.starts_with('u') {
-            rest = push_units(&mut out, after);
-            continue;
-        }
-        let mut characters = after.chars();
-        match characters.next() {
-            Some('n' | 'r') => out.push('\n'),
-            Some('t' | 'b' | 'f') => out.push(' '),
-            other => out.extend(other),
-        }
-        rest = characters.as_str();
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Reads `uD83DuDE00` and so on, each but the first behind a backslash: two may make one
-/// character. Returns what follows.
-fn push_units<'t>(out: &mut String, from_first: &'t str) -> &'t str {
-    let mut units = Vec::new();
-    let mut rest = from_first;
-    let mut next = Some(from_first);
-    while let Some(unit) = next.and_then(|text| text.strip_prefix('u')?.get(..4)) {
-        rest = next.and_then(|text| text.get(5..)).unwrap_or_default();
-        units.push(u16::from_str_radix(unit, 16).unwrap_or(0xFFFD));
-        next = rest.strip_prefix('\\');
-    }
-    if units.is_empty() {
-        rest = from_first.strip_prefix('u').unwrap_or_default();
-    }
-    out.push_str(&String::from_utf16_lossy(&units));
-    rest
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::date::{self, Order};
 use super::json_ld::JsonLd;
 use super::metas::Metas;
 use crate::fold::one_line;
-use crate::page::{Element, NodeKind, Page, Tag};
+use crate::page::{Element, Node, NodeKind, Page, Tag};
 
 /// Keys of `meta` elements, best first.
 const PUBLISHED_KEYS: &[&str] = &[
@@ -43,6 +43,9 @@ const MAX_TIME_BYTES: usize = 500;
 /// How much text behind the headline may hold the date line.
 const DATE_LINE_BYTES: usize = 1_500;
 
+/// The same for the line over the headline. Further up stands what day it is today.
+const OVERLINE_BYTES: usize = 100;
+
 /// A longer piece of text is prose: a date in it is that of an event.
 const MAX_DATE_LINE_CHARS: usize = 120;
 
@@ -65,12 +68,17 @@ pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
     };
     let stated = |value: &str| stated(value, order);
     let Sources { page, metas, json_ld, url, .. } = sources;
+    let in_address = in_address(url);
     json_ld
         .values("datePublished")
         .find_map(|value| stated(&value))
         .or_else(|| metas.all(PUBLISHED_KEYS).find_map(stated))
+        // Between two days the clocks of the site and of its visitors disagree: the site's counts.
+        .map(|stated| {
+            in_address.clone().filter(|date| is_next_day(&stated, date)).unwrap_or(stated)
+        })
         .or_else(|| in_elements(page, order))
-        .or_else(|| in_address(url))
+        .or(in_address)
         .or_else(|| near_headline(page, order))
         .or_else(|| json_ld.values("dateCreated").find_map(|value| stated(&value)))
         .or_else(|| json_ld.values("uploadDate").find_map(|value| stated(&value)))
@@ -89,15 +97,23 @@ fn stated(value: &str, order: Order) -> Option<String> {
     Some(if value.starts_with(&date) && value.len() <= 40 { value } else { date })
 }
 
+/// Whether two dates are one day apart, within a month.
+fn is_next_day(one: &str, other: &str) -> bool {
+    let day = |date: &str| date.get(8..10)?.parse::<u32>().ok();
+    let is_month_same = one.get(..8) == other.get(..8);
+    is_month_same && day(one).zip(day(other)).is_some_and(|(one, other)| one.abs_diff(other) == 1)
+}
+
 /// Elements that say by their attributes that they hold the date.
 fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     let mut first_time = None;
     for (index, element) in page.elements() {
         let is_time = element.tag == Tag::Time;
-        let is_stated = (element.mentions("datePublished")
-            && element.attribute_has("itemprop", "datePublished"))
+        let has_property = |name| element.mentions(name) && element.attribute_has("itemprop", name);
+        let is_stated = has_property("datePublished")
+            || has_property("dateCreated")
             || (is_time && element.attribute("pubdate").is_some());
-        if !is_time && !is_stated {
+        if (!is_time && !is_stated) || has_property("dateModified") {
             continue;
         }
         let value = ["datetime", "content"]
@@ -117,14 +133,27 @@ fn in_address(url: &Url) -> Option<String> {
     date::find(url.path(), Order::DayFirst)
 }
 
-/// The date line around the headline: the first short piece of text with a date.
+/// The date line under the headline, else the one over it.
 fn near_headline(page: &Page<'_>, order: Order) -> Option<String> {
     let is_heading = |element: &Element<'_>| element.tag == Tag::H1;
-    let start =
+    let headline =
         page.elements().find(|(_, element)| is_heading(element)).map_or(0, |(index, _)| index);
     let mut bytes = 0;
+    let before = page.nodes.get(..headline)?;
+    let over = before.iter().rev().take_while(|node| {
+        bytes += node_text(node).trim().len();
+        bytes <= OVERLINE_BYTES
+    });
+    let overline = headline - over.count();
+    first_date_line(page.nodes.get(headline..)?, order)
+        .or_else(|| first_date_line(page.nodes.get(overline..headline)?, order))
+}
+
+/// The first short piece of text with a date.
+fn first_date_line(nodes: &[Node<'_>], order: Order) -> Option<String> {
+    let mut bytes = 0;
     let mut line = String::new();
-    for node in page.nodes.get(start..)? {
+    for node in nodes {
         match &node.kind {
             NodeKind::Element(element) if element.tag.is_block() => {
                 if let Some(date) = date_line(&line, order) {
@@ -132,19 +161,25 @@ fn near_headline(page: &Page<'_>, order: Order) -> Option<String> {
                 }
                 line.clear();
             }
-            NodeKind::Element(_) => {}
-            NodeKind::Text(text) => {
-                bytes += text.trim().len();
-                if line.len() <= MAX_DATE_LINE_CHARS {
-                    line.push_str(text);
-                }
-            }
+            // Who wrote it often follows in a `span` without a gap.
+            NodeKind::Element(element) if element.tag != Tag::Span => {}
+            _ if line.len() > MAX_DATE_LINE_CHARS => {}
+            NodeKind::Element(_) => line.push(' '),
+            NodeKind::Text(text) => line.push_str(text),
         }
+        bytes += node_text(node).trim().len();
         if bytes > DATE_LINE_BYTES {
             break;
         }
     }
     date_line(&line, order)
+}
+
+fn node_text<'a>(node: &Node<'a>) -> &'a str {
+    match node.kind {
+        NodeKind::Text(text) => text,
+        NodeKind::Element(_) => "",
+    }
 }
 
 fn date_line(line: &str, order: Order) -> Option<String> {
