@@ -53,7 +53,6 @@ impl Filled {
             Kind::Sqlite => None,
             Kind::Postgres(_) => Some(store.postgres_url()?),
         };
-        messages.source.renew().await?;
         Ok(Filled { inbox, messages, names: Names::new(0), clock, queued: 0, postgres })
     }
 
@@ -64,6 +63,8 @@ impl Filled {
             self.put_in(self.queued..to).await?;
             self.queued = to;
         }
+        // Putting in ten million takes longer than a lease lasts.
+        self.messages.source.renew().await?;
         // As the server does by itself in time; else the plans would be those of an empty table.
         if let Some(url) = &self.postgres {
             plans::analyze(url).await?;

@@ -206,7 +206,7 @@ pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
 fn program(origin: &Origin) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .on(origin)
-        .flags(["--rate", "50"])
+        .variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "50")
         .variable("FETCHWELL_BREAKER__JITTER", "0")
 }
 
