@@ -47,6 +47,11 @@ mod sqlite {
         fetchwell_testkit::links_conformance!(Some(AgeingSqlite::new()));
     }
 
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingSqlite;
+        fetchwell_testkit::articles_conformance!(Some(AgeingSqlite::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -101,6 +106,11 @@ mod redis {
     mod links {
         use fetchwell_testkit::conformance::ageing::AgeingRedis;
         fetchwell_testkit::links_conformance!(AgeingRedis::if_there());
+    }
+
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingRedis;
+        fetchwell_testkit::articles_conformance!(AgeingRedis::if_there());
     }
 
     mod politeness {
