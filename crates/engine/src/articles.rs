@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
-use crate::ports::{Sink, StoreFault};
+use crate::ports::StoreFault;
 
 /// How long an article, or the lack of one, is kept.
 pub const ARTICLE_TTL: Duration = Duration::from_secs(7 * 86_400);
@@ -116,19 +116,4 @@ pub trait Articles: Send + Sync {
 
     /// How many there are. What is over may still be counted until it is taken out.
     async fn count(&self) -> Result<Counts, StoreFault>;
-}
-
-/// Where the results of one run go.
-pub struct RunSink<A> {
-    /// The store.
-    pub articles: A,
-    /// When the run began.
-    pub run: Time,
-}
-
-#[async_trait]
-impl<A: std::ops::Deref<Target = dyn Articles> + Send + Sync> Sink<Gleaned> for RunSink<A> {
-    async fn write(&self, records: &[&Gleaned]) -> Result<(), StoreFault> {
-        self.articles.keep(records, self.run).await
-    }
 }

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and what each word of it sets.
 
+mod articles;
 mod dlq;
 mod exit;
 mod pages;
@@ -13,6 +14,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
 
+pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use pages::{PagesArgs, PagesCommand};
@@ -122,6 +124,11 @@ pub(crate) enum Command {
     },
     /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
     Schedule(ScheduleArgs),
+    /// Make clean articles of the links that feeds gave
+    Articles {
+        #[command(subcommand)]
+        command: ArticlesCommand,
+    },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

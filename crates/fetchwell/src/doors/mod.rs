@@ -33,4 +33,5 @@ mod ranged;
 #[cfg(test)]
 mod samples;
 mod signing;
+mod table;
 mod url_list;

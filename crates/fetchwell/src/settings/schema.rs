@@ -229,6 +229,12 @@ table! {
         /// Nothing is put on a list that has so many URLs or more; 0: any number.
         schedule_max_queue: u64 = whole(0, 1_000_000_000), key("schedule.max_queue", "1000000");
 
+        /// How long a run of "articles" waits for slow and closed sites. What is left then stays for the
+        /// next run.
+        articles_max_wait: Duration = POSITIVE, key("articles.max_wait", "10m");
+        /// How long the whole request of an article may take.
+        articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
+
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
     }
