@@ -11,6 +11,7 @@ pub mod gate;
 pub mod http;
 pub mod inbox;
 pub mod journey;
+pub mod links;
 pub mod pipeline;
 pub mod ports;
 mod readable;

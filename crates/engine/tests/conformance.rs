@@ -42,6 +42,11 @@ mod sqlite {
         fetchwell_testkit::rounds_conformance!(Some(SqliteStore::new()));
     }
 
+    mod links {
+        use fetchwell_testkit::conformance::ageing::AgeingSqlite;
+        fetchwell_testkit::links_conformance!(Some(AgeingSqlite::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -91,6 +96,11 @@ mod redis {
     mod rounds {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::rounds_conformance!(RedisStore::if_there());
+    }
+
+    mod links {
+        use fetchwell_testkit::conformance::ageing::AgeingRedis;
+        fetchwell_testkit::links_conformance!(AgeingRedis::if_there());
     }
 
     mod politeness {

@@ -101,7 +101,7 @@ impl SqliteStore {
     }
 
     /// A connection of its own, as each process has one.
-    fn connect(&self) -> Db {
+    pub(super) fn connect(&self) -> Db {
         let path: PathBuf = self.folder.path().join("store.db");
         // What a power cut leaves is not tried here, and waiting for the disk is slow.
         sqlite::open(&path, Durability::Process).expect("the file opens")

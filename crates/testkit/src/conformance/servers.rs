@@ -186,11 +186,23 @@ impl QueueStore for RedisStore {
 }
 
 impl RedisStore {
-    async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
+    /// Where its database is.
+    pub(super) async fn address(&self) -> String {
         let url = self.url.clone();
-        let address = self.database.get_or_init(|| unused_redis_database(url)).await;
+        self.database.get_or_init(|| unused_redis_database(url)).await.clone()
+    }
+
+    /// A line to its database, for those who look at what is there.
+    pub(super) async fn line(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.address().await).expect("an address");
+        client.get_multiplexed_async_connection().await.expect("the server answers")
+    }
+
+    async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
+        let address = self.address().await;
         let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
-        let queue = RedisQueue::open(address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
+        let queue =
+            RedisQueue::open(&address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
         queue.expect("the queue opens")
     }
 }

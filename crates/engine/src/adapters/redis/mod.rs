@@ -2,10 +2,12 @@
 
 mod keeper;
 mod link;
+mod links;
 mod pages;
 mod queue;
 
 pub use keeper::RedisKeeper;
+pub use links::RedisLinks;
 pub use pages::RedisPages;
 pub use queue::{DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue};
 

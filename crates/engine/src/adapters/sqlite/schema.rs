@@ -216,6 +216,17 @@ const STEPS: &[&str] = &["
         due INTEGER NOT NULL,
         PRIMARY KEY (queue, entry)
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Links by category; a category is forgotten as a whole.
+    CREATE TABLE category (
+        name TEXT PRIMARY KEY,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE category_link (
+        category TEXT NOT NULL,
+        url TEXT NOT NULL,
+        PRIMARY KEY (category, url)
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Brings the file to the newest version.
