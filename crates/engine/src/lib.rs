@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod clock;
 pub mod dead_letters;
 pub mod errands;
+pub mod feeds;
 pub mod gate;
 pub mod http;
 pub mod inbox;

@@ -76,9 +76,7 @@ fn named(after_ampersand: &str) -> Option<(char, &str)> {
     match rest.strip_prefix(';') {
         Some(rest) => Some((character, rest)),
         // The oldest names do without the semicolon, but in `?a=1&copy=2` it is no reference.
-        None => {
-            (u32::from(character) < 256 && !rest.starts_with('=')).then_some((character, rest))
-        }
+        None => (u32::from(character) < 256 && !rest.starts_with('=')).then_some((character, rest)),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
 
+mod feeds;
 mod keeper;
 mod link;
 mod links;
 mod pages;
 mod queue;
 
+pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
 pub use links::RedisLinks;
 pub use pages::RedisPages;
