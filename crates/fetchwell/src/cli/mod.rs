@@ -2,6 +2,7 @@
 
 mod dlq;
 mod exit;
+mod feeds;
 mod pages;
 mod run;
 mod schedule;
@@ -15,6 +16,7 @@ use crate::settings::Flag;
 
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
+pub(crate) use feeds::{FeedsArgs, FeedsCommand};
 pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
@@ -122,6 +124,8 @@ pub(crate) enum Command {
     },
     /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
     Schedule(ScheduleArgs),
+    /// Read feeds, and put the pages that they list into categories
+    Feeds(FeedsArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings
