@@ -8,6 +8,7 @@ pub mod articles;
 pub mod clock;
 pub mod dead_letters;
 pub mod errands;
+pub mod feeds;
 pub mod gate;
 pub mod http;
 pub mod inbox;

@@ -52,6 +52,11 @@ mod sqlite {
         fetchwell_testkit::articles_conformance!(Some(AgeingSqlite::new()));
     }
 
+    mod feeds {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::feeds_conformance!(Some(SqliteStore::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -111,6 +116,11 @@ mod redis {
     mod articles {
         use fetchwell_testkit::conformance::ageing::AgeingRedis;
         fetchwell_testkit::articles_conformance!(AgeingRedis::if_there());
+    }
+
+    mod feeds {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::feeds_conformance!(RedisStore::if_there());
     }
 
     mod politeness {

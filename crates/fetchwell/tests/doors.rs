@@ -15,9 +15,7 @@ use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
 use fetchwell::doors::commoncrawl_work::WorkRecord;
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
-use fetchwell::doors::{
-    articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, webhooks,
-};
+use fetchwell::doors::{articles, commoncrawl_batch, commoncrawl_work, pages, retriever, webhooks};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
@@ -197,23 +195,6 @@ async fn links_become_articles_or_failures() {
             }
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_feed_is_read_at_its_interval_and_again_after_a_failure() {
-    let news = SiteScript::new("news.test").fails_first("/rss", 1, 404).text(
-        "/rss",
-        "application/rss+xml",
-        "<rss/>",
-    );
-    let (world, web) = simulated([news]);
-    let hourly = json!({"category": "world", "interval_s": 3_600});
-    let jobs = vec![job("http://news.test/rss", &hourly)];
-    let four_hours = Some(Duration::from_secs(4 * 3_600 + 60));
-    let (records, ledger) = run(Arc::new(feeds::plan), jobs, web, four_hours).await;
-    assert!(records.iter().all(|feed| feed.body == "<rss/>" && feed.category == "world"));
-    assert_eq!((records.len(), ledger.done, ledger.delayed), (4, 4, 1));
-    assert_eq!(world.count(|hit| &*hit.path == "/rss"), 5, "the first one failed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 mod articles;
 mod dlq;
 mod exit;
+mod feeds;
 mod pages;
 mod run;
 mod schedule;
@@ -17,6 +18,7 @@ use crate::settings::Flag;
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
+pub(crate) use feeds::{FeedsArgs, FeedsCommand};
 pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
@@ -124,6 +126,8 @@ pub(crate) enum Command {
     },
     /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
     Schedule(ScheduleArgs),
+    /// Read feeds, and put the pages that they list into categories
+    Feeds(FeedsArgs),
     /// Make clean articles of the links that feeds gave
     Articles {
         #[command(subcommand)]
