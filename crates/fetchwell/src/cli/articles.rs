@@ -6,6 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) enum ArticlesCommand {
     /// Fetch the links that are new, and end
     Run,
+    /// Read the feeds that are due, then fetch the links that are new, again and again
+    Watch,
     /// List articles and failures, the newest first
     List(ArticlesListArgs),
     /// Print an article

@@ -244,6 +244,8 @@ table! {
         articles_max_wait: Duration = POSITIVE, key("articles.max_wait", "10m");
         /// How long the whole request of an article may take.
         articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
+        /// How long "articles watch" pauses between two cycles.
+        articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
 
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");

@@ -10,3 +10,4 @@ mod door;
 mod failures;
 mod keys;
 mod runs;
+mod watch;

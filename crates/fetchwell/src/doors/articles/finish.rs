@@ -38,7 +38,8 @@ impl Finish<ArticleRecord> for KeepThenSettle {
         let ends: Vec<_> =
             batch.iter().map(|end| (&end.lease, settlement(&end.settlement))).collect();
         let settled = self.ends.settle(&ends).await?;
-        for record in batch.iter().flat_map(|end| &end.records) {
+        let confirmed = batch.iter().zip(&settled).filter(|(_, end)| **end == Settled::Confirmed);
+        for record in confirmed.flat_map(|(end, _)| &end.records) {
             self.tally.tell(record);
         }
         Ok(settled)

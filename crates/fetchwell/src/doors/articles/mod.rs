@@ -2,7 +2,8 @@
 //!
 //! `run` is one run: snapshot, difference, fetch, end. `place` opens what it stands on; links are claimed by
 //! putting them on a queue, and `unattempted` drops what others did meanwhile. `plan` says what becomes of a
-//! link, `record` what comes out, `finish` where that goes. `commands` and `print` are for people.
+//! link, `record` what comes out, `finish` where that goes. `watch` is feeds and runs in turn; `commands` and
+//! `print` are for people.
 
 mod commands;
 mod finish;
@@ -12,6 +13,7 @@ mod print;
 mod record;
 mod run;
 mod unattempted;
+mod watch;
 
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
@@ -33,6 +35,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, Exit> {
     match command {
         ArticlesCommand::Run => run::once(settings).await,
+        ArticlesCommand::Watch => watch::watch(settings).await,
         ArticlesCommand::List(args) => commands::list(settings, args, as_json).await,
         ArticlesCommand::Show { article, markdown } => {
             commands::show(settings, &article, markdown, as_json).await

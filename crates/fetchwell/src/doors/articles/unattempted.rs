@@ -97,3 +97,120 @@ impl Source for Unattempted {
         self.inner.news()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex as StdMutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use fetchwell_engine::adapters::NewJob;
+    use fetchwell_engine::adapters::memory::MemoryQueue;
+    use fetchwell_engine::articles::{Counts, Fields, Gleaned, Wanted};
+
+    use super::*;
+    use crate::doors::samples::{NOW, lease};
+
+    /// Books that know what was attempted, and may be out of reach.
+    #[derive(Default)]
+    struct Books {
+        attempted: StdMutex<HashSet<String>>,
+        is_gone: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Articles for Books {
+        async fn now(&self) -> Result<Time, StoreFault> {
+            Ok(NOW)
+        }
+
+        async fn pending(&self, uids: &[String], _: Time) -> Result<Vec<bool>, StoreFault> {
+            if self.is_gone.load(Ordering::Relaxed) {
+                return Err(StoreFault::Unavailable("gone".to_owned()));
+            }
+            let attempted = self.attempted.lock().unwrap();
+            Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())
+        }
+
+        async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreFault> {
+            self.attempted.lock().unwrap().extend(gleaned.iter().map(|one| one.uid.clone()));
+            Ok(())
+        }
+
+        async fn trim(&self) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn find(&self, _: &str) -> Result<Option<Fields>, StoreFault> {
+            Ok(None)
+        }
+
+        async fn list(&self, _: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn count(&self) -> Result<Counts, StoreFault> {
+            Ok(Counts::default())
+        }
+    }
+
+    struct Rig {
+        queue: MemoryQueue,
+        books: Arc<Books>,
+        source: Unattempted,
+        hours: Arc<StdMutex<u32>>,
+    }
+
+    /// A queue with these links on it, which were accepted at hour 0.
+    async fn rig(urls: &[&str]) -> Rig {
+        let hours = Arc::new(StdMutex::new(0));
+        let shown = hours.clone();
+        let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock().unwrap());
+        let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(1_000 * 3_600), true);
+        queue.enqueue(urls.iter().map(|url| NewJob::now(lease(url, "").job)).collect());
+        let (instance, books) = (Arc::new(queue.instance()), Arc::new(Books::default()));
+        instance.renew().await.unwrap();
+        let source = Unattempted::new((instance.clone(), instance), books.clone(), NOW, clock);
+        Rig { queue, books, source, hours }
+    }
+
+    impl Rig {
+        async fn take(&self) -> Result<Vec<String>, StoreFault> {
+            let demand = Demand { most: 10, most_per_site: 10, ..Demand::default() };
+            Ok(match self.source.take(&demand).await? {
+                Taken::Jobs(leases) => leases.into_iter().map(|lease| lease.job.url).collect(),
+                Taken::Idle { .. } | Taken::Exhausted => Vec::new(),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn what_others_did_meanwhile_ends_unfetched() {
+        let rig = rig(&["http://a.test/1", "http://a.test/2"]).await;
+        rig.books.attempted.lock().unwrap().insert(uid("http://a.test/1"));
+        assert_eq!(rig.take().await.unwrap(), ["http://a.test/2"]);
+        let ledger = rig.queue.ledger();
+        assert_eq!((ledger.skipped, ledger.in_flight), (1, 1), "{ledger:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_run_left_long_ago_ends_unfetched() {
+        for (hours, skipped) in [(47, 0), (48, 1)] {
+            let rig = rig(&["http://a.test/1"]).await;
+            *rig.hours.lock().unwrap() = hours;
+            assert_eq!(rig.take().await.unwrap().len(), 1 - skipped, "{hours}");
+            assert_eq!(rig.queue.ledger().skipped, skipped as i64, "{hours}");
+        }
+    }
+
+    #[tokio::test]
+    async fn leases_that_nobody_could_look_at_are_not_lost() {
+        let rig = rig(&["http://a.test/1"]).await;
+        rig.books.is_gone.store(true, Ordering::Relaxed);
+        assert!(rig.take().await.is_err());
+        assert_eq!(rig.queue.ledger().in_flight, 1);
+        rig.books.is_gone.store(false, Ordering::Relaxed);
+        assert_eq!(rig.take().await.unwrap(), ["http://a.test/1"]);
+    }
+}
