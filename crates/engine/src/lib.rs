@@ -4,6 +4,7 @@
 //! [`ports::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
 
 pub mod adapters;
+pub mod articles;
 pub mod clock;
 pub mod dead_letters;
 pub mod errands;

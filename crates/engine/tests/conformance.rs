@@ -47,6 +47,11 @@ mod sqlite {
         fetchwell_testkit::links_conformance!(Some(AgeingSqlite::new()));
     }
 
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingSqlite;
+        fetchwell_testkit::articles_conformance!(Some(AgeingSqlite::new()));
+    }
+
     mod feeds {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::feeds_conformance!(Some(SqliteStore::new()));
@@ -106,6 +111,11 @@ mod redis {
     mod links {
         use fetchwell_testkit::conformance::ageing::AgeingRedis;
         fetchwell_testkit::links_conformance!(AgeingRedis::if_there());
+    }
+
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingRedis;
+        fetchwell_testkit::articles_conformance!(AgeingRedis::if_there());
     }
 
     mod feeds {

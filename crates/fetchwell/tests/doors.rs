@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell::doors::articles::ArticleRecord;
+use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
 use fetchwell::doors::commoncrawl_work::WorkRecord;
 use fetchwell::doors::pages::{PageRecord, PageRules};
@@ -171,24 +171,27 @@ async fn an_inbox_message_becomes_an_outbox_row() {
 #[tokio::test(start_paused = true)]
 async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
-    let link = json!({"category": "world", "runs_failed_by_site": 0});
+    let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let (records, ledger) = run(Arc::new(articles::plan), jobs, simulated([news]).1, None).await;
+    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5 };
+    let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
+    let (records, ledger) = run(planner, jobs, simulated([news]).1, None).await;
     assert_eq!((records.len(), ledger.done), (2, 2));
     for record in records {
         match record {
-            ArticleRecord::Stored(article) => {
+            ArticleRecord::Stored { article, categories } => {
+                assert_eq!((&*article.category, categories.len()), ("asia", 2));
                 assert_eq!(article.uid, articles::uid("http://news.test/story"));
                 assert!(article.clean_text.contains("Paragraph 1") && article.text_len > 200);
                 assert_eq!(serde_json::to_value(&article).unwrap()["status"], "success");
             }
-            ArticleRecord::Failed { failure, attempted } => {
+            ArticleRecord::Failed { failure, is_of_site, .. } => {
                 let hash = serde_json::to_value(&failure).unwrap();
                 assert_eq!(
                     (&hash["status"], &hash["reason"]),
                     (&json!("failure"), &json!("FAIL_BAD_HTML"))
                 );
-                assert!(attempted);
+                assert!(!is_of_site);
             }
         }
     }

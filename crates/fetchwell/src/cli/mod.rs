@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and what each word of it sets.
 
+mod articles;
 mod dlq;
 mod exit;
 mod feeds;
@@ -14,6 +15,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
 
+pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use feeds::{FeedsArgs, FeedsCommand};
@@ -126,6 +128,11 @@ pub(crate) enum Command {
     Schedule(ScheduleArgs),
     /// Read feeds, and put the pages that they list into categories
     Feeds(FeedsArgs),
+    /// Make clean articles of the links that feeds gave
+    Articles {
+        #[command(subcommand)]
+        command: ArticlesCommand,
+    },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

@@ -239,6 +239,12 @@ table! {
         /// An OPML file of feeds besides those of the categories below and of the store; empty: none.
         feeds_opml: Option<PathBuf> = Optional(FilePath), key("feeds.opml", "");
 
+        /// How long a run of "articles" waits for slow and closed sites. What is left then stays for the
+        /// next run.
+        articles_max_wait: Duration = POSITIVE, key("articles.max_wait", "10m");
+        /// How long the whole request of an article may take.
+        articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
+
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
     }

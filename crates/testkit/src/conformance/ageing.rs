@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::redis::RedisLinks;
-use fetchwell_engine::adapters::sqlite::SqliteLinks;
+use fetchwell_engine::adapters::StoreClock;
+use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
+use fetchwell_engine::adapters::sqlite::{SqliteArticles, SqliteLinks};
+use fetchwell_engine::articles::Articles;
 use fetchwell_engine::links::CategoryLinks;
 use redis::AsyncCommands;
 
 use super::adapters::SqliteStore;
+use super::articles::ArticlesStore;
 use super::hand_clock::HandClock;
 use super::links::LinksStore;
 use super::servers::RedisStore;
@@ -23,8 +26,8 @@ pub trait Ageing: Send + Sync {
 
 /// A SQLite file, whose clock is moved by hand.
 pub struct AgeingSqlite {
-    pub(super) store: SqliteStore,
-    pub(super) clock: HandClock,
+    store: SqliteStore,
+    clock: HandClock,
 }
 
 impl AgeingSqlite {
@@ -49,11 +52,18 @@ impl LinksStore for AgeingSqlite {
     }
 }
 
+#[async_trait]
+impl ArticlesStore for AgeingSqlite {
+    async fn open_articles(&self) -> Arc<dyn Articles> {
+        Arc::new(SqliteArticles::new(self.store.connect(), self.clock.clock()))
+    }
+}
+
 /// A database on a Redis server. The clock is moved by hand for what asks for the time; keys go by the
 /// server's own, so each is brought nearer to its end.
 pub struct AgeingRedis {
-    pub(super) store: RedisStore,
-    pub(super) clock: HandClock,
+    store: RedisStore,
+    clock: HandClock,
 }
 
 impl AgeingRedis {
@@ -85,5 +95,14 @@ impl LinksStore for AgeingRedis {
     async fn open_links(&self) -> Arc<dyn CategoryLinks> {
         let links = RedisLinks::open(&self.store.address().await).await;
         Arc::new(links.expect("the server answers"))
+    }
+}
+
+#[async_trait]
+impl ArticlesStore for AgeingRedis {
+    async fn open_articles(&self) -> Arc<dyn Articles> {
+        let clock = StoreClock::ByHand(self.clock.clock());
+        let articles = RedisArticles::open(&self.store.address().await, clock).await;
+        Arc::new(articles.expect("the server answers"))
     }
 }

@@ -1,5 +1,6 @@
 //! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
 
+mod articles;
 mod feeds;
 mod keeper;
 mod link;
@@ -7,6 +8,7 @@ mod links;
 mod pages;
 mod queue;
 
+pub use articles::RedisArticles;
 pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
 pub use links::RedisLinks;

@@ -4,6 +4,7 @@
 //! that it is there after a power cut. The politeness state's does not: it survives a killed process,
 //! and after a power cut a lost slot costs a site at most one request too early.
 
+mod articles;
 mod callers;
 mod clock;
 mod db;
@@ -29,6 +30,7 @@ use std::path::Path;
 
 use crate::ports::StoreFault;
 
+pub use articles::SqliteArticles;
 pub use clock::clock;
 pub use db::{Db, Durability};
 pub use dead_letters::SqliteFinish;
