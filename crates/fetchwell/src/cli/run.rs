@@ -90,15 +90,15 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::schedule::run(&settings, args, cli.global.json).await
         }
-        Command::Feeds(args) => {
-            let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
-            doors::feeds::run(&settings, args.command, cli.global.json).await
-        }
         Command::Articles { command } => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
             doors::articles::run(&settings, command, cli.global.json).await
+        }
+        Command::Feeds(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::feeds::run(&settings, args.command, cli.global.json).await
         }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {

@@ -11,7 +11,8 @@
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
 //! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
 //! [`inbox::InboxStore`], [`dead_letters::LettersStore`], [`rounds::RoundsStore`], [`feeds::FeedsStore`],
-//! [`links::LinksStore`], [`articles::ArticlesStore`], [`events::EventStore`] and [`politeness::PolitenessStore`], and calls the macros.
+//! [`links::LinksStore`], [`articles::ArticlesStore`], [`events::EventStore`] and
+//! [`politeness::PolitenessStore`], and calls the macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
 

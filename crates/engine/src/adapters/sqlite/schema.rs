@@ -228,6 +228,21 @@ const STEPS: &[&str] = &["
         PRIMARY KEY (category, url)
     ) STRICT, WITHOUT ROWID;
 ", "
+    -- Feeds that links come from; what is remembered of one is JSON. A claim ends by the wall clock.
+    CREATE TABLE subscription (
+        category TEXT NOT NULL,
+        url TEXT NOT NULL,
+        interval_s INTEGER,
+        title TEXT NOT NULL,
+        PRIMARY KEY (category, url)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE feed (
+        url TEXT PRIMARY KEY,
+        memory TEXT,
+        claimed_by TEXT,
+        claimed_until INTEGER
+    ) STRICT;
+", "
     -- What links gave: articles and failures, with all their fields as JSON. `fetched_ts` and the times of
     -- failures are Unix seconds by the wall clock; all else is microseconds by the store's.
     CREATE TABLE article (
@@ -262,21 +277,6 @@ const STEPS: &[&str] = &["
         runs INTEGER NOT NULL,
         at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-", "
-    -- Feeds that links come from; what is remembered of one is JSON. A claim ends by the wall clock.
-    CREATE TABLE subscription (
-        category TEXT NOT NULL,
-        url TEXT NOT NULL,
-        interval_s INTEGER,
-        title TEXT NOT NULL,
-        PRIMARY KEY (category, url)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE feed (
-        url TEXT PRIMARY KEY,
-        memory TEXT,
-        claimed_by TEXT,
-        claimed_until INTEGER
-    ) STRICT;
 "];
 
 /// Brings the file to the newest version.
