@@ -1,5 +1,7 @@
 //! Every format, as it should be and as it is found.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
+
 use fetchwell_feed::{Feed, Format, MAX_ENTRIES, NoFeed, read};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;

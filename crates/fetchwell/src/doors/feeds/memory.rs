@@ -20,7 +20,7 @@ pub(super) fn is_due(
     all: bool,
 ) -> bool {
     let Some(memory) = memory else { return true };
-    let is_new_to_some = memory.failures == 0 && !categories.is_subset(&memory.read_for);
+    let is_new_to_some = memory.problem.is_none() && !categories.is_subset(&memory.read_for);
     all || (memory.paused.is_none() && (memory.due <= now || is_new_to_some))
 }
 
@@ -146,6 +146,14 @@ mod tests {
     }
 
     #[test]
+    fn a_feed_that_robots_txt_keeps_us_from_is_asked_about_at_its_interval() {
+        let memory = remembered(FeedMemory::default(), &Reading::Disallowed);
+        assert_eq!((memory.due, memory.failures), (NOW + HOUR, 0));
+        assert!(!is_due(Some(&memory), &named(&["news"]), NOW, false));
+        assert!(is_due(Some(&memory), &named(&["news"]), NOW + HOUR, false));
+    }
+
+    #[test]
     fn what_was_not_reached_is_as_it_was() {
         let reading = Reading::NotReached { why: "stopped".into() };
         assert_eq!(after(read_before(), &reading, &named(&[]), HOUR, NOW), None);
@@ -153,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_feed_is_due_when_its_time_has_come_or_a_category_has_not_had_it() {
-        let memory = FeedMemory { failures: 0, ..read_before() };
+        let memory = FeedMemory { problem: None, ..read_before() };
         let due = |categories: &[&str], now| is_due(Some(&memory), &named(categories), now, false);
         let before = NOW - Duration::from_micros(1);
         assert!(is_due(None, &named(&["news"]), before, false), "one that was never read");

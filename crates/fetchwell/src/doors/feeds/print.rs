@@ -165,7 +165,9 @@ pub(super) fn trial(
         text.push_str(&format!("it has moved for good to {place}\n"));
     }
     for entry in &feed.entries {
-        text.push_str(&format!("  {}  {}\n", page(&entry.link), plain(&entry.title)));
+        let line = format!("  {}  {}", page(&entry.link), plain(&entry.title));
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
     text
 }
