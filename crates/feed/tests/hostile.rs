@@ -1,5 +1,7 @@
 //! Whatever comes, reading it ends soon, and harms nobody.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
+
 use std::time::{Duration, Instant};
 
 use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, clean, opml, read};

@@ -17,25 +17,26 @@ pub(super) struct InHand {
     pub(super) before: FeedMemory,
     /// Links that were not there before.
     pub(super) new_links: u64,
-    progress: Progress,
+    /// Nothing before it has answered.
+    answered: Option<Answered>,
 }
 
-enum Progress {
-    /// It has not answered yet.
-    Waiting,
-    /// It has, and some links are still being asked where they lead.
-    Read { memory: Option<FeedMemory>, open: HashSet<String> },
+struct Answered {
+    /// What is to be remembered in the end, if anything.
+    memory: Option<FeedMemory>,
+    /// The links that are still being asked where they lead.
+    open: HashSet<String>,
 }
 
 impl InHand {
     /// Nothing has happened yet.
     pub(super) fn new(feed: Subscribed, before: FeedMemory) -> InHand {
-        InHand { feed, before, new_links: 0, progress: Progress::Waiting }
+        InHand { feed, before, new_links: 0, answered: None }
     }
 
     /// Notes what came of reading it. Returns the links to ask; none at all when that was noted before.
     pub(super) fn note_reading(&mut self, reading: &Reading, now: Time) -> Option<Vec<String>> {
-        if let Progress::Read { .. } = self.progress {
+        if self.answered.is_some() {
             return None;
         }
         let Subscribed { categories, interval, .. } = &self.feed;
@@ -46,13 +47,13 @@ impl InHand {
             memory.resolved = sorted.resolved;
             asked = sorted.asked;
         }
-        self.progress = Progress::Read { memory, open: asked.iter().cloned().collect() };
+        self.answered = Some(Answered { memory, open: asked.iter().cloned().collect() });
         Some(asked)
     }
 
     /// Notes where a link leads. May be done again.
     pub(super) fn note_link(&mut self, link: &str, page: Option<&str>) {
-        let Progress::Read { memory, open } = &mut self.progress else { return };
+        let Some(Answered { memory, open }) = &mut self.answered else { return };
         open.remove(link);
         if let (Some(memory), Some(page)) = (memory, page) {
             memory.resolved.insert(link.to_owned(), page.to_owned());
@@ -61,9 +62,7 @@ impl InHand {
 
     /// What is to be remembered, if anything, once it has come to its end; nothing before.
     pub(super) fn end(&self) -> Option<Option<&FeedMemory>> {
-        match &self.progress {
-            Progress::Read { memory, open } if open.is_empty() => Some(memory.as_ref()),
-            _ => None,
-        }
+        let Answered { memory, open } = self.answered.as_ref()?;
+        open.is_empty().then_some(memory.as_ref())
     }
 }
