@@ -222,7 +222,9 @@ mod tests {
     fn an_article_has_every_field_as_text() {
         let prose = "Ä paragraph that is long enough to be one, and then some more of it. ";
         let html = format!(
-            "<html><title>Title</title><article><p>{prose}</p><p>And here is quite another one, which says something else, and goes on to say it at some length.</p><p>A third one ends it.</p>"
+            "<html><title>Title</title><article><p>{prose}</p>\
+             <p>And here is quite another one, which says something else, and goes \
+             on to say it at some length.</p><p>A third one ends it.</p>"
         );
         let record = end("http://a.test/x", &html, &Happened::Answered(200));
         let kept = record.gleaned();
