@@ -4,13 +4,16 @@
 //! [`ports::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
 
 pub mod adapters;
+pub mod articles;
 pub mod clock;
 pub mod dead_letters;
 pub mod errands;
+pub mod feeds;
 pub mod gate;
 pub mod http;
 pub mod inbox;
 pub mod journey;
+pub mod links;
 pub mod pipeline;
 pub mod ports;
 mod readable;

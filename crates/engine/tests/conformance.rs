@@ -42,6 +42,21 @@ mod sqlite {
         fetchwell_testkit::rounds_conformance!(Some(SqliteStore::new()));
     }
 
+    mod links {
+        use fetchwell_testkit::conformance::ageing::AgeingSqlite;
+        fetchwell_testkit::links_conformance!(Some(AgeingSqlite::new()));
+    }
+
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingSqlite;
+        fetchwell_testkit::articles_conformance!(Some(AgeingSqlite::new()));
+    }
+
+    mod feeds {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::feeds_conformance!(Some(SqliteStore::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -91,6 +106,21 @@ mod redis {
     mod rounds {
         use fetchwell_testkit::conformance::servers::RedisStore;
         fetchwell_testkit::rounds_conformance!(RedisStore::if_there());
+    }
+
+    mod links {
+        use fetchwell_testkit::conformance::ageing::AgeingRedis;
+        fetchwell_testkit::links_conformance!(AgeingRedis::if_there());
+    }
+
+    mod articles {
+        use fetchwell_testkit::conformance::ageing::AgeingRedis;
+        fetchwell_testkit::articles_conformance!(AgeingRedis::if_there());
+    }
+
+    mod feeds {
+        use fetchwell_testkit::conformance::servers::RedisStore;
+        fetchwell_testkit::feeds_conformance!(RedisStore::if_there());
     }
 
     mod politeness {

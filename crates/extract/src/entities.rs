@@ -72,15 +72,19 @@ fn named(after_ampersand: &str) -> Option<(char, &str)> {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric();
     let end = after_ampersand.bytes().take(MAX_NAME_BYTES + 1).take_while(is_name).count();
     let (name, rest) = after_ampersand.split_at_checked(end).filter(|_| end > 0)?;
-    let index = ENTITIES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
-    let (_, character) = ENTITIES.get(index)?;
+    let character = named_character(name)?;
     match rest.strip_prefix(';') {
-        Some(rest) => Some((*character, rest)),
+        Some(rest) => Some((character, rest)),
         // The oldest names do without the semicolon, but in `?a=1&copy=2` it is no reference.
-        None => {
-            (u32::from(*character) < 256 && !rest.starts_with('=')).then_some((*character, rest))
-        }
+        None => (u32::from(character) < 256 && !rest.starts_with('=')).then_some((character, rest)),
     }
+}
+
+/// The character that a reference names: `eacute` is `é`.
+#[must_use]
+pub fn named_character(name: &str) -> Option<char> {
+    let index = ENTITIES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    ENTITIES.get(index).map(|(_, character)| *character)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod text;
 mod walk;
 
 pub use charset::{Decoded, decode};
+pub use entities::named_character;
 pub use media_type::{is_html, is_text};
 
 use url::Url;

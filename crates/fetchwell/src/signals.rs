@@ -1,5 +1,7 @@
 //! SIGTERM and Ctrl-C: the first stops gently, the second at once.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -35,4 +37,12 @@ pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> Cancellati
         }
     });
     stop
+}
+
+/// A pause that a stop ends.
+pub(crate) async fn sleep_unless_stopped(interval: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(interval) => {}
+    }
 }

@@ -10,14 +10,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell::doors::articles::ArticleRecord;
+use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
 use fetchwell::doors::commoncrawl_work::WorkRecord;
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
-use fetchwell::doors::{
-    articles, commoncrawl_batch, commoncrawl_work, feeds, pages, retriever, webhooks,
-};
+use fetchwell::doors::{articles, commoncrawl_batch, commoncrawl_work, pages, retriever, webhooks};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
@@ -48,15 +46,14 @@ impl<R: Clone + Send + Sync> Sink<R> for Kept<R> {
     }
 }
 
-/// Runs a door on these jobs until nothing is left, or for `run_for` where jobs recur.
+/// Runs a door on these jobs until nothing is left.
 async fn run<R: Clone + Send + Sync + 'static>(
     planner: Planner<R>,
     jobs: Vec<Job>,
     web: Arc<dyn Web>,
-    run_for: Option<Duration>,
 ) -> (Vec<R>, Ledger) {
     let clock = Clock::simulated(START);
-    let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(20), run_for.is_none());
+    let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(20), true);
     queue.enqueue(jobs.into_iter().map(NewJob::now).collect());
     let records = Arc::new(Mutex::new(Vec::new()));
     let instance = Arc::new(queue.instance());
@@ -67,13 +64,6 @@ async fn run<R: Clone + Send + Sync + 'static>(
         obituary: Arc::new(|_, _| Vec::new()),
     };
     let stop = CancellationToken::new();
-    if let Some(run_for) = run_for {
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(run_for).await;
-            stop.cancel();
-        });
-    }
     pipeline::run(door, plant(web, clock), stop).await.unwrap();
     let records = std::mem::take(&mut *records.lock().unwrap());
     let ledger = queue.ledger();
@@ -131,7 +121,7 @@ async fn pages_are_cached_skipped_or_dead() {
     let urls = ["latin", "moved", "private", "gone"].map(|path| format!("http://shop.test/{path}"));
     let jobs = urls.iter().map(|url| job(url, &"")).chain([job("no url", &"")]).collect();
     let planner: Planner<PageRecord> = Arc::new(|lease| pages::plan(lease, PageRules::default()));
-    let (records, ledger) = run(planner, jobs, simulated([shop]).1, None).await;
+    let (records, ledger) = run(planner, jobs, simulated([shop]).1).await;
     assert_eq!((ledger.done, ledger.skipped, ledger.dead), (2, 1, 2));
     assert_eq!(records.len(), 4, "{records:?}");
     let fetched = records.iter().find_map(|record| match record {
@@ -161,7 +151,7 @@ async fn an_inbox_message_becomes_an_outbox_row() {
         vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
     let plan =
         |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default(), 5);
-    let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1, None).await;
+    let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1).await;
     rows.sort_by_key(|row| row.http_status);
     assert_eq!((rows.len(), ledger.done), (2, 2));
     assert_eq!((&*rows[0].status, rows[0].http_status), ("success", Some(200)));
@@ -173,44 +163,30 @@ async fn an_inbox_message_becomes_an_outbox_row() {
 #[tokio::test(start_paused = true)]
 async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
-    let link = json!({"category": "world", "runs_failed_by_site": 0});
+    let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let (records, ledger) = run(Arc::new(articles::plan), jobs, simulated([news]).1, None).await;
+    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5 };
+    let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
+    let (records, ledger) = run(planner, jobs, simulated([news]).1).await;
     assert_eq!((records.len(), ledger.done), (2, 2));
     for record in records {
         match record {
-            ArticleRecord::Stored(article) => {
+            ArticleRecord::Stored { article, categories } => {
+                assert_eq!((&*article.category, categories.len()), ("asia", 2));
                 assert_eq!(article.uid, articles::uid("http://news.test/story"));
                 assert!(article.clean_text.contains("Paragraph 1") && article.text_len > 200);
                 assert_eq!(serde_json::to_value(&article).unwrap()["status"], "success");
             }
-            ArticleRecord::Failed { failure, attempted } => {
+            ArticleRecord::Failed { failure, is_of_site, .. } => {
                 let hash = serde_json::to_value(&failure).unwrap();
                 assert_eq!(
                     (&hash["status"], &hash["reason"]),
                     (&json!("failure"), &json!("FAIL_BAD_HTML"))
                 );
-                assert!(attempted);
+                assert!(!is_of_site);
             }
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_feed_is_read_at_its_interval_and_again_after_a_failure() {
-    let news = SiteScript::new("news.test").fails_first("/rss", 1, 404).text(
-        "/rss",
-        "application/rss+xml",
-        "<rss/>",
-    );
-    let (world, web) = simulated([news]);
-    let hourly = json!({"category": "world", "interval_s": 3_600});
-    let jobs = vec![job("http://news.test/rss", &hourly)];
-    let four_hours = Some(Duration::from_secs(4 * 3_600 + 60));
-    let (records, ledger) = run(Arc::new(feeds::plan), jobs, web, four_hours).await;
-    assert!(records.iter().all(|feed| feed.body == "<rss/>" && feed.category == "world"));
-    assert_eq!((records.len(), ledger.done, ledger.delayed), (4, 4, 1));
-    assert_eq!(world.count(|hit| &*hit.path == "/rss"), 5, "the first one failed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +198,7 @@ async fn a_delivery_is_posted_until_it_is_taken() {
         vec![job("http://caller.test/hook", &delivery), job("http://caller.test/gone", &delivery)];
     let sign: Sign = Arc::new(|_, content| Some(format!("v1,{}", content.len())));
     let planner: Planner<Infallible> = Arc::new(move |lease| webhooks::plan(&sign, lease));
-    let (records, ledger) = run(planner, jobs, web, None).await;
+    let (records, ledger) = run(planner, jobs, web).await;
     assert!(records.is_empty());
     assert_eq!((ledger.done, ledger.dead), (1, 1));
     assert_eq!(world.count(|hit| hit.method.as_str() == "POST"), 4);
@@ -300,7 +276,7 @@ async fn a_block_of_the_index_becomes_batches() {
     let planner: Planner<BatchRecord> =
         Arc::new(move |lease| commoncrawl_batch::plan(&batching, lease));
     let jobs = || vec![commoncrawl_batch::job(&indexes, &cluster_line).unwrap()];
-    let (records, ledger) = run(planner.clone(), jobs(), web.clone(), None).await;
+    let (records, ledger) = run(planner.clone(), jobs(), web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 1));
     let sizes: Vec<usize> = records
         .iter()
@@ -313,7 +289,7 @@ async fn a_block_of_the_index_becomes_batches() {
         })
         .collect();
     assert_eq!(sizes, [0, 50, 50, 20]);
-    let (again, _) = run(planner, jobs(), web, None).await;
+    let (again, _) = run(planner, jobs(), web).await;
     assert_eq!(again, records, "a repeated batch has the same id and body");
 }
 
@@ -358,7 +334,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         |name: &str| Job { site: Some(Site::parse("archive.test").unwrap()), ..job(name, &batch) };
     let started = tokio::time::Instant::now();
     let (mut records, ledger) =
-        run(planner, vec![message("batch-1"), message("batch-2")], web.clone(), None).await;
+        run(planner, vec![message("batch-1"), message("batch-2")], web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (2, 100));
     assert!(started.elapsed() >= Duration::from_millis(12 * 20), "no more than eight at once");
     records.truncate(50);

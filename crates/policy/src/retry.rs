@@ -128,7 +128,10 @@ impl RetryRule {
         site_backoff: TWO_SECONDS_DOUBLING,
     };
 
-    /// `fetchwell feeds` and `fetchwell commoncrawl`.
+    /// `fetchwell feeds`: one attempt. What follows is remembered with the feed, and is for a later reading.
+    pub const FEEDS: RetryRule = RetryRule { paced_attempts: Some(1), ..RetryRule::ARTICLES };
+
+    /// `fetchwell commoncrawl`.
     pub const ARCHIVE: RetryRule = RetryRule {
         server_error_attempts: 3,
         soft_refusal_attempts: 1,

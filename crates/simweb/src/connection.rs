@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{HOST, USER_AGENT};
+use http::header::{HOST, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, HeaderName, Response};
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{Either, Full};
@@ -70,6 +70,7 @@ fn ask(world: &World, at: Duration, request: &http::Request<Incoming>) -> Answer
         method: request.method(),
         path_and_query: uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str),
         user_agent: header(USER_AGENT),
+        if_none_match: header(IF_NONE_MATCH),
     };
     world.answer(at, request)
 }

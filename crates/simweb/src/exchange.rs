@@ -15,12 +15,14 @@ pub struct Request<'a> {
     pub path_and_query: &'a str,
     /// The User-Agent header, empty when there was none.
     pub user_agent: &'a str,
+    /// The If-None-Match header, empty when there was none.
+    pub if_none_match: &'a str,
 }
 
 impl<'a> Request<'a> {
     /// A plain `GET` without a User-Agent.
     pub fn get(host: &'a str, path_and_query: &'a str) -> Self {
-        Request { host, method: &Method::GET, path_and_query, user_agent: "" }
+        Request { host, method: &Method::GET, path_and_query, user_agent: "", if_none_match: "" }
     }
 
     pub(crate) fn is_for_robots(&self) -> bool {
@@ -73,8 +75,8 @@ impl Answer {
         answer
     }
 
-    pub(crate) fn redirect(location: &str) -> Answer {
-        Answer::of_status(302).with_header("location", location)
+    pub(crate) fn redirect(status: u16, location: &str) -> Answer {
+        Answer::of_status(status).with_header("location", location)
     }
 
     pub(crate) fn with_header(mut self, name: &str, value: &str) -> Answer {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::Manner;
@@ -26,7 +28,15 @@ impl PathRule {
 pub(crate) enum Act {
     /// 302 to this location.
     Redirect(String),
+    /// 301 to this location.
+    Moved(String),
     Status(u16),
+    /// This status, and when to come back.
+    Busy {
+        status: u16,
+        #[serde(rename = "retry_after_s", with = "crate::seconds")]
+        retry_after: Duration,
+    },
     /// Each matching path fails this often; after that the later rules hold.
     FailsFirst {
         times: u32,
@@ -35,6 +45,12 @@ pub(crate) enum Act {
     Text {
         content_type: String,
         text: String,
+    },
+    /// Text with an ETag: 304 for whoever has it.
+    Tagged {
+        content_type: String,
+        text: String,
+        etag: String,
     },
     /// A file that was compressed: its type is that of the file.
     Gzip {

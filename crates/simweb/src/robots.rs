@@ -29,7 +29,7 @@ impl Robots {
                 delay.as_secs_f64()
             )),
             Robots::Status(status) => Answer::of_status(*status),
-            Robots::Redirect(location) => Answer::redirect(location),
+            Robots::Redirect(location) => Answer::redirect(302, location),
         }
     }
 }

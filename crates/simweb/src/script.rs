@@ -133,9 +133,19 @@ impl SiteScript {
         self.rule(path, Act::Redirect(location.to_owned()))
     }
 
+    /// Redirects a path for good.
+    pub fn moved(self, path: &str, location: &str) -> Self {
+        self.rule(path, Act::Moved(location.to_owned()))
+    }
+
     /// Answers a path with this status.
     pub fn status(self, path: &str, status: u16) -> Self {
         self.rule(path, Act::Status(status))
+    }
+
+    /// Answers a path with this status, and says when to come back.
+    pub fn busy(self, path: &str, status: u16, retry_after: Duration) -> Self {
+        self.rule(path, Act::Busy { status, retry_after })
     }
 
     /// Answers each matching path this often with this status; after that the later rules hold.
@@ -147,6 +157,12 @@ impl SiteScript {
     pub fn text(self, path: &str, content_type: &str, text: &str) -> Self {
         let (content_type, text) = (content_type.to_owned(), text.to_owned());
         self.rule(path, Act::Text { content_type, text })
+    }
+
+    /// Serves this text at a path with an ETag, and 304 to whoever has it.
+    pub fn tagged(self, path: &str, content_type: &str, text: &str, etag: &str) -> Self {
+        let (content_type, text) = (content_type.to_owned(), text.to_owned());
+        self.rule(path, Act::Tagged { content_type, text, etag: etag.to_owned() })
     }
 
     /// Serves this text at a path as a gzip file, such as `sitemap.xml.gz`.

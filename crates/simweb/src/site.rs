@@ -76,7 +76,7 @@ impl Site {
         } else if let Some(too_soon) = self.limited(past, at) {
             too_soon
         } else {
-            self.at_path(past, request.path_and_query)
+            self.at_path(past, request)
         };
         Answer {
             first_byte_after: self.script.first_byte_after,
@@ -97,19 +97,37 @@ impl Site {
         None
     }
 
-    fn at_path(&self, past: &mut Past, path: &str) -> Answer {
+    fn at_path(&self, past: &mut Past, request: &Request<'_>) -> Answer {
+        let path = request.path_and_query;
         let rules = self.script.paths.iter().enumerate();
         rules
             .filter(|(_, rule)| rule.matches(path))
-            .find_map(|(index, rule)| self.act(past, index, &rule.act, path))
+            .find_map(|(index, rule)| self.act(past, index, &rule.act, request))
             .unwrap_or_else(|| self.page(path))
     }
 
     /// What a matching rule answers; none if its failures are used up.
-    fn act(&self, past: &mut Past, index: usize, act: &Act, path: &str) -> Option<Answer> {
+    fn act(
+        &self,
+        past: &mut Past,
+        index: usize,
+        act: &Act,
+        request: &Request<'_>,
+    ) -> Option<Answer> {
+        let path = request.path_and_query;
         Some(match act {
-            Act::Redirect(location) => Answer::redirect(location),
+            Act::Redirect(location) => Answer::redirect(302, location),
+            Act::Moved(location) => Answer::redirect(301, location),
             Act::Status(status) => Answer::of_status(*status),
+            Act::Busy { status, retry_after } => {
+                Answer::of_status(*status).with_retry_after(Some(*retry_after))
+            }
+            Act::Tagged { etag, .. } if request.if_none_match == etag => {
+                Answer::of_status(304).with_header("etag", etag)
+            }
+            Act::Tagged { content_type, text, etag } => {
+                Answer::new(200, content_type, text.clone()).with_header("etag", etag)
+            }
             Act::FailsFirst { times, status } => {
                 return past.fails_again(index, path, *times).then(|| Answer::of_status(*status));
             }

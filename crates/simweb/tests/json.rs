@@ -21,7 +21,10 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
         "content_type": "text/html",
         "paths": [
             {"path": "/old", "redirect": "http://new.test/"},
+            {"path": "/moved", "moved": "http://new.test/"},
             {"path": "/missing*", "status": 404},
+            {"path": "/busy", "busy": {"status": 503, "retry_after_s": 90}},
+            {"path": "/atom", "tagged": {"content_type": "text/xml", "text": "<feed/>", "etag": "v1"}},
             {"path": "/flaky/*", "fails_first": {"times": 2, "status": 503}},
             {"path": "/feed", "text": {"content_type": "application/rss+xml", "text": "<rss/>"}},
             {"path": "/map.gz", "gzip": {"content_type": "application/gzip", "text": "<urlset/>"}},
@@ -42,7 +45,10 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
         .page_bytes(2_048)
         .content_type("text/html")
         .redirect("/old", "http://new.test/")
+        .moved("/moved", "http://new.test/")
         .status("/missing*", 404)
+        .busy("/busy", 503, Duration::from_secs(90))
+        .tagged("/atom", "text/xml", "<feed/>", "v1")
         .fails_first("/flaky/*", 2, 503)
         .text("/feed", "application/rss+xml", "<rss/>")
         .gzip("/map.gz", "application/gzip", "<urlset/>")

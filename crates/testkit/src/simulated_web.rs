@@ -43,6 +43,8 @@ impl Web for SimulatedWeb {
             Method::Post(_) => http::Method::POST,
         };
         let site = request.url.site();
+        let condition = request.headers.iter().find(|(name, _)| *name == "if-none-match");
+        let if_none_match = condition.map_or("", |(_, value)| value.as_str());
         let answer = self.world.answer(
             self.started.elapsed(),
             fetchwell_simweb::Request {
@@ -50,6 +52,7 @@ impl Web for SimulatedWeb {
                 method: &method,
                 path_and_query: request.url.path_and_query(),
                 user_agent: &self.user_agent,
+                if_none_match,
             },
         );
         let written = Instant::now();

@@ -1,7 +1,9 @@
 //! The command line: what can be typed, and what each word of it sets.
 
+mod articles;
 mod dlq;
 mod exit;
+mod feeds;
 mod pages;
 mod run;
 mod schedule;
@@ -13,8 +15,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
 
+pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
+pub(crate) use feeds::{FeedsArgs, FeedsCommand};
 pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
@@ -122,6 +126,13 @@ pub(crate) enum Command {
     },
     /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
     Schedule(ScheduleArgs),
+    /// Read feeds, and put the pages that they list into categories
+    Feeds(FeedsArgs),
+    /// Make clean articles of the links that feeds gave
+    Articles {
+        #[command(subcommand)]
+        command: ArticlesCommand,
+    },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{Cli, Command, ConfigCommand, Exit, FetchArgs, PagesArgs, ServeArgs};
+use super::{Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, PagesArgs, ServeArgs};
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
@@ -26,6 +26,10 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
         let (key, name) = ("pages.metrics_listen", "--metrics-listen");
         flags.push(Flag { key, name, value: listen.clone() });
+    }
+    if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {
+        let (key, name) = ("feeds.opml", "--opml");
+        flags.push(Flag { key, name, value: file.clone() });
     }
     let sources = Sources {
         flags: &flags,
@@ -85,6 +89,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
             doors::schedule::run(&settings, args, cli.global.json).await
+        }
+        Command::Articles { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::articles::run(&settings, command, cli.global.json).await
+        }
+        Command::Feeds(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::feeds::run(&settings, args.command, cli.global.json).await
         }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {

@@ -5,7 +5,7 @@
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
-//! | [`feeds`] | a subscription | the feed, if it changed | the feed as received | it recurs |
+//! | `feeds` | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
 //! | [`commoncrawl_batch`] | a line of `cluster.idx` | one range | batches | done or dead |
 //! | [`commoncrawl_work`] | a batch | a range a page, several at once | documents | done or dead |
 //! | `schedule` | a sitemap | the sitemap | URLs to queue | done |
@@ -18,7 +18,7 @@ pub mod articles;
 pub mod commoncrawl_batch;
 pub mod commoncrawl_work;
 pub(crate) mod dlq;
-pub mod feeds;
+pub(crate) mod feeds;
 pub(crate) mod fetch;
 pub mod pages;
 pub mod retriever;
@@ -33,4 +33,5 @@ mod ranged;
 #[cfg(test)]
 mod samples;
 mod signing;
+mod table;
 mod url_list;

@@ -1,10 +1,11 @@
-//! Settings that say where something is: stores, networks, name servers, and hosts that are sent
-//! elsewhere.
+//! Settings that say where something is: stores, networks, name servers, pages, and hosts that are
+//! sent elsewhere.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
 use serde_json::Value as Json;
 
@@ -222,6 +223,28 @@ fn parse_resolve_rule(text: &str) -> Option<ResolveRule> {
         Err(_) => (target.trim_matches(['[', ']']).parse().ok()?, None),
     };
     Some(ResolveRule { pattern: pattern.to_ascii_lowercase(), address, port })
+}
+
+/// A web address, as it is written.
+pub(super) struct WebAddress;
+
+impl Kind for WebAddress {
+    type Value = String;
+
+    fn read(&self, raw: &Raw) -> Result<String, Wrong> {
+        let text = raw.one()?.trim();
+        match WebUrl::parse(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(fault) => Err(Wrong::new(
+                format!("{} is {fault}", quoted(text)),
+                r#"write an address such as "https://example.com/feed.xml""#,
+            )),
+        }
+    }
+
+    fn show(&self, value: &String) -> Json {
+        value.as_str().into()
+    }
 }
 
 #[cfg(test)]

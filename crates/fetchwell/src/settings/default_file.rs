@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::key::{Key, group_of};
 use super::reader::{Findings, Reader};
-use super::schema::{Retailer, Site, Values};
+use super::schema::{Category, Retailer, Site, Values};
 
 const HEAD: &str = "\
 # Fetchwell's settings. Each is shown with its default: take the # away to change it.
@@ -24,6 +24,11 @@ pub fn default_file() -> String {
     text.push_str("\n# Retailers with limits of their own, as many as you like.\n");
     text.push_str("#[retailers.example]\n");
     write_table(&mut text, Retailer::KEYS, Retailer::read);
+    text.push_str(
+        "\n# Categories of links with the feeds that they come from, as many as you like.\n",
+    );
+    text.push_str("#[categories.example]\n");
+    write_table(&mut text, Category::KEYS, Category::read);
     text
 }
 

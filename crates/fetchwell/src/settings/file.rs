@@ -17,6 +17,7 @@ pub(super) struct FileLayers {
     pub(super) settings: Layer,
     pub(super) sites: BTreeMap<String, Layer>,
     pub(super) retailers: BTreeMap<String, Layer>,
+    pub(super) categories: BTreeMap<String, Layer>,
 }
 
 /// Reads the first file there is; where there is none, it says nothing.

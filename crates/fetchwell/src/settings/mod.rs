@@ -37,8 +37,9 @@ pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
+pub(crate) use names::category_name;
 pub use reader::Effective;
-pub use schema::{Retailer, Values};
+pub use schema::{Category, Retailer, Values};
 
 use reader::{Findings, Reader, read_named_tables};
 use schema::Site;
@@ -76,6 +77,7 @@ pub struct Settings {
     pub values: Values,
     site_rates: BTreeMap<String, f64>,
     retailers: BTreeMap<String, Retailer>,
+    categories: BTreeMap<String, Category>,
     effective: Vec<Effective>,
 }
 
@@ -97,6 +99,8 @@ impl Settings {
         let sites = read_named_tables("sites", file.sites, &mut findings, Site::read);
         let retailers =
             read_named_tables("retailers", file.retailers, &mut findings, Retailer::read);
+        let categories =
+            read_named_tables("categories", file.categories, &mut findings, Category::read);
         if let Some(values) = &values {
             cross_checks::run(values, &mut findings);
         }
@@ -109,6 +113,7 @@ impl Settings {
                     .filter_map(|(host, site)| Some((host, site.rate?)))
                     .collect(),
                 retailers,
+                categories,
                 effective: findings.effective,
             }),
             _ => Err(SettingsFaults::new(findings.faults)),
@@ -123,6 +128,11 @@ impl Settings {
     /// The retailers that have a table of their own.
     pub fn retailers(&self) -> &BTreeMap<String, Retailer> {
         &self.retailers
+    }
+
+    /// The categories that have a table of their own.
+    pub fn categories(&self) -> &BTreeMap<String, Category> {
+        &self.categories
     }
 
     /// Whether nobody has set it.

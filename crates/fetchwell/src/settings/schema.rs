@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::addresses::{Cidr, Listen, NameServer, Resolve, ResolveRule, Store, StoreUrl};
+use super::addresses::{
+    Cidr, Listen, NameServer, Resolve, ResolveRule, Store, StoreUrl, WebAddress,
+};
 use super::choices::{LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable};
 use super::combined::{ListOf, Optional};
 use super::key::{Key, key, pages, pages_seconds};
@@ -48,7 +50,7 @@ macro_rules! table {
 }
 
 table! {
-    /// Every setting but those of single sites and retailers.
+    /// Every setting but those of single sites, retailers and categories.
     pub Values {
         /// Where URLs, results and pace are kept: "sqlite:PATH", "postgres://…" or "redis://…".
         store: StoreUrl = Store,
@@ -229,6 +231,22 @@ table! {
         /// Nothing is put on a list that has so many URLs or more; 0: any number.
         schedule_max_queue: u64 = whole(0, 1_000_000_000), key("schedule.max_queue", "1000000");
 
+        /// How often a feed is read that does not say so itself.
+        feeds_interval: Duration = POSITIVE, key("feeds.interval", "1h");
+        /// How long one "feeds ingest" waits for sites that are slow, closed or have many feeds; what is
+        /// left is for the next one.
+        feeds_max_wait: Duration = POSITIVE, key("feeds.max_wait", "10m");
+        /// An OPML file of feeds besides those of the categories below and of the store; empty: none.
+        feeds_opml: Option<PathBuf> = Optional(FilePath), key("feeds.opml", "");
+
+        /// How long a run of "articles" waits for slow and closed sites. What is left then stays for the
+        /// next run.
+        articles_max_wait: Duration = POSITIVE, key("articles.max_wait", "10m");
+        /// How long the whole request of an article may take.
+        articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
+        /// How long "articles watch" pauses between two cycles.
+        articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
+
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
     }
@@ -254,5 +272,15 @@ table! {
         connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");
         /// How long a whole request may take; empty: retriever.request_timeout.
         request_timeout: Option<Duration> = Optional(TIMEOUT), key("request_timeout", "");
+    }
+}
+
+table! {
+    /// What `[categories.NAME]` may say.
+    pub Category {
+        /// The addresses of the feeds whose links go into this category.
+        feeds: Vec<String> = ListOf(WebAddress), key("feeds", "");
+        /// How often they are read; empty: feeds.interval.
+        interval: Option<Duration> = Optional(POSITIVE), key("interval", "");
     }
 }

@@ -9,8 +9,8 @@ use super::fault::{Fault, Origin, Wrong};
 use super::file::FileLayers;
 use super::key::{Key, group_of, is_group, meaning};
 use super::layer::{Layer, Raw};
-use super::names::{retailer_name, site_name, table_path};
-use super::schema::{Retailer, Site, Values};
+use super::names::{category_name, retailer_name, site_name, table_path};
+use super::schema::{Category, Retailer, Site, Values};
 use super::suggest::nearest;
 
 /// Everything a walk needs to place and report what it finds.
@@ -42,6 +42,10 @@ impl Walk<'_> {
                 "retailers" => {
                     layers.retailers =
                         self.named_tables(name, item, &origin, Retailer::KEYS, retailer_name);
+                }
+                "categories" => {
+                    layers.categories =
+                        self.named_tables(name, item, &origin, Category::KEYS, category_name);
                 }
                 _ => self.entry(&level, name, item, origin, &mut layers.settings),
             }
@@ -174,7 +178,10 @@ fn not_a_table(name: &str) -> Wrong {
 }
 
 fn unknown(level: &Level<'_>, path: &str) -> Wrong {
-    let maps: &[&str] = if level.shown_prefix.is_empty() { &["sites", "retailers"] } else { &[] };
+    let maps: &[&str] = match level.shown_prefix {
+        "" => &["sites", "retailers", "categories"],
+        _ => &[],
+    };
     let known = level.keys.iter().map(|key| key.path);
     let groups = level.keys.iter().filter_map(group_of);
     let mend = match nearest(path, known.chain(groups).chain(maps.iter().copied())) {

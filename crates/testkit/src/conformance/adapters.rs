@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::adapters::sqlite::{
-    self, Db, Durability, SqliteEvents, SqlitePoliteness, SqliteQueue,
+    self, Db, Durability, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue,
 };
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::feeds::Feeds;
 use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
@@ -18,6 +19,7 @@ use tempfile::TempDir;
 
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::events::EventStore;
+use super::feeds::FeedsStore;
 use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
@@ -101,7 +103,7 @@ impl SqliteStore {
     }
 
     /// A connection of its own, as each process has one.
-    fn connect(&self) -> Db {
+    pub(super) fn connect(&self) -> Db {
         let path: PathBuf = self.folder.path().join("store.db");
         // What a power cut leaves is not tried here, and waiting for the disk is slow.
         sqlite::open(&path, Durability::Process).expect("the file opens")
@@ -127,6 +129,13 @@ impl LettersStore for SqliteStore {
 impl RoundsStore for SqliteStore {
     async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
         Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl FeedsStore for SqliteStore {
+    async fn open_feeds(&self) -> Arc<dyn Feeds> {
+        Arc::new(SqliteFeeds::new(self.connect()))
     }
 }
 

@@ -4,12 +4,15 @@
 //! promise. The macros [`queue_conformance!`](crate::queue_conformance),
 //! [`inbox_conformance!`](crate::inbox_conformance),
 //! [`dead_letters_conformance!`](crate::dead_letters_conformance),
-//! [`rounds_conformance!`](crate::rounds_conformance),
+//! [`rounds_conformance!`](crate::rounds_conformance), [`feeds_conformance!`](crate::feeds_conformance),
+//! [`links_conformance!`](crate::links_conformance),
+//! [`articles_conformance!`](crate::articles_conformance),
 //! [`events_conformance!`](crate::events_conformance) and
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
 //! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
-//! [`inbox::InboxStore`], [`dead_letters::LettersStore`], [`rounds::RoundsStore`], [`events::EventStore`] and [`politeness::PolitenessStore`], and calls the
-//! macros.
+//! [`inbox::InboxStore`], [`dead_letters::LettersStore`], [`rounds::RoundsStore`], [`feeds::FeedsStore`],
+//! [`links::LinksStore`], [`articles::ArticlesStore`], [`events::EventStore`] and
+//! [`politeness::PolitenessStore`], and calls the macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
 
@@ -19,11 +22,15 @@
 )]
 
 pub mod adapters;
+pub mod ageing;
+pub mod articles;
 pub mod dead_letters;
 pub mod events;
+pub mod feeds;
 mod hand_clock;
 pub mod inbox;
 pub mod kafka;
+pub mod links;
 pub mod politeness;
 pub mod queue;
 mod replay;

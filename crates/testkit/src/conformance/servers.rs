@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use fetchwell_engine::adapters::postgres::{
     Database, PostgresKeeper, PostgresQueue, open_retriever,
 };
-use fetchwell_engine::adapters::redis::{QueueNames, RedisKeeper, RedisQueue};
+use fetchwell_engine::adapters::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::feeds::Feeds;
 use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Ledger, Politeness, RobotsRecord, StoreFault};
 use fetchwell_policy::breaker::BreakerRule;
@@ -23,6 +24,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
+use super::feeds::FeedsStore;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
@@ -186,11 +188,23 @@ impl QueueStore for RedisStore {
 }
 
 impl RedisStore {
-    async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
+    /// Where its database is.
+    pub(super) async fn address(&self) -> String {
         let url = self.url.clone();
-        let address = self.database.get_or_init(|| unused_redis_database(url)).await;
+        self.database.get_or_init(|| unused_redis_database(url)).await.clone()
+    }
+
+    /// A line to its database, for those who look at what is there.
+    pub(super) async fn line(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.address().await).expect("an address");
+        client.get_multiplexed_async_connection().await.expect("the server answers")
+    }
+
+    async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
+        let address = self.address().await;
         let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
-        let queue = RedisQueue::open(address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
+        let queue =
+            RedisQueue::open(&address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
         queue.expect("the queue opens")
     }
 }
@@ -206,6 +220,13 @@ impl LettersStore for RedisStore {
 impl RoundsStore for RedisStore {
     async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
         Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl FeedsStore for RedisStore {
+    async fn open_feeds(&self) -> Arc<dyn Feeds> {
+        Arc::new(RedisFeeds::open(&self.address().await).await.expect("the server answers"))
     }
 }
 

@@ -1,11 +1,17 @@
 //! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
 
+mod articles;
+mod feeds;
 mod keeper;
 mod link;
+mod links;
 mod pages;
 mod queue;
 
+pub use articles::RedisArticles;
+pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
+pub use links::RedisLinks;
 pub use pages::RedisPages;
 pub use queue::{DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue};
 

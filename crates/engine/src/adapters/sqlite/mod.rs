@@ -4,13 +4,16 @@
 //! that it is there after a power cut. The politeness state's does not: it survives a killed process,
 //! and after a power cut a lost slot costs a site at most one request too early.
 
+mod articles;
 mod callers;
 mod clock;
 mod db;
 mod dead_letters;
 mod events;
+mod feeds;
 mod files;
 mod inbox;
+mod links;
 mod meta;
 mod moves;
 mod outbox;
@@ -27,12 +30,15 @@ use std::path::Path;
 
 use crate::ports::StoreFault;
 
+pub use articles::SqliteArticles;
 pub use clock::clock;
 pub use db::{Db, Durability};
 pub use dead_letters::SqliteFinish;
 pub use events::{Reading, SqliteEvents};
+pub use feeds::SqliteFeeds;
 pub use files::{FileFinish, revise_length};
 pub use inbox::open_retriever;
+pub use links::SqliteLinks;
 pub use meta::bind_politeness;
 pub use pages::SqlitePages;
 pub use politeness::SqlitePoliteness;

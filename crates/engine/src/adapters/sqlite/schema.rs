@@ -216,6 +216,67 @@ const STEPS: &[&str] = &["
         due INTEGER NOT NULL,
         PRIMARY KEY (queue, entry)
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Links by category; a category is forgotten as a whole.
+    CREATE TABLE category (
+        name TEXT PRIMARY KEY,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE category_link (
+        category TEXT NOT NULL,
+        url TEXT NOT NULL,
+        PRIMARY KEY (category, url)
+    ) STRICT, WITHOUT ROWID;
+", "
+    -- Feeds that links come from; what is remembered of one is JSON. A claim ends by the wall clock.
+    CREATE TABLE subscription (
+        category TEXT NOT NULL,
+        url TEXT NOT NULL,
+        interval_s INTEGER,
+        title TEXT NOT NULL,
+        PRIMARY KEY (category, url)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE feed (
+        url TEXT PRIMARY KEY,
+        memory TEXT,
+        claimed_by TEXT,
+        claimed_until INTEGER
+    ) STRICT;
+", "
+    -- What links gave: articles and failures, with all their fields as JSON. `fetched_ts` and the times of
+    -- failures are Unix seconds by the wall clock; all else is microseconds by the store's.
+    CREATE TABLE article (
+        uid TEXT PRIMARY KEY,
+        is_failure INTEGER NOT NULL,
+        category TEXT,
+        fetched_ts INTEGER NOT NULL,
+        fields TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX article_expires ON article (expires_at);
+    CREATE INDEX article_fetched ON article (fetched_ts);
+    CREATE TABLE article_category (
+        category TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        PRIMARY KEY (category, uid)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE article_failure (
+        uid TEXT NOT NULL,
+        code TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (uid, code)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE attempted (
+        uid TEXT PRIMARY KEY,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX attempted_at ON attempted (at);
+    -- In how many runs a link's site failed, and when last.
+    CREATE TABLE site_failure (
+        uid TEXT PRIMARY KEY,
+        runs INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Brings the file to the newest version.

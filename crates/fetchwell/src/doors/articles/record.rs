@@ -1,20 +1,61 @@
-//! What an article, or the lack of one, looks like in Redis.
+//! What an article, or the lack of one, looks like in the store.
 
+use fetchwell_engine::articles::{Failure, Fields, Gleaned};
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use serde::Serialize;
+use serde_json::Value;
 
 /// What comes out of this door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArticleRecord {
     /// An article.
-    Stored(Box<CanonicalArticle>),
+    Stored {
+        /// What is kept of it.
+        article: Box<CanonicalArticle>,
+        /// Every category that it stands in.
+        categories: Vec<String>,
+    },
     /// A link that gave none.
     Failed {
         /// What is kept about it.
         failure: FailedArticle,
-        /// Whether it joins `rss:canonical_attempted`: otherwise the next run tries again.
-        attempted: bool,
+        /// What happened, for whoever reads the log.
+        what: String,
+        /// The link is innocent: the next runs try again.
+        is_of_site: bool,
     },
+}
+
+impl ArticleRecord {
+    /// As the store keeps it.
+    pub(super) fn gleaned(&self) -> Gleaned {
+        match self {
+            ArticleRecord::Stored { article, categories } => Gleaned {
+                uid: article.uid.clone(),
+                categories: categories.clone(),
+                fetched_ts: article.fetched_ts,
+                fields: fields(article),
+                failure: None,
+            },
+            ArticleRecord::Failed { failure, is_of_site, .. } => Gleaned {
+                uid: failure.uid.clone(),
+                categories: vec![failure.category.clone()],
+                fetched_ts: failure.fetched_ts,
+                fields: fields(failure),
+                failure: Some(Failure { code: failure.reason.as_str(), is_of_site: *is_of_site }),
+            },
+        }
+    }
+}
+
+/// Every field by name; all are texts in the store.
+fn fields(record: &impl Serialize) -> Fields {
+    let Ok(Value::Object(fields)) = serde_json::to_value(record) else { return Fields::new() };
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    fields.into_iter().map(|(name, value)| (name, text(value))).collect()
 }
 
 /// The hash `rss:article_canonical:{uid}` of an article. Lengths are in characters; what a page
@@ -56,30 +97,45 @@ pub struct FailedArticle {
     pub reason: FailCode,
 }
 
-/// Why a link gave no article. `FAIL_PARSE` is missing: no input makes extraction fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Why a link gave no article.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailCode {
-    /// Too short, not HTML, or a body that can't be read.
-    #[serde(rename = "FAIL_BAD_HTML")]
+    /// Too short, not HTML, or a body that can't be unpacked.
     BadHtml,
     /// A status that is no success, or redirects that lead nowhere.
-    #[serde(rename = "FAIL_HTTP")]
     Http,
     /// No answer.
-    #[serde(rename = "FAIL_TIMEOUT")]
     Timeout,
-    /// A page without text.
-    #[serde(rename = "FAIL_EMPTY")]
+    /// Called HTML, and yet no text; or reading it makes the program fail.
+    Parse,
+    /// A page that says nothing.
     Empty,
     /// robots.txt disallows it.
-    #[serde(rename = "FAIL_ROBOTS")]
     Robots,
-    /// The address guard refused.
-    #[serde(rename = "FAIL_REFUSED")]
+    /// The address guard refused, or it is no URL.
     Refused,
 }
 
+impl Serialize for FailCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 impl FailCode {
+    /// The contract's name for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailCode::BadHtml => "FAIL_BAD_HTML",
+            FailCode::Http => "FAIL_HTTP",
+            FailCode::Timeout => "FAIL_TIMEOUT",
+            FailCode::Parse => "FAIL_PARSE",
+            FailCode::Empty => "FAIL_EMPTY",
+            FailCode::Robots => "FAIL_ROBOTS",
+            FailCode::Refused => "FAIL_REFUSED",
+        }
+    }
+
     /// The articles' column of the contract's table.
     pub(super) fn of(happened: &Happened) -> FailCode {
         match happened {
@@ -124,8 +180,7 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::TooLarge), "FAIL_BAD_HTML"),
             (Happened::Refused(String::new()), "FAIL_REFUSED"),
         ] {
-            let code = serde_json::to_value(FailCode::of(&happened)).unwrap();
-            assert_eq!(code, expected, "{happened:?}");
+            assert_eq!(FailCode::of(&happened).as_str(), expected, "{happened:?}");
         }
     }
 }

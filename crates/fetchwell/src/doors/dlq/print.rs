@@ -3,10 +3,10 @@
 use fetchwell_engine::dead_letters::{DeadGroup, DeadLetter, GroupSize};
 use serde_json::{Value, json};
 
+use crate::doors::table::{plain, table};
+
 /// How the site of URLs is written that have none.
 pub(super) const NO_SITE: &str = "-";
-/// A wider column is cut short; JSON and `show` have all of it.
-const WIDEST: usize = 60;
 
 /// The largest groups.
 pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: bool) -> String {
@@ -90,32 +90,6 @@ fn group_line(group: &DeadGroup, size: &GroupSize) -> String {
 fn details_of(letter: &DeadLetter) -> Value {
     let Some(details) = &letter.details else { return Value::Null };
     serde_json::from_str(details).unwrap_or_else(|_| json!(details))
-}
-
-/// What came from outside, without what a terminal would obey.
-fn plain(text: &str) -> String {
-    let text: String = text.escape_debug().collect();
-    match text.char_indices().nth(WIDEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
-fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let head = head.map(str::to_owned);
-    let mut widths = [0; N];
-    for row in rows.iter().chain([&head]) {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in [&head].into_iter().chain(rows) {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn expand(argument: &str) -> Result<Vec<String>, Exit> {
 
 /// Tells equal URLs: 14 bytes of a SHA-256, so that two different ones never meet. Before them stand
 /// two that the URLs of a site have in common: side by side in an index, a long list touches few pages.
-fn key(site: Option<&Site>, url: &str) -> [u8; 16] {
+pub(crate) fn key(site: Option<&Site>, url: &str) -> [u8; 16] {
     let common = Sha256::digest(site.map_or("", Site::as_str).as_bytes());
     let own = Sha256::digest(url.as_bytes());
     let mut key = [0; 16];

@@ -18,14 +18,13 @@ use fetchwell_engine::pipeline::{self, Plant};
 use fetchwell_engine::rounds::Rounds;
 use fetchwell_policy::time::Time;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::url_list::UrlList;
 use crate::cli::{Exit, ScheduleArgs, print};
 use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
-use crate::signals::stop_on_signal;
+use crate::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::timestamp::rfc3339;
 use entry::Entry;
 use scheduler::Scheduler;
@@ -110,13 +109,6 @@ async fn watch(
     noted?;
     info!("stopped; what is not on the list yet is due at the next start");
     Ok(Exit::Ok)
-}
-
-async fn sleep_unless_stopped(interval: Duration, stop: &CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = tokio::time::sleep(interval) => {}
-    }
 }
 
 async fn dry_run(mut scheduler: Scheduler, now: Time, as_json: bool) -> Result<Exit, Exit> {

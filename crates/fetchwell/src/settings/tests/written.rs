@@ -22,7 +22,7 @@ fn the_default_file_says_the_defaults() {
     let settings = world.settings();
     assert_eq!(settings.values, World::new().settings().values);
     let from_file = |setting: &&Effective| setting.origin != Origin::Default;
-    let rows = Values::KEYS.len() + Site::KEYS.len() + Retailer::KEYS.len();
+    let rows = Values::KEYS.len() + Site::KEYS.len() + Retailer::KEYS.len() + Category::KEYS.len();
     assert_eq!(settings.effective().iter().filter(from_file).count(), rows);
 }
 

@@ -1,0 +1,27 @@
+//! The keys of articles.
+
+/// SET of links that were attempted.
+pub(super) const ATTEMPTED: &str = "rss:canonical_attempted";
+/// ZSET of the same: when.
+pub(super) const ATTEMPTED_AT: &str = "rss:canonical_attempted_at";
+/// ZSET of articles: when each was fetched.
+pub(super) const INDEX: &str = "rss:article_canonical_index";
+/// ZSET of `{uid}:{CODE}`: when each failed last.
+pub(super) const FAILURES: &str = "rss:canonical_failures";
+/// What the key of a category's SET begins with.
+pub(super) const BY_CATEGORY: &str = "rss:articles_by_category:";
+
+/// HASH of what is known of an article.
+pub(super) fn article(uid: &str) -> String {
+    format!("rss:article_canonical:{uid}")
+}
+
+/// HASH: in how many runs a link's site failed (`runs`), and when last (`at`, in microseconds).
+pub(super) fn site_failures(uid: &str) -> String {
+    format!("rss:canonical_site_failures:{uid}")
+}
+
+/// SET of a category's articles.
+pub(super) fn category(name: &str) -> String {
+    format!("{BY_CATEGORY}{name}")
+}

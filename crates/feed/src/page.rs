@@ -1,0 +1,36 @@
+//! A page where a feed was expected: it may name its feeds.
+
+use fetchwell_policy::url::WebUrl;
+
+use crate::NoFeed;
+use crate::xml::{Token, Tokens, local};
+
+/// More are not told.
+const MAX_FEEDS_NAMED: usize = 10;
+
+const TYPES: [&str; 3] = ["application/rss+xml", "application/atom+xml", "application/feed+json"];
+
+/// Says what it is that is no feed.
+pub(crate) fn judge(text: &str, found_at: &WebUrl) -> NoFeed {
+    let (mut is_page, mut feeds) = (false, Vec::new());
+    for token in Tokens::new(text) {
+        let Token::Open { name, attributes, .. } = token else { continue };
+        let has = |name, wanted: &[&str]| {
+            let value = attributes.get(name).unwrap_or_default();
+            value.split_whitespace().any(|word| wanted.iter().any(|w| w.eq_ignore_ascii_case(word)))
+        };
+        match local(name).to_ascii_lowercase().as_str() {
+            "html" | "head" => is_page = true,
+            "body" => break,
+            "link" if has("rel", &["alternate"]) && has("type", &TYPES) => {
+                let href = attributes.get("href").unwrap_or_default();
+                feeds.extend(found_at.join(href.trim()));
+            }
+            _ => {}
+        }
+        if feeds.len() == MAX_FEEDS_NAMED {
+            break;
+        }
+    }
+    if is_page { NoFeed::Page { feeds } } else { NoFeed::Else }
+}

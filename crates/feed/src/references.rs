@@ -1,0 +1,72 @@
+//! References (`&amp;`, `&#8217;`, `&eacute;`) become characters.
+
+use std::borrow::Cow;
+
+use fetchwell_extract::named_character;
+
+/// No name is longer; what is longer is no reference.
+const MAX_NAME_BYTES: usize = 32;
+
+/// Undoes the references in a piece of text. HTML's names count though XML has only five: feeds use them.
+/// All else after an `&` stays as it is written, so that `?a=1&b=2` is one address with two parameters.
+pub(crate) fn undo(raw: &str) -> Cow<'_, str> {
+    let Some((before, _)) = raw.split_once('&') else { return Cow::Borrowed(raw) };
+    let mut text = String::with_capacity(raw.len());
+    text.push_str(before);
+    for part in raw.split('&').skip(1) {
+        match reference(part) {
+            Some((character, rest)) => {
+                text.push(character);
+                text.push_str(rest);
+            }
+            None => {
+                text.push('&');
+                text.push_str(part);
+            }
+        }
+    }
+    Cow::Owned(text)
+}
+
+fn reference(after_ampersand: &str) -> Option<(char, &str)> {
+    let within = after_ampersand.bytes().take(MAX_NAME_BYTES + 1);
+    let end = within.take_while(|byte| *byte != b';').count();
+    let (name, rest) = after_ampersand.split_at_checked(end)?;
+    let rest = rest.strip_prefix(';')?;
+    let character = match name.strip_prefix('#') {
+        Some(number) => numbered(number)?,
+        None => named_character(name)?,
+    };
+    Some((character, rest))
+}
+
+fn numbered(number: &str) -> Option<char> {
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    char::from_u32(code.ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_reference_becomes_its_character() {
+        for (raw, want) in [
+            ("Fish &amp; Chips", "Fish & Chips"),
+            ("&lt;b&gt; &quot;&apos;", "<b> \"'"),
+            ("&#8217;&#x2019;&rsquo;", "’’’"),
+            ("caf&eacute;&nbsp;", "café\u{a0}"),
+            ("?a=1&b=2&copy=3&amp;lt;", "?a=1&b=2&copy=3&lt;"),
+            (
+                "&&;&#;&#x;&#xD800;&nosuch;&#99999999999;&",
+                "&&;&#;&#x;&#xD800;&nosuch;&#99999999999;&",
+            ),
+            ("& é;", "& é;"),
+        ] {
+            assert_eq!(undo(raw), want, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! RSS and Atom: what lists, as far as it can be read.
+//!
+//! The formats are told apart by their first element and are else so much alike that one reader does. It goes
+//! by the names of elements, not by their namespaces: a third of all feeds have those wrong.
+
+use fetchwell_policy::url::WebUrl;
+
+use crate::draft::{Draft, link, plain};
+use crate::references::undo;
+use crate::xml::{Attributes, Token, Tokens, local, prefix};
+use crate::{Feed, Format, Gaps, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
+
+/// Reads a document; none where it has no feed in it.
+pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
+    let mut tokens = Tokens::new(document);
+    let mut reader = begin(&mut tokens, found_at)?;
+    for token in tokens {
+        match token {
+            Token::Open { name, attributes, is_empty } => reader.open(name, attributes, is_empty),
+            Token::Close { name } => reader.close(name),
+            Token::Text(text) => reader.text(&undo(text)),
+            Token::Verbatim(text) => reader.text(text),
+        }
+        if reader.stack.is_empty() {
+            return Some(reader.feed);
+        }
+    }
+    reader.feed.gaps.ends_early = true;
+    Some(reader.feed)
+}
+
+/// Finds the first element, whatever stands before it.
+fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
+    loop {
+        let Token::Open { name, attributes, is_empty } = tokens.next()? else { continue };
+        let format = match local(name).to_ascii_lowercase().as_str() {
+            "rss" | "channel" => Format::Rss,
+            "rdf" => Format::Rdf,
+            "feed" => Format::Atom,
+            "html" => return None,
+            _ => continue,
+        };
+        let feed =
+            Feed { format, title: String::new(), entries: Vec::new(), gaps: Gaps::default() };
+        let mut reader = Reader { feed, stack: Vec::new(), draft: None, capture: None };
+        reader.push(name, base_of(attributes, found_at));
+        if is_empty {
+            reader.close(name);
+        }
+        return Some(reader);
+    }
+}
+
+/// An element that is open.
+struct Frame<'a> {
+    name: &'a str,
+    /// What relative links in it are relative to.
+    base: WebUrl,
+}
+
+/// An element of which the text counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    FeedTitle,
+    Title,
+    Link,
+    OriginalLink,
+    Guid { is_link: bool },
+    Published,
+    Updated,
+}
+
+/// The text of a field so far.
+struct Capture {
+    field: Field,
+    /// How many elements are open outside of it.
+    outside: usize,
+    text: String,
+}
+
+struct Reader<'a> {
+    feed: Feed,
+    stack: Vec<Frame<'a>>,
+    /// The entry that is open, and how many elements are open outside of it.
+    draft: Option<(Draft, usize)>,
+    capture: Option<Capture>,
+}
+
+impl<'a> Reader<'a> {
+    fn open(&mut self, name: &'a str, attributes: Attributes<'a>, is_empty: bool) {
+        if self.is_entry(name) {
+            self.end_capture();
+            self.begin_entry();
+        }
+        let field = self.field(name, attributes);
+        if field.is_some() {
+            self.end_capture();
+        }
+        let Some(outer) = self.stack.last() else { return };
+        let base = base_of(attributes, &outer.base);
+        if let Some((draft, outside)) = &mut self.draft
+            && self.stack.len() == *outside + 1
+        {
+            link_by_attribute(draft, name, attributes, &base);
+        }
+        if is_empty {
+            return;
+        }
+        if let Some(field) = field {
+            let outside = self.stack.len();
+            self.capture = Some(Capture { field, outside, text: String::new() });
+        }
+        self.push(name, base);
+    }
+
+    fn push(&mut self, name: &'a str, base: WebUrl) {
+        if self.stack.len() < MAX_DEPTH {
+            self.stack.push(Frame { name, base });
+        }
+    }
+
+    /// Ends the innermost element of this name, and with it all that was left open in it.
+    fn close(&mut self, name: &str) {
+        let is_meant = |frame: &Frame<'_>| frame.name.eq_ignore_ascii_case(name);
+        if let Some(at) = self.stack.iter().rposition(is_meant) {
+            self.close_all_from(at);
+        }
+    }
+
+    fn close_all_from(&mut self, at: usize) {
+        if self.capture.as_ref().is_some_and(|capture| capture.outside >= at) {
+            self.end_capture();
+        }
+        if self.draft.as_ref().is_some_and(|(_, outside)| *outside >= at) {
+            self.end_entry();
+        }
+        self.stack.truncate(at);
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(Capture { text: so_far, .. }) = &mut self.capture {
+            let room = MAX_FIELD_BYTES.saturating_sub(so_far.len());
+            let end = text.floor_char_boundary(room.min(text.len()));
+            so_far.push_str(text.get(..end).unwrap_or_default());
+        }
+    }
+
+    fn is_entry(&self, name: &str) -> bool {
+        let entry = if self.feed.format == Format::Atom { "entry" } else { "item" };
+        local(name).eq_ignore_ascii_case(entry)
+    }
+
+    /// One that is still open had its end forgotten.
+    fn begin_entry(&mut self) {
+        if let Some((_, outside)) = &self.draft {
+            self.close_all_from(*outside);
+        }
+        self.draft = Some((Draft::default(), self.stack.len()));
+    }
+
+    fn end_entry(&mut self) {
+        let Some((draft, _)) = self.draft.take() else { return };
+        let Feed { entries, gaps, .. } = &mut self.feed;
+        match draft.entry() {
+            None => gaps.without_link += 1,
+            Some(_) if entries.len() == MAX_ENTRIES => gaps.left_out += 1,
+            Some(entry) => entries.push(entry),
+        }
+    }
+
+    /// What the text of an element is for. Only what stands in an entry itself, or in the feed itself,
+    /// counts; and whatever is left open there and holds nothing but text.
+    fn field(&self, name: &str, attributes: Attributes<'_>) -> Option<Field> {
+        let forgotten = self.capture.as_ref().map(|capture| capture.outside);
+        let depth = forgotten.unwrap_or(self.stack.len());
+        let parent = self.stack.get(depth.checked_sub(1)?)?;
+        let is_own = prefix(name) == prefix(parent.name);
+        let name = local(name).to_ascii_lowercase();
+        match &self.draft {
+            Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
+            None if name == "title" && self.feed.title.is_empty() && is_feed(parent.name) => {
+                is_own.then_some(Field::FeedTitle)
+            }
+            _ => None,
+        }
+    }
+
+    fn end_capture(&mut self) {
+        let Some(Capture { field, outside, text }) = self.capture.take() else { return };
+        let Some(frame) = self.stack.get(outside) else { return };
+        let found = link(&text, &frame.base);
+        if field == Field::FeedTitle {
+            self.feed.title = plain(&text);
+        }
+        if let Some((draft, _)) = &mut self.draft {
+            keep(draft, field, text, found);
+        }
+        self.stack.truncate(outside);
+    }
+}
+
+fn is_feed(name: &str) -> bool {
+    ["channel", "feed"].iter().any(|feed| local(name).eq_ignore_ascii_case(feed))
+}
+
+fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<Field> {
+    Some(match name {
+        "title" if is_own => Field::Title,
+        "link" if is_own && attributes.get("href").is_none() => Field::Link,
+        "origlink" => Field::OriginalLink,
+        "guid" if is_own => {
+            let word = attributes.get("isPermaLink").unwrap_or_default();
+            Field::Guid { is_link: !word.trim().eq_ignore_ascii_case("false") }
+        }
+        "pubdate" | "published" | "issued" | "date" => Field::Published,
+        "updated" | "modified" => Field::Updated,
+        _ => return None,
+    })
+}
+
+fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
+    match field {
+        Field::FeedTitle => {}
+        Field::Title => draft.title = text,
+        Field::Link => draft.page = draft.page.take().or(found),
+        Field::OriginalLink => draft.original = found,
+        // A name is no link because it could be read as a relative one.
+        Field::Guid { is_link } if is_link && text.trim_start().starts_with("http") => {
+            draft.otherwise = draft.otherwise.take().or(found);
+        }
+        Field::Guid { .. } => {}
+        Field::Published => draft.published = draft.published.or_else(|| date::read(&text)),
+        Field::Updated => draft.updated = draft.updated.or_else(|| date::read(&text)),
+    }
+}
+
+/// Atom's way to link, which RSS borrows: `<atom:link rel="alternate" href="…"/>`.
+fn link_by_attribute(draft: &mut Draft, name: &str, attributes: Attributes<'_>, base: &WebUrl) {
+    let name = local(name);
+    let is_link = name.eq_ignore_ascii_case("link");
+    let address = if is_link { "href" } else { "src" };
+    if !is_link && !name.eq_ignore_ascii_case("content") {
+        return;
+    }
+    let Some(found) = attributes.get(address).and_then(|address| link(&address, base)) else {
+        return;
+    };
+    let rel = attributes.get("rel").unwrap_or_default();
+    let media_type = attributes.get("type").unwrap_or_default();
+    let is_page = media_type.is_empty() || media_type.contains("html");
+    match rel.trim() {
+        "" | "alternate" if is_link && is_page => draft.page = draft.page.take().or(Some(found)),
+        "" | "alternate" => draft.otherwise = draft.otherwise.take().or(Some(found)),
+        _ => {}
+    }
+}
+
+fn base_of(attributes: Attributes<'_>, outer: &WebUrl) -> WebUrl {
+    let own = attributes.get("xml:base").and_then(|base| outer.join(base.trim()).ok());
+    own.unwrap_or_else(|| outer.clone())
+}

@@ -1,0 +1,58 @@
+//! What people ask for beside runs: to see what there is.
+
+use fetchwell_engine::articles::{Status, Wanted};
+use tracing::error;
+
+use super::place::Place;
+use super::{print, uid};
+use crate::cli::{ArticleStatus, ArticlesListArgs, Exit, print};
+use crate::settings::Settings;
+
+/// `fetchwell articles list`.
+pub(super) async fn list(
+    settings: &Settings,
+    args: ArticlesListArgs,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let ArticlesListArgs { category, status, limit } = args;
+    let status = status.map(|status| match status {
+        ArticleStatus::Success => Status::Success,
+        ArticleStatus::Failure => Status::Failure,
+    });
+    let wanted = Wanted { category, status, most: limit };
+    let found = Place::open(settings).await?.articles.list(&wanted).await?;
+    print(print::list(&found, as_json).as_bytes())
+}
+
+/// `fetchwell articles show`.
+pub(super) async fn show(
+    settings: &Settings,
+    article: &str,
+    markdown: bool,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let uid = if is_uid(article) { article.to_owned() } else { uid(article) };
+    match Place::open(settings).await?.articles.find(&uid).await? {
+        Some(fields) if as_json => print(print::line(&fields).as_bytes()),
+        Some(fields) if markdown => print(print::markdown(&fields).as_bytes()),
+        Some(fields) => print(print::in_full(&fields).as_bytes()),
+        None => {
+            let article = article.escape_debug();
+            error!("nothing is kept of {article}; `fetchwell articles list` shows what there is");
+            Ok(Exit::SomeFailed)
+        }
+    }
+}
+
+/// `fetchwell articles stats`.
+pub(super) async fn stats(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
+    let place = Place::open(settings).await?;
+    // Else what is over would be counted.
+    place.articles.trim().await?;
+    let (counts, links) = (place.articles.count().await?, place.links.snapshot().await?);
+    print(print::stats(&counts, &links, as_json).as_bytes())
+}
+
+fn is_uid(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,71 @@
+//! How a link ends: what it gave is kept, then its claim ends, then the log hears of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use fetchwell_engine::articles::{Articles, Gleaned};
+use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, Settlement, StoreFault};
+use fetchwell_policy::time::Time;
+use tracing::{info, warn};
+
+use super::record::ArticleRecord;
+
+/// Keeps, then settles.
+pub(super) struct KeepThenSettle {
+    pub(super) articles: Arc<dyn Articles>,
+    /// When the run began, by the store's clock.
+    pub(super) run: Time,
+    pub(super) ends: Arc<dyn Settle>,
+    pub(super) tally: Arc<Tally>,
+}
+
+/// What came of a run.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) stored: AtomicU64,
+    pub(super) failed: AtomicU64,
+}
+
+#[async_trait]
+impl Finish<ArticleRecord> for KeepThenSettle {
+    async fn finish(&self, batch: &[Finished<ArticleRecord>]) -> Result<Vec<Settled>, StoreFault> {
+        let gleaned: Vec<Gleaned> =
+            batch.iter().flat_map(|end| &end.records).map(ArticleRecord::gleaned).collect();
+        if !gleaned.is_empty() {
+            self.articles.keep(&gleaned.iter().collect::<Vec<_>>(), self.run).await?;
+        }
+        let ends: Vec<_> =
+            batch.iter().map(|end| (&end.lease, settlement(&end.settlement))).collect();
+        let settled = self.ends.settle(&ends).await?;
+        let confirmed = batch.iter().zip(&settled).filter(|(_, end)| **end == Settled::Confirmed);
+        for record in confirmed.flat_map(|(end, _)| &end.records) {
+            self.tally.tell(record);
+        }
+        Ok(settled)
+    }
+}
+
+/// Links that are given up are failures with a code, in the books of this door: the queue needs none.
+fn settlement(asked: &Settlement) -> &Settlement {
+    match asked {
+        Settlement::Dead { .. } => &Settlement::Done,
+        other => other,
+    }
+}
+
+impl Tally {
+    fn tell(&self, record: &ArticleRecord) {
+        match record {
+            ArticleRecord::Stored { article, .. } => {
+                self.stored.fetch_add(1, Ordering::Relaxed);
+                info!("[canon] ✅ Stored canonical → {}", article.uid);
+            }
+            ArticleRecord::Failed { failure, what, .. } => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                let (url, reason) = (&failure.url, failure.reason.as_str());
+                warn!(url, reason, "[canon] ⚠️ {what} → skip");
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `fetchwell articles`: links of categories become canonical articles, or failures with a code.
+//!
+//! `run` is one run: snapshot, difference, fetch, end. `place` opens what it stands on; links are claimed by
+//! putting them on a queue, and `unattempted` drops what others did meanwhile. `plan` says what becomes of a
+//! link, `record` what comes out, `finish` where that goes. `watch` is feeds and runs in turn; `commands` and
+//! `print` are for people.
+
+mod commands;
+mod finish;
+mod place;
+mod plan;
+mod print;
+mod record;
+mod run;
+mod unattempted;
+mod watch;
+
+pub use plan::{Link, LinkRules, obituary, plan};
+pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
+
+use crate::cli::{ArticlesCommand, Exit};
+use crate::doors::notation::sha1_hex;
+use crate::settings::Settings;
+
+/// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
+pub fn uid(url: &str) -> String {
+    sha1_hex(url.as_bytes()).chars().take(16).collect()
+}
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    command: ArticlesCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    match command {
+        ArticlesCommand::Run => run::once(settings).await,
+        ArticlesCommand::Watch => watch::watch(settings).await,
+        ArticlesCommand::List(args) => commands::list(settings, args, as_json).await,
+        ArticlesCommand::Show { article, markdown } => {
+            commands::show(settings, &article, markdown, as_json).await
+        }
+        ArticlesCommand::Stats => commands::stats(settings, as_json).await,
+    }
+}

@@ -1,0 +1,127 @@
+//! What the door stands on: links, articles, and a queue by which links are claimed.
+
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::redis::{
+    DEFAULT_POLL, QueueNames, RedisArticles, RedisLinks, RedisQueue,
+};
+use fetchwell_engine::adapters::sqlite::{
+    self, Durability, SqliteArticles, SqliteLinks, SqliteQueue,
+};
+use fetchwell_engine::adapters::{NewJob, StoreClock};
+use fetchwell_engine::articles::Articles;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::links::CategoryLinks;
+use fetchwell_engine::ports::{Ledger, Settle, Source, StoreFault};
+
+use crate::cli::Exit;
+use crate::plant::open_queue_db;
+use crate::settings::{Settings, StoreUrl};
+
+/// The queue of links that a run has found to be new.
+const QUEUE: &str = "rss:canonical_queue";
+/// Where Redis' queue would put what it gives up; nothing is.
+const GIVEN_UP: &str = "rss:canonical_queue_given_up";
+/// Links put into the queue in one transaction.
+const CLAIMS_AT_ONCE: usize = 10_000;
+
+/// What is read and written.
+pub(super) struct Place {
+    pub(super) links: Arc<dyn CategoryLinks>,
+    pub(super) articles: Arc<dyn Articles>,
+}
+
+/// Links that are claimed, by where they are.
+pub(super) enum Claims {
+    Redis(RedisQueue),
+    Sqlite(SqliteQueue),
+}
+
+impl Place {
+    /// Opens what the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
+        match &settings.values.store {
+            StoreUrl::Redis(url) => {
+                let articles = RedisArticles::open(url.reveal(), server_clock()).await?;
+                let links = Arc::new(RedisLinks::open(url.reveal()).await?);
+                Ok(Place { links, articles: Arc::new(articles) })
+            }
+            StoreUrl::Sqlite(path) => {
+                let db = sqlite::open(path, Durability::Disk)?;
+                let clock = sqlite::clock(&db).await?;
+                let links = Arc::new(SqliteLinks::new(db.clone(), clock.clone()));
+                Ok(Place { links, articles: Arc::new(SqliteArticles::new(db, clock)) })
+            }
+            StoreUrl::Postgres(_) => Err(elsewhere(settings)),
+        }
+    }
+}
+
+impl Claims {
+    /// Opens the queue. It ends when it is empty.
+    pub(super) async fn open(settings: &Settings) -> Result<Claims, Exit> {
+        let ttl = settings.values.lease_ttl;
+        match &settings.values.store {
+            StoreUrl::Redis(url) => {
+                let names =
+                    QueueNames { input: QUEUE.to_owned(), dead_letters: GIVEN_UP.to_owned() };
+                let (url, clock) = (url.reveal(), server_clock());
+                let queue = RedisQueue::open(url, &names, clock, ttl, true, DEFAULT_POLL).await?;
+                Ok(Claims::Redis(queue))
+            }
+            StoreUrl::Sqlite(_) => {
+                let db = open_queue_db(settings).await?;
+                let clock = sqlite::clock(&db).await?;
+                Ok(Claims::Sqlite(SqliteQueue::open(db, QUEUE, clock, ttl, true).await?))
+            }
+            StoreUrl::Postgres(_) => Err(elsewhere(settings)),
+        }
+    }
+
+    /// Puts links in, each unless it is there.
+    pub(super) async fn put(&self, mut jobs: Vec<NewJob>) -> Result<(), StoreFault> {
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(jobs.len().min(CLAIMS_AT_ONCE));
+            match self {
+                Claims::Redis(queue) => queue.enqueue(jobs).await?,
+                Claims::Sqlite(queue) => queue.enqueue(jobs).await?,
+            };
+            jobs = rest;
+        }
+        Ok(())
+    }
+
+    /// Joins as an instance: where leases come from, and where they end.
+    pub(super) fn join(&self) -> (Arc<dyn Source>, Arc<dyn Settle>) {
+        match self {
+            Claims::Redis(queue) => {
+                let instance = Arc::new(queue.instance());
+                (instance.clone(), instance)
+            }
+            Claims::Sqlite(queue) => {
+                let instance = Arc::new(queue.instance());
+                (instance.clone(), instance)
+            }
+        }
+    }
+
+    /// How many links stand where.
+    pub(super) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        match self {
+            Claims::Redis(queue) => queue.ledger().await,
+            Claims::Sqlite(queue) => queue.ledger().await,
+        }
+    }
+}
+
+fn server_clock() -> StoreClock {
+    StoreClock::Server(Clock::since_boot(Clock::booted_at()))
+}
+
+fn elsewhere(settings: &Settings) -> Exit {
+    Exit::Usage(format!(
+        "articles are kept in Redis or SQLite, and the store is {}; \
+         name another with --store redis://HOST or --store sqlite:PATH",
+        settings.values.store
+    ))
+}

@@ -1,0 +1,255 @@
+//! What becomes of a link.
+
+use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
+use fetchwell_engine::web::{Answer, Timeouts};
+use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use serde::{Deserialize, Serialize};
+
+use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
+use super::uid;
+use crate::doors::foregone::{Foregone, by_payload};
+use crate::doors::notation::{sha256_hex, unix_seconds};
+use crate::doors::one_page::{End, OnePage};
+
+/// A page with fewer characters is no page.
+const MIN_HTML_CHARS: usize = 200;
+/// A page of which a larger part means nothing is not text, whatever it is called: one in so many.
+const UNREADABLE_ONE_IN: usize = 10;
+
+/// What a job of this door carries besides its URL.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Link {
+    /// Every category in which the link was found, by name. The first one is the article's own.
+    pub categories: Vec<String>,
+}
+
+/// What a plan goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkRules {
+    /// How long a request may take.
+    pub timeouts: Timeouts,
+    /// Redirects that are followed.
+    pub max_redirects: u32,
+}
+
+/// Makes the plan of a link.
+pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
+    by_payload(lease, |link: Link| {
+        let queued = lease.job.url.clone();
+        match WebUrl::parse(&queued) {
+            Ok(url) => {
+                let page = OnePage::new(lease, url, RetryRule::ARTICLES, move |arrival, moment| {
+                    conclude(&queued, &link, &arrival, moment)
+                });
+                Box::new(page.with_timeouts(rules.timeouts).with_max_redirects(rules.max_redirects))
+            }
+            Err(fault) => Box::new(Foregone(move |moment: Moment| {
+                let happened = Happened::Refused(fault.to_string());
+                failed(&queued, &link, FailCode::Refused, &happened, moment)
+            })),
+        }
+    })
+}
+
+/// What is kept of a link whose plan could not go on: the page makes the program fail.
+pub fn obituary(lease: &Lease, reason: &str, wall: Time) -> ArticleRecord {
+    let link = serde_json::from_slice(&lease.job.payload);
+    let link = link.unwrap_or_else(|_| Link { categories: Vec::new() });
+    let failure = failure(&lease.job.url, &link, FailCode::Parse, wall);
+    ArticleRecord::Failed { failure, what: reason.to_owned(), is_of_site: false }
+}
+
+fn conclude(queued: &str, link: &Link, arrival: &Arrival, moment: Moment) -> End<ArticleRecord> {
+    let Arrival { final_url, happened, answer, .. } = arrival;
+    let read = match (happened, answer) {
+        (Happened::Answered(200..=299), Some(answer)) => {
+            read(queued, link, final_url, answer, moment)
+        }
+        _ => Err(FailCode::of(happened)),
+    };
+    match read {
+        Ok(article) => {
+            let (article, categories) = (Box::new(article), link.categories.clone());
+            (vec![ArticleRecord::Stored { article, categories }], Settlement::Done)
+        }
+        Err(code) => failed(queued, link, code, happened, moment),
+    }
+}
+
+fn read(
+    queued: &str,
+    link: &Link,
+    final_url: &WebUrl,
+    answer: &Answer,
+    moment: Moment,
+) -> Result<CanonicalArticle, FailCode> {
+    let content_type = answer.header("content-type");
+    if !fetchwell_extract::is_html(content_type, &answer.body) {
+        return Err(FailCode::BadHtml);
+    }
+    let html = fetchwell_extract::decode(&answer.body, content_type).text;
+    let raw_len = html.chars().count();
+    if raw_len < MIN_HTML_CHARS {
+        return Err(FailCode::BadHtml);
+    }
+    let unreadable = html.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
+    if unreadable > raw_len / UNREADABLE_ONE_IN {
+        return Err(FailCode::Parse);
+    }
+    let base_url = url::Url::parse(final_url.as_str()).map_err(|_| FailCode::Refused)?;
+    let article = fetchwell_extract::extract(&html, &base_url);
+    if article.text.is_empty() {
+        return Err(FailCode::Empty);
+    }
+    Ok(CanonicalArticle {
+        uid: uid(queued),
+        url: queued.to_owned(),
+        category: first_category(link),
+        raw_len,
+        text_len: article.text.chars().count(),
+        content_hash: sha256_hex(article.text.as_bytes()),
+        clean_text: article.text,
+        abstract_text: article.abstract_text,
+        image: article.image.unwrap_or_default(),
+        fetched_ts: unix_seconds(moment.wall),
+        title: article.title,
+        markdown: article.markdown,
+        lang: article.lang.unwrap_or_default(),
+        published: article.published.unwrap_or_default(),
+        author: article.author.unwrap_or_default(),
+        site: final_url.site().to_string(),
+        final_url: final_url.to_string(),
+    })
+}
+
+fn failed(
+    queued: &str,
+    link: &Link,
+    reason: FailCode,
+    happened: &Happened,
+    moment: Moment,
+) -> End<ArticleRecord> {
+    let what = match reason {
+        FailCode::BadHtml => "Bad HTML".to_owned(),
+        FailCode::Parse => "Unreadable HTML".to_owned(),
+        FailCode::Empty => "No text".to_owned(),
+        _ => happened.to_string(),
+    };
+    let failure = failure(queued, link, reason, moment.wall);
+    let is_of_site = matches!(happened.blame(), Blame::Site | Blame::Us);
+    let settlement =
+        if reason == FailCode::Robots { Settlement::Skipped } else { Settlement::Done };
+    (vec![ArticleRecord::Failed { failure, what, is_of_site }], settlement)
+}
+
+fn failure(queued: &str, link: &Link, reason: FailCode, wall: Time) -> FailedArticle {
+    FailedArticle {
+        uid: uid(queued),
+        url: queued.to_owned(),
+        category: first_category(link),
+        fetched_ts: unix_seconds(wall),
+        reason,
+    }
+}
+
+fn first_category(link: &Link) -> String {
+    link.categories.first().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::outcome::{NetworkFault, Phase};
+
+    use super::*;
+    use crate::doors::samples::{NOW, end_with, lease, outcome};
+
+    const RULES: LinkRules =
+        LinkRules { timeouts: Timeouts { connect: None, request: None }, max_redirects: 5 };
+    const LINK: &str = r#"{"categories":["a","b"]}"#;
+
+    fn end(url: &str, html: &str, happened: &Happened) -> ArticleRecord {
+        let (mut records, settlement) =
+            end_with(plan(&lease(url, LINK), RULES), outcome(happened.clone(), html));
+        let skipped = *happened == Happened::RobotsDisallow;
+        let expected = if skipped { Settlement::Skipped } else { Settlement::Done };
+        assert_eq!((records.len(), settlement), (1, expected));
+        records.remove(0)
+    }
+
+    fn reason(html: &str, happened: &Happened) -> (FailCode, bool) {
+        match end("http://a.test/", html, happened) {
+            ArticleRecord::Failed { failure, is_of_site, .. } => (failure.reason, is_of_site),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_text_is_checked() {
+        let silent = format!("<html><script>{}</script></html>", "x".repeat(300));
+        let noise = format!("<html><p>{}</p></html>", "ab\u{fffd}".repeat(300));
+        let (short, plain) = ("<html><p>Short.</p></html>", "plain ".repeat(99));
+        for (html, code) in [
+            (short, FailCode::BadHtml),
+            (&plain, FailCode::BadHtml),
+            (&silent, FailCode::Empty),
+            (&noise, FailCode::Parse),
+        ] {
+            assert_eq!(reason(html, &Happened::Answered(200)), (code, false), "{html}");
+        }
+    }
+
+    #[test]
+    fn only_failures_of_the_site_are_forgiven() {
+        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        for (happened, code, is_of_site) in [
+            (Happened::Answered(503), FailCode::Http, true),
+            (refused, FailCode::Timeout, true),
+            (Happened::TimedOut(Phase::Total), FailCode::Timeout, true),
+            (Happened::Answered(404), FailCode::Http, false),
+            (Happened::Answered(500), FailCode::Http, false),
+            (Happened::RobotsDisallow, FailCode::Robots, false),
+            (Happened::Refused("private".to_owned()), FailCode::Refused, false),
+        ] {
+            assert_eq!(reason("", &happened), (code, is_of_site), "{happened:?}");
+        }
+    }
+
+    #[test]
+    fn an_article_has_every_field_as_text() {
+        let prose = "Ä paragraph that is long enough to be one, and then some more of it. ";
+        let html = format!(
+            "<html><title>Title</title><article><p>{prose}</p>\
+             <p>And here is quite another one, which says something else, and goes \
+             on to say it at some length.</p><p>A third one ends it.</p>"
+        );
+        let record = end("http://a.test/x", &html, &Happened::Answered(200));
+        let kept = record.gleaned();
+        assert_eq!((kept.uid.as_str(), kept.failure), ("ba4f26aaed82d54b", None));
+        assert_eq!(
+            (kept.categories, kept.fetched_ts),
+            (vec!["a".to_owned(), "b".to_owned()], 1_700_000_000)
+        );
+        let field = |name: &str| kept.fields[name].as_str();
+        assert_eq!((field("status"), field("category"), field("author")), ("success", "a", ""));
+        assert_eq!(field("raw_len"), html.chars().count().to_string());
+        assert_eq!(field("text_len"), field("clean_text").chars().count().to_string());
+        assert_eq!(field("abstract"), prose.trim());
+        assert_eq!(kept.fields.len(), 18);
+    }
+
+    #[test]
+    fn a_link_that_makes_no_sense_or_kills_its_plan_is_a_failure_too() {
+        let ArticleRecord::Failed { failure, .. } = end("no url", "", &Happened::Answered(200))
+        else {
+            panic!("it is none")
+        };
+        assert_eq!(failure.reason, FailCode::Refused);
+        let kept = obituary(&lease("http://a.test/", LINK), "it panicked", NOW).gleaned();
+        assert_eq!(kept.fields["reason"], "FAIL_PARSE");
+        assert_eq!(kept.fields.len(), 6);
+    }
+}

@@ -1,0 +1,143 @@
+//! One run: a snapshot of all links, what of it is new, and that fetched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::gate::Gate;
+use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::{Job, Lane, Source, StoreFault};
+use fetchwell_engine::web::Timeouts;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::finish::{KeepThenSettle, Tally};
+use super::place::{Claims, Place};
+use super::plan::{Link, LinkRules, obituary, plan};
+use super::record::ArticleRecord;
+use super::uid;
+use super::unattempted::Unattempted;
+use crate::cli::Exit;
+use crate::doors::fetch::input::key;
+use crate::plant::{Parts, gate_rules};
+use crate::settings::{Settings, Values};
+use crate::signals::stop_on_signal;
+
+/// `fetchwell articles run`.
+pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
+    let stop = stop_on_signal();
+    let place = Place::open(settings).await?;
+    run(settings, &place, &stop).await?;
+    Ok(Exit::Ok)
+}
+
+/// Fetches what is new, and returns when that is done, when it has waited long enough for slow and closed
+/// sites, or when it is stopped. Where nothing is new, nothing is asked for and nothing is said.
+pub(super) async fn run(
+    settings: &Settings,
+    place: &Place,
+    stop: &CancellationToken,
+) -> Result<(), Exit> {
+    let began = place.articles.now().await?;
+    place.articles.trim().await?;
+    let new = new_links(place, began).await?;
+    if new.is_empty() {
+        return Ok(());
+    }
+    info!("[canon] {} new links", new.len());
+    let claims = Claims::open(settings).await?;
+    claims.put(new.into_iter().map(|(url, link)| job(url, &link)).collect()).await?;
+    let parts = Parts::open(settings).await?;
+    let tally = Arc::new(Tally::default());
+    fetch(settings, place, &claims, &parts, began, &tally, stop).await?;
+    let (stored, failed) =
+        (tally.stored.load(Ordering::Relaxed), tally.failed.load(Ordering::Relaxed));
+    let ledger = claims.ledger().await?;
+    match ledger.queued + ledger.delayed + ledger.in_flight {
+        0 => info!("[canon] {stored} stored, {failed} failed"),
+        left => info!("[canon] {stored} stored, {failed} failed, {left} left for the next run"),
+    }
+    Ok(())
+}
+
+/// The snapshot minus what was attempted. A link's categories are in the order of their names.
+async fn new_links(place: &Place, run: Time) -> Result<Vec<(String, Link)>, StoreFault> {
+    let mut links: BTreeMap<String, Link> = BTreeMap::new();
+    for set in place.links.snapshot().await? {
+        for url in set.urls {
+            let link = links.entry(url).or_insert_with(|| Link { categories: Vec::new() });
+            link.categories.push(set.category.clone());
+        }
+    }
+    let uids: Vec<String> = links.keys().map(|url| uid(url)).collect();
+    let pending = place.articles.pending(&uids, run).await?;
+    Ok(links.into_iter().zip(pending).filter(|(_, new)| *new).map(|(link, _)| link).collect())
+}
+
+fn job(url: String, link: &Link) -> NewJob {
+    let site = WebUrl::parse(&url).ok().map(|url| url.site());
+    let key = key(site.as_ref(), &url);
+    let payload = serde_json::to_vec(link).unwrap_or_default();
+    let job = Job { url, site, lane: Lane::default(), payload, deadline: None };
+    NewJob { key: Some(key), ..NewJob::now(job) }
+}
+
+/// The flow, for as long as a run may take.
+async fn fetch(
+    settings: &Settings,
+    place: &Place,
+    claims: &Claims,
+    parts: &Parts,
+    run: Time,
+    tally: &Arc<Tally>,
+    stop: &CancellationToken,
+) -> Result<(), StoreFault> {
+    let (source, ends) = claims.join();
+    let links = (source, ends.clone());
+    let articles = place.articles.clone();
+    let source = Arc::new(Unattempted::new(links, articles.clone(), run, parts.clock.clone()));
+    let clock = parts.clock.clone();
+    let door = Door {
+        source: source.clone(),
+        planner: planner(&settings.values),
+        finish: Arc::new(KeepThenSettle { articles, run, ends, tally: tally.clone() }),
+        obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
+    };
+    let mut rules = gate_rules(settings, None);
+    rules.robots.pages_fail_with_it = true;
+    let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
+    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let enough = stop.child_token();
+    let waiting = cancel_after(settings.values.articles_max_wait, &enough);
+    let running = async {
+        let ended = pipeline::run(door, plant, enough.clone()).await;
+        enough.cancel();
+        ended
+    };
+    let (ended, ()) = tokio::join!(running, waiting);
+    if let Err(fault) = source.leave().await {
+        warn!("what this run still held is taken by others when its lease ends: {fault}");
+    }
+    ended.map(|_| ())
+}
+
+fn planner(values: &Values) -> pipeline::Planner<ArticleRecord> {
+    let request = Some(values.articles_request_timeout);
+    let timeouts = Timeouts { connect: None, request };
+    let rules = LinkRules { timeouts, max_redirects: values.http_max_redirects };
+    Arc::new(move |lease| {
+        info!("[canon] 🌐 Fetching → {}", lease.job.url);
+        plan(lease, rules)
+    })
+}
+
+async fn cancel_after(span: Duration, token: &CancellationToken) {
+    if tokio::time::timeout(span, token.cancelled()).await.is_err() {
+        info!("[canon] waited long enough for slow and closed sites: the rest is left");
+        token.cancel();
+    }
+}

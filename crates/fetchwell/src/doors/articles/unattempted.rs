@@ -1,0 +1,216 @@
+//! A source of links that are still to be fetched.
+//!
+//! A run puts on the queue what was new when it looked; another run may have done it since. Who holds a
+//! lease is the only one who does: so whatever is known of a link then is the last word.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::articles::Articles;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::links::LINKS_TTL;
+use fetchwell_engine::ports::{
+    Demand, Lease, LeaseId, Renewal, Settle, Settlement, Source, StoreFault, Taken,
+};
+use fetchwell_policy::time::Time;
+use tokio::sync::{Mutex, Notify};
+
+use super::uid;
+
+/// Passes on what is still to be fetched; what is not ends here.
+pub(super) struct Unattempted {
+    inner: Arc<dyn Source>,
+    ends: Arc<dyn Settle>,
+    articles: Arc<dyn Articles>,
+    /// When the run began, by the store's clock.
+    run: Time,
+    clock: Clock,
+    /// Leases that are ours, and that nobody has looked at yet: the store may fail in between.
+    unseen: Mutex<Vec<Lease>>,
+}
+
+impl Unattempted {
+    pub(super) fn new(
+        (inner, ends): (Arc<dyn Source>, Arc<dyn Settle>),
+        articles: Arc<dyn Articles>,
+        run: Time,
+        clock: Clock,
+    ) -> Unattempted {
+        Unattempted { inner, ends, articles, run, clock, unseen: Mutex::default() }
+    }
+
+    /// Of our leases, those that are to be fetched. The others end, before any is passed on.
+    async fn sift(&self, unseen: &mut Vec<Lease>) -> Result<Vec<Lease>, StoreFault> {
+        let uids: Vec<String> = unseen.iter().map(|lease| uid(&lease.job.url)).collect();
+        let pending = self.articles.pending(&uids, self.run).await?;
+        // Links don't live longer: it was left by a run long ago.
+        let oldest = self.clock.now() - LINKS_TTL;
+        let is_wanted =
+            |(lease, pending): &(&Lease, &bool)| **pending && lease.accepted_at > oldest;
+        let over: Vec<(&Lease, &Settlement)> = (unseen.iter().zip(&pending))
+            .filter(|one| !is_wanted(one))
+            .map(|(lease, _)| (lease, &Settlement::Skipped))
+            .collect();
+        if !over.is_empty() {
+            self.ends.settle(&over).await?;
+        }
+        let leases = std::mem::take(unseen).into_iter().zip(pending);
+        Ok(leases.filter(|(lease, pending)| is_wanted(&(lease, pending))).map(|(l, _)| l).collect())
+    }
+}
+
+#[async_trait]
+impl Source for Unattempted {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let mut unseen = self.unseen.lock().await;
+        loop {
+            if unseen.is_empty() {
+                match self.inner.take(demand).await? {
+                    Taken::Jobs(leases) => *unseen = leases,
+                    nothing => return Ok(nothing),
+                }
+            }
+            let leases = self.sift(&mut unseen).await?;
+            if !leases.is_empty() {
+                return Ok(Taken::Jobs(leases));
+            }
+        }
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        self.inner.started(leases).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        let renewal = self.inner.renew().await?;
+        if renewal == Renewal::Lost {
+            self.unseen.lock().await.clear();
+        }
+        Ok(renewal)
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.inner.leave().await
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.inner.news()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex as StdMutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use fetchwell_engine::adapters::NewJob;
+    use fetchwell_engine::adapters::memory::MemoryQueue;
+    use fetchwell_engine::articles::{Counts, Fields, Gleaned, Wanted};
+
+    use super::*;
+    use crate::doors::samples::{NOW, lease};
+
+    /// Books that know what was attempted, and may be out of reach.
+    #[derive(Default)]
+    struct Books {
+        attempted: StdMutex<HashSet<String>>,
+        is_gone: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Articles for Books {
+        async fn now(&self) -> Result<Time, StoreFault> {
+            Ok(NOW)
+        }
+
+        async fn pending(&self, uids: &[String], _: Time) -> Result<Vec<bool>, StoreFault> {
+            if self.is_gone.load(Ordering::Relaxed) {
+                return Err(StoreFault::Unavailable("gone".to_owned()));
+            }
+            let attempted = self.attempted.lock().unwrap();
+            Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())
+        }
+
+        async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreFault> {
+            self.attempted.lock().unwrap().extend(gleaned.iter().map(|one| one.uid.clone()));
+            Ok(())
+        }
+
+        async fn trim(&self) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn find(&self, _: &str) -> Result<Option<Fields>, StoreFault> {
+            Ok(None)
+        }
+
+        async fn list(&self, _: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn count(&self) -> Result<Counts, StoreFault> {
+            Ok(Counts::default())
+        }
+    }
+
+    struct Rig {
+        queue: MemoryQueue,
+        books: Arc<Books>,
+        source: Unattempted,
+        hours: Arc<StdMutex<u32>>,
+    }
+
+    /// A queue with these links on it, which were accepted at hour 0.
+    async fn rig(urls: &[&str]) -> Rig {
+        let hours = Arc::new(StdMutex::new(0));
+        let shown = hours.clone();
+        let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock().unwrap());
+        let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(1_000 * 3_600), true);
+        queue.enqueue(urls.iter().map(|url| NewJob::now(lease(url, "").job)).collect());
+        let (instance, books) = (Arc::new(queue.instance()), Arc::new(Books::default()));
+        instance.renew().await.unwrap();
+        let source = Unattempted::new((instance.clone(), instance), books.clone(), NOW, clock);
+        Rig { queue, books, source, hours }
+    }
+
+    impl Rig {
+        async fn take(&self) -> Result<Vec<String>, StoreFault> {
+            let demand = Demand { most: 10, most_per_site: 10, ..Demand::default() };
+            Ok(match self.source.take(&demand).await? {
+                Taken::Jobs(leases) => leases.into_iter().map(|lease| lease.job.url).collect(),
+                Taken::Idle { .. } | Taken::Exhausted => Vec::new(),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn what_others_did_meanwhile_ends_unfetched() {
+        let rig = rig(&["http://a.test/1", "http://a.test/2"]).await;
+        rig.books.attempted.lock().unwrap().insert(uid("http://a.test/1"));
+        assert_eq!(rig.take().await.unwrap(), ["http://a.test/2"]);
+        let ledger = rig.queue.ledger();
+        assert_eq!((ledger.skipped, ledger.in_flight), (1, 1), "{ledger:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_run_left_long_ago_ends_unfetched() {
+        for (hours, skipped) in [(47, 0), (48, 1)] {
+            let rig = rig(&["http://a.test/1"]).await;
+            *rig.hours.lock().unwrap() = hours;
+            assert_eq!(rig.take().await.unwrap().len(), 1 - skipped, "{hours}");
+            assert_eq!(rig.queue.ledger().skipped, skipped as i64, "{hours}");
+        }
+    }
+
+    #[tokio::test]
+    async fn leases_that_nobody_could_look_at_are_not_lost() {
+        let rig = rig(&["http://a.test/1"]).await;
+        rig.books.is_gone.store(true, Ordering::Relaxed);
+        assert!(rig.take().await.is_err());
+        assert_eq!(rig.queue.ledger().in_flight, 1);
+        rig.books.is_gone.store(false, Ordering::Relaxed);
+        assert_eq!(rig.take().await.unwrap(), ["http://a.test/1"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! What people ask for beside the reading: to subscribe, to look, and to carry lists in and out.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::feeds::Subscription;
+use fetchwell_feed::opml::{self, Outline};
+use fetchwell_policy::url::WebUrl;
+use serde_json::json;
+
+use super::place::Place;
+use super::print;
+use super::subscribed::{Subscribed, everything, of_list};
+use crate::cli::{Exit, print};
+use crate::doors::fetch::input;
+use crate::settings::units::parse_duration;
+use crate::settings::{Settings, Wrong, category_name};
+
+/// Subscribes to feeds.
+pub(super) async fn add(
+    settings: &Settings,
+    given: &[String],
+    category: &str,
+    interval: Option<&str>,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let category = category_name(category).map_err(|wrong| usage("--category", &wrong))?;
+    let interval = interval.map(read_interval).transpose()?;
+    let mut subscriptions = Vec::new();
+    for url in input::read(given)? {
+        if let Err(fault) = WebUrl::parse(&url) {
+            return Err(Exit::Usage(format!("{url} is {fault}; nothing was added")));
+        }
+        let (category, title) = (category.clone(), String::new());
+        subscriptions.push(Subscription { category, url, interval, title });
+    }
+    let place = Place::open(settings).await?;
+    subscribe(&place, &subscriptions, as_json).await
+}
+
+fn read_interval(text: &str) -> Result<Duration, Exit> {
+    match parse_duration(text) {
+        Ok(interval) if interval.as_secs() > 0 => Ok(interval),
+        Ok(_) => Err(Exit::Usage(format!("--interval: {text} is less than a second; write 30m"))),
+        Err(wrong) => Err(usage("--interval", &wrong)),
+    }
+}
+
+fn usage(flag: &str, wrong: &Wrong) -> Exit {
+    Exit::Usage(format!("{flag}: {}; {}", wrong.problem, wrong.mend))
+}
+
+async fn subscribe(
+    place: &Place,
+    subscriptions: &[Subscription],
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let new = place.feeds.subscribe(subscriptions).await?;
+    resume(place, subscriptions).await?;
+    let known = subscriptions.len() as u64 - new;
+    print(
+        match as_json {
+            true => format!("{}\n", json!({"added": new, "already_there": known})),
+            false => format!("added {new} feeds; {known} were there already\n"),
+        }
+        .as_bytes(),
+    )
+}
+
+/// Whoever adds a feed that is paused wants it read.
+async fn resume(place: &Place, subscriptions: &[Subscription]) -> Result<(), Exit> {
+    let urls: Vec<&str> = subscriptions.iter().map(|some| some.url.as_str()).collect();
+    let memories = place.feeds.memories(&urls).await?;
+    let paused = urls
+        .iter()
+        .zip(memories)
+        .filter(|(_, memory)| memory.as_ref().is_some_and(|memory| memory.paused.is_some()));
+    let paused: Vec<&str> = paused.map(|(url, _)| *url).collect();
+    Ok(place.feeds.forget(&paused).await?)
+}
+
+/// Takes a feed out of the store.
+pub(super) async fn remove(
+    settings: &Settings,
+    url: &str,
+    category: Option<&str>,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let place = Place::open(settings).await?;
+    let is_meant = |some: &Subscription| {
+        some.url == url && category.is_none_or(|category| some.category == category.trim())
+    };
+    let stored = place.feeds.subscriptions().await?;
+    let meant: Vec<Subscription> = stored.into_iter().filter(|some| is_meant(some)).collect();
+    let removed = place.feeds.unsubscribe(&meant).await?;
+    let left = everything(settings, &place).await?;
+    if !left.iter().any(|(_, some)| some.url == url) {
+        place.feeds.forget(&[url]).await?;
+    }
+    if removed == 0 {
+        return Err(Exit::Usage(match left.iter().find(|(_, some)| some.url == url) {
+            Some((by, some)) => {
+                format!("{url} is in {} by the {by}: take it out there", some.category)
+            }
+            None => format!("{url} is no feed in the store; `fetchwell feeds list` shows all"),
+        }));
+    }
+    print(
+        match as_json {
+            true => format!("{}\n", json!({"removed": removed})),
+            false => format!("removed {url} from {removed} categories\n"),
+        }
+        .as_bytes(),
+    )
+}
+
+/// Lists all feeds.
+pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
+    let place = Place::open(settings).await?;
+    let feeds = Subscribed::all(settings, &place).await?;
+    let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
+    let memories = place.feeds.memories(&urls).await?;
+    let mut both: Vec<_> = feeds.into_iter().zip(memories).collect();
+    both.sort_by(|(a, _), (b, _)| (&a.categories, &a.url).cmp(&(&b.categories, &b.url)));
+    print(print::list(&both, Clock::system().wall(), as_json).as_bytes())
+}
+
+/// Subscribes to the feeds of an OPML file.
+pub(super) async fn import(settings: &Settings, file: &Path, as_json: bool) -> Result<Exit, Exit> {
+    let mut subscriptions = of_list(file)?;
+    subscriptions.sort_unstable();
+    subscriptions.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
+    let place = Place::open(settings).await?;
+    subscribe(&place, &subscriptions, as_json).await
+}
+
+/// Prints all feeds as OPML.
+pub(super) async fn export(settings: &Settings) -> Result<Exit, Exit> {
+    let place = Place::open(settings).await?;
+    let mut all: Vec<Subscription> =
+        everything(settings, &place).await?.into_iter().map(|(_, some)| some).collect();
+    all.sort_unstable();
+    all.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
+    let outlines: Vec<Outline> = all
+        .into_iter()
+        .map(|Subscription { category, url, interval, title }| Outline {
+            url,
+            title,
+            category: Some(category),
+            interval,
+        })
+        .collect();
+    print(opml::write("Feeds of Fetchwell", &outlines).as_bytes())
+}

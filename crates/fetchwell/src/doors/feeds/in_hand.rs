@@ -1,0 +1,68 @@
+//! A feed that is being read: it has come to its end when the last of its links has.
+
+use std::collections::HashSet;
+
+use fetchwell_engine::feeds::FeedMemory;
+use fetchwell_policy::time::Time;
+
+use super::links::sort;
+use super::memory::after;
+use super::plan::Reading;
+use super::subscribed::Subscribed;
+
+/// Such a feed.
+pub(super) struct InHand {
+    pub(super) feed: Subscribed,
+    /// What was remembered of it when it was claimed.
+    pub(super) before: FeedMemory,
+    /// Links that were not there before.
+    pub(super) new_links: u64,
+    /// Nothing before it has answered.
+    answered: Option<Answered>,
+}
+
+struct Answered {
+    /// What is to be remembered in the end, if anything.
+    memory: Option<FeedMemory>,
+    /// The links that are still being asked where they lead.
+    open: HashSet<String>,
+}
+
+impl InHand {
+    /// Nothing has happened yet.
+    pub(super) fn new(feed: Subscribed, before: FeedMemory) -> InHand {
+        InHand { feed, before, new_links: 0, answered: None }
+    }
+
+    /// Notes what came of reading it. Returns the links to ask; none at all when that was noted before.
+    pub(super) fn note_reading(&mut self, reading: &Reading, now: Time) -> Option<Vec<String>> {
+        if self.answered.is_some() {
+            return None;
+        }
+        let Subscribed { categories, interval, .. } = &self.feed;
+        let mut memory = after(self.before.clone(), reading, categories, *interval, now);
+        let mut asked = Vec::new();
+        if let (Reading::Read { feed, .. }, Some(memory)) = (reading, &mut memory) {
+            let sorted = sort(feed, &self.before.resolved);
+            memory.resolved = sorted.resolved;
+            asked = sorted.asked;
+        }
+        self.answered = Some(Answered { memory, open: asked.iter().cloned().collect() });
+        Some(asked)
+    }
+
+    /// Notes where a link leads. May be done again.
+    pub(super) fn note_link(&mut self, link: &str, page: Option<&str>) {
+        let Some(Answered { memory, open }) = &mut self.answered else { return };
+        open.remove(link);
+        if let (Some(memory), Some(page)) = (memory, page) {
+            memory.resolved.insert(link.to_owned(), page.to_owned());
+        }
+    }
+
+    /// What is to be remembered, if anything, once it has come to its end; nothing before.
+    pub(super) fn end(&self) -> Option<Option<&FeedMemory>> {
+        let Answered { memory, open } = self.answered.as_ref()?;
+        open.is_empty().then_some(memory.as_ref())
+    }
+}

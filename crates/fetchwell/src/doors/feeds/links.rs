@@ -1,0 +1,72 @@
+//! The links of a feed: which are pages, and which must be asked where they lead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fetchwell_feed::{Feed, clean, leads_elsewhere};
+
+/// Links of one feed that are asked in one reading; more go in as they are.
+const MAX_ASKED: usize = 500;
+
+/// The links of a feed, each once, by what is to be done with them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Sorted {
+    /// They are pages.
+    pub(super) pages: Vec<String>,
+    /// They must be asked.
+    pub(super) asked: Vec<String>,
+    /// They were asked before, and lead there.
+    pub(super) resolved: BTreeMap<String, String>,
+}
+
+/// Cleans and sorts what a feed lists, by what is known of earlier answers.
+pub(super) fn sort(feed: &Feed, known: &BTreeMap<String, String>) -> Sorted {
+    let (mut sorted, mut seen) = (Sorted::default(), BTreeSet::new());
+    for entry in &feed.entries {
+        let link = clean(&entry.link);
+        if !seen.insert(link.to_string()) {
+            continue;
+        }
+        match known.get(link.as_str()) {
+            Some(page) => {
+                sorted.pages.push(page.clone());
+                sorted.resolved.insert(link.to_string(), page.clone());
+            }
+            None if leads_elsewhere(&link) && sorted.asked.len() < MAX_ASKED => {
+                sorted.asked.push(link.to_string());
+            }
+            None => sorted.pages.push(link.to_string()),
+        }
+    }
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::url::WebUrl;
+
+    use super::*;
+
+    #[test]
+    fn each_link_is_there_once_and_nobody_is_asked_twice() {
+        let items = [
+            "http://a.test/1?utm_source=rss",
+            "http://a.test/1",
+            "https://t.co/old",
+            "https://t.co/new",
+            "https://t.co/new#x",
+        ]
+        .map(|link| format!("<item><link>{link}</link></item>"));
+        let body = format!("<rss>{}</rss>", items.concat());
+        let feed =
+            fetchwell_feed::read(body.as_bytes(), None, &WebUrl::parse("http://a.test/").unwrap());
+        let pair = |link: &str, page: &str| (link.to_owned(), page.to_owned());
+        let known = BTreeMap::from([
+            pair("https://t.co/old", "http://b.test/"),
+            pair("https://t.co/older", "http://c.test/"),
+        ]);
+        let sorted = sort(&feed.unwrap(), &known);
+        assert_eq!(sorted.pages, ["http://a.test/1", "http://b.test/"]);
+        assert_eq!(sorted.asked, ["https://t.co/new"]);
+        assert_eq!(sorted.resolved, [pair("https://t.co/old", "http://b.test/")].into());
+    }
+}

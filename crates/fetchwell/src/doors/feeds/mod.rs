@@ -1,0 +1,85 @@
+//! `fetchwell feeds`: what feeds list becomes links by category, which `articles` makes articles of.
+//!
+//! `subscribed` says which feeds there are, `plan` what is asked of one and what came back, `links` what its
+//! links are, `memory` what is remembered of it and when it is due again. `round` is one pass over all that
+//! are due, by the one flow, each of them `in_hand` until its last link is; `trial` is the same for one feed, of
+//! which nothing is kept. `place` opens the stores, `commands` and `print` are for people.
+
+mod commands;
+mod in_hand;
+mod links;
+mod memory;
+mod place;
+mod plan;
+mod print;
+mod round;
+mod subscribed;
+mod trial;
+
+use std::sync::Arc;
+
+use fetchwell_engine::pipeline;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{Exit, FeedsCommand};
+use crate::plant::Parts;
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+use place::Place;
+use round::Round;
+use subscribed::Subscribed;
+
+pub(crate) use round::Ingested;
+pub(crate) use subscribed::DEFAULT_CATEGORY;
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    command: FeedsCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    match command {
+        FeedsCommand::Add { urls, category, interval } => {
+            commands::add(settings, &urls, &category, interval.as_deref(), as_json).await
+        }
+        FeedsCommand::Remove { url, category } => {
+            commands::remove(settings, &url, category.as_deref(), as_json).await
+        }
+        FeedsCommand::List => commands::list(settings, as_json).await,
+        FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
+        FeedsCommand::Ingest { all } => {
+            let ingested = ingest(settings, all, &stop_on_signal()).await?;
+            crate::cli::print(print::ingested(&ingested, as_json).as_bytes())
+        }
+        FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
+        FeedsCommand::Export => commands::export(settings).await,
+    }
+}
+
+/// Reads the feeds that are due, or with `all` every one, once; and ends. What single feeds do is logged and
+/// counted, and is no error.
+pub(crate) async fn ingest(
+    settings: &Settings,
+    all: bool,
+    stop: &CancellationToken,
+) -> Result<Ingested, Exit> {
+    let place = Place::open(settings).await?;
+    let feeds = Subscribed::all(settings, &place).await?;
+    let parts = Parts::open(settings).await?;
+    let (wait, clock) = (settings.values.feeds_max_wait, parts.clock.clone());
+    let round = Arc::new(Round::new(place, clock, wait, settings.values.http_max_redirects));
+    round.claim(feeds, all).await?;
+    if round.is_empty() {
+        return Ok(round.ingested());
+    }
+    // Deadlines end the waiting for a site that stays closed.
+    let gate = parts.gate(settings, None);
+    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let ended = tokio::select! {
+        ended = pipeline::run(round.door(), plant, stop.clone()) => ended,
+        fault = round.keep_claims() => Err(fault),
+    };
+    round.release().await?;
+    ended?;
+    Ok(round.ingested())
+}

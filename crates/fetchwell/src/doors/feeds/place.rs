@@ -1,0 +1,44 @@
+//! What the door stands on: feeds and links, both on one store.
+
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::redis::{RedisFeeds, RedisLinks};
+use fetchwell_engine::adapters::sqlite::{self, SqliteFeeds, SqliteLinks};
+use fetchwell_engine::feeds::Feeds;
+use fetchwell_engine::links::CategoryLinks;
+
+use crate::cli::Exit;
+use crate::plant::open_queue_db;
+use crate::settings::{Settings, StoreUrl};
+
+/// All of it.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) feeds: Arc<dyn Feeds>,
+    pub(super) links: Arc<dyn CategoryLinks>,
+}
+
+impl Place {
+    /// Opens the store that the settings name.
+    pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
+        match &settings.values.store {
+            StoreUrl::Redis(url) => Ok(Place {
+                feeds: Arc::new(RedisFeeds::open(url.reveal()).await?),
+                links: Arc::new(RedisLinks::open(url.reveal()).await?),
+            }),
+            StoreUrl::Sqlite(_) => {
+                let db = open_queue_db(settings).await?;
+                let clock = sqlite::clock(&db).await?;
+                Ok(Place {
+                    feeds: Arc::new(SqliteFeeds::new(db.clone())),
+                    links: Arc::new(SqliteLinks::new(db, clock)),
+                })
+            }
+            StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
+                "\"feeds\" keeps its links in Redis or SQLite, and the store is {}; \
+                 name another with --store redis://HOST or --store sqlite:PATH",
+                settings.values.store
+            ))),
+        }
+    }
+}

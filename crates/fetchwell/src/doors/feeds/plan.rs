@@ -1,0 +1,275 @@
+//! What is asked of a feed, or of a link that leads elsewhere; and what came back.
+
+use std::time::Duration;
+
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::journey::{Arrival, Journey, Stage};
+use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_feed::{Feed, clean, leads_elsewhere};
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::retry_after::retry_after;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::doors::foregone::{Foregone, by_payload};
+
+/// Services that send their visitors on to each other: no more than so many.
+const MAX_HOPS: u32 = 5;
+/// Of their answers only the head counts.
+const ENOUGH_BYTES: usize = 1_024;
+
+/// What a job carries besides its URL.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Errand {
+    /// A feed, if it is not as it was.
+    Feed(Validators),
+    /// A link of a feed that must be asked where it leads.
+    Link {
+        /// Which feed.
+        feed: String,
+    },
+}
+
+/// What tells an unchanged feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Validators {
+    /// The `ETag`.
+    pub(super) etag: Option<String>,
+    /// The `Last-Modified`.
+    pub(super) last_modified: Option<String>,
+}
+
+impl Validators {
+    fn of(answer: &Answer) -> Validators {
+        let header = |name| answer.header(name).map(str::to_owned);
+        Validators { etag: header("etag"), last_modified: header("last-modified") }
+    }
+
+    /// The headers that ask for news only.
+    fn headers(self) -> Vec<(&'static str, String)> {
+        let etag = self.etag.map(|etag| ("if-none-match", etag));
+        let since = self.last_modified.map(|time| ("if-modified-since", time));
+        etag.into_iter().chain(since).collect()
+    }
+}
+
+/// What became of an errand.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// A feed was read, or not.
+    Feed {
+        /// Which.
+        url: String,
+        /// What came of it.
+        reading: Reading,
+    },
+    /// A link was asked where it leads.
+    Link {
+        /// Of which feed.
+        feed: String,
+        /// The link.
+        link: String,
+        /// The page; none where nobody knows.
+        page: Option<WebUrl>,
+    },
+}
+
+/// What came of reading a feed.
+#[derive(Clone, Debug)]
+pub(super) enum Reading {
+    /// It was read.
+    Read {
+        /// What it lists.
+        feed: Feed,
+        /// For the next time.
+        validators: Validators,
+        /// Where it has moved for good.
+        moved_to: Option<WebUrl>,
+    },
+    /// There is nothing new in it.
+    Unchanged,
+    /// robots.txt disallows it.
+    Disallowed,
+    /// It is gone for good.
+    Gone,
+    /// It could not be read.
+    Failed {
+        /// Why.
+        problem: String,
+        /// How long the server asked us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// Its turn did not come, or we stopped: nothing is known of it.
+    NotReached {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The job of an errand.
+pub(super) fn job(url: &str, errand: &Errand, deadline: Time) -> NewJob {
+    NewJob::now(Job {
+        url: url.to_owned(),
+        site: WebUrl::parse(url).ok().map(|url| url.site()),
+        lane: Lane::default(),
+        payload: serde_json::to_vec(errand).unwrap_or_default(),
+        deadline: Some(deadline),
+    })
+}
+
+/// Makes the plan of an errand.
+pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
+    by_payload(lease, |errand: Errand| {
+        let url = lease.job.url.clone();
+        match (WebUrl::parse(&url), errand) {
+            (Err(fault), errand) => {
+                let problem = format!("its address is {fault}");
+                let mut end = Some(unread(url, errand, problem));
+                Box::new(Foregone(move |_| (end.take().into_iter().collect(), Settlement::Done)))
+            }
+            (Ok(at), Errand::Feed(validators)) => {
+                let journey = Journey::new(at, RetryRule::FEEDS, max_redirects, lease.history)
+                    .with_headers(validators.headers());
+                Box::new(FeedPlan { url, journey, hops: Hops::None })
+            }
+            (Ok(at), Errand::Link { feed }) => Box::new(LinkPlan { feed, link: url, at, hops: 0 }),
+        }
+    })
+}
+
+/// What is recorded of an errand that was given up without its plan.
+pub(super) fn obituary(lease: &Lease, reason: &str) -> Vec<Found> {
+    let errand = serde_json::from_slice(&lease.job.payload).ok();
+    errand
+        .map(|errand| unread(lease.job.url.clone(), errand, reason.to_owned()))
+        .into_iter()
+        .collect()
+}
+
+fn unread(url: String, errand: Errand, problem: String) -> Found {
+    match errand {
+        Errand::Feed(_) => {
+            Found::Feed { url, reading: Reading::Failed { problem, retry_after: None } }
+        }
+        Errand::Link { feed } => Found::Link { feed, link: url, page: None },
+    }
+}
+
+/// How a feed's address led to where it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hops {
+    /// It is there.
+    None,
+    /// By redirects that all say that it has moved for good.
+    ForGood,
+    /// By others.
+    ForNow,
+}
+
+struct FeedPlan {
+    url: String,
+    journey: Journey,
+    hops: Hops,
+}
+
+impl Plan<Found> for FeedPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
+        let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
+        self.hops = match (outcome.answer.as_ref().map(|answer| answer.status), self.hops) {
+            (Some(301 | 308), Hops::None | Hops::ForGood) => Hops::ForGood,
+            (Some(301..=308), _) if !matches!(outcome.happened, Happened::Answered(304)) => {
+                Hops::ForNow
+            }
+            (_, hops) => hops,
+        };
+        match self.journey.step(outcome, moment) {
+            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Retry { at, history } => {
+                Step::Finish(Vec::new(), Settlement::retry(at, history))
+            }
+            Stage::Over(arrival) => {
+                let reading = reading(&arrival, self.hops, moment.wall);
+                let found = Found::Feed { url: self.url.clone(), reading };
+                Step::Finish(vec![found], Settlement::Done)
+            }
+        }
+    }
+}
+
+fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
+    match (&arrival.happened, &arrival.answer) {
+        (Happened::Answered(200..=299), Some(answer)) => {
+            let content_type = answer.header("content-type");
+            match fetchwell_feed::read(&answer.body, content_type, &arrival.final_url) {
+                Ok(feed) => Reading::Read {
+                    feed,
+                    validators: Validators::of(answer),
+                    moved_to: (hops == Hops::ForGood).then(|| arrival.final_url.clone()),
+                },
+                Err(no_feed) => Reading::Failed { problem: no_feed.to_string(), retry_after: None },
+            }
+        }
+        (Happened::Answered(304), _) => Reading::Unchanged,
+        (Happened::Answered(410), _) => Reading::Gone,
+        (Happened::RobotsDisallow, _) => Reading::Disallowed,
+        (happened @ (Happened::DeadlinePassed | Happened::OurFault(_)), _) => {
+            Reading::NotReached { why: happened.to_string() }
+        }
+        (happened, answer) => Reading::Failed {
+            problem: happened.to_string(),
+            retry_after: answer.as_ref().and_then(|answer| asked_wait(answer, wall)),
+        },
+    }
+}
+
+fn asked_wait(answer: &Answer, wall: Time) -> Option<Duration> {
+    answer.header("retry-after").and_then(|value| retry_after(value, wall))
+}
+
+/// Goes from service to service until a link is none of a service's. The page itself is not asked for.
+struct LinkPlan {
+    feed: String,
+    link: String,
+    at: WebUrl,
+    hops: u32,
+}
+
+impl LinkPlan {
+    fn request(&self) -> Step<Found> {
+        Step::Fetch(vec![Request::page(self.at.clone()).with_enough(ENOUGH_BYTES)])
+    }
+
+    fn end(&self, page: Option<WebUrl>) -> Step<Found> {
+        let (feed, link) = (self.feed.clone(), self.link.clone());
+        Step::Finish(vec![Found::Link { feed, link, page }], Settlement::Done)
+    }
+}
+
+impl Plan<Found> for LinkPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
+        let Some(outcome) = last else { return self.request() };
+        if let Happened::OurFault(_) = outcome.happened {
+            return Step::Finish(Vec::new(), Settlement::HandBack { at: moment.now });
+        }
+        let location = outcome.answer.as_ref().and_then(Answer::redirect);
+        let Some(next) = location.and_then(|location| self.at.join(location).ok()) else {
+            return self.end(None);
+        };
+        let next = clean(&next);
+        if !leads_elsewhere(&next) {
+            return self.end(Some(next));
+        }
+        self.hops += 1;
+        if self.hops == MAX_HOPS {
+            return self.end(None);
+        }
+        self.at = next;
+        self.request()
+    }
+}
+
+#[cfg(test)]
+mod tests;

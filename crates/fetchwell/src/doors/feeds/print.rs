@@ -1,0 +1,223 @@
+//! What people are told about feeds: in logs, in tables, and as JSON lines.
+
+use std::collections::BTreeMap;
+
+use fetchwell_engine::feeds::FeedMemory;
+use fetchwell_feed::{Feed, clean};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use serde_json::json;
+use tracing::{info, warn};
+
+use super::plan::Reading;
+use super::round::Ingested;
+use super::subscribed::Subscribed;
+use crate::doors::table::{plain, table};
+use crate::settings::units::format_duration;
+use crate::timestamp::rfc3339;
+
+/// Logs what came of reading a feed.
+pub(super) fn tell(url: &str, reading: &Reading) {
+    match reading {
+        Reading::Read { feed, moved_to, .. } => {
+            let gaps = feed.gaps.to_string();
+            if !gaps.is_empty() {
+                warn!("{url}: {gaps}");
+            }
+            if let Some(place) = moved_to {
+                warn!("{url} has moved for good to {place}: subscribe to that instead");
+            }
+        }
+        Reading::Unchanged => {}
+        Reading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
+        Reading::Gone => warn!(
+            "{url} is gone for good (410) and is read no more; `fetchwell feeds remove` takes it out, \
+             `fetchwell feeds add` has it read again"
+        ),
+        Reading::Failed { problem, .. } => warn!("{url} can't be read: {problem}"),
+        Reading::NotReached { why } => info!("{url} waits for the next time: {why}"),
+    }
+}
+
+/// What a pass came to.
+pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {
+    let Ingested { read, unchanged, disallowed, failed, not_reached, not_due, new_links } =
+        ingested;
+    if as_json {
+        let line = json!({
+            "read": read, "unchanged": unchanged, "disallowed": disallowed, "failed": failed,
+            "not_reached": not_reached, "not_due": not_due, "new_links": new_links,
+        });
+        return format!("{line}\n");
+    }
+    let mut said = format!("{new_links} new links; {read} feeds read, {unchanged} unchanged");
+    for (feeds, what) in [
+        (disallowed, "disallowed by robots.txt"),
+        (failed, "failed"),
+        (not_reached, "not reached"),
+        (not_due, "not due"),
+    ] {
+        if *feeds > 0 {
+            said.push_str(&format!(", {feeds} {what}"));
+        }
+    }
+    said + "\n"
+}
+
+/// All feeds, with what is remembered of each.
+pub(super) fn list(feeds: &[(Subscribed, Option<FeedMemory>)], now: Time, as_json: bool) -> String {
+    if as_json {
+        return feeds.iter().map(|(feed, memory)| line(feed, memory.as_ref())).collect();
+    }
+    if feeds.is_empty() {
+        return "there are no feeds; `fetchwell feeds add URL` subscribes to one\n".to_owned();
+    }
+    let rows: Vec<_> = feeds.iter().map(|(feed, memory)| row(feed, memory.as_ref(), now)).collect();
+    table(["category", "feed", "every", "last read", "next", "state"], &rows)
+}
+
+fn row(feed: &Subscribed, memory: Option<&FeedMemory>, now: Time) -> [String; 6] {
+    let categories: Vec<&str> = feed.categories.iter().map(String::as_str).collect();
+    let read_at = memory.and_then(|memory| memory.read_at);
+    let next = match memory {
+        Some(FeedMemory { paused: Some(_), .. }) => "never".to_owned(),
+        Some(memory) if memory.due > now => in_seconds(memory.due),
+        Some(_) | None => "now".to_owned(),
+    };
+    [
+        plain(&categories.join(", ")),
+        plain(&feed.url),
+        format_duration(feed.interval),
+        read_at.map_or_else(|| "never".to_owned(), in_seconds),
+        next,
+        plain(&memory.map_or_else(|| "new".to_owned(), state)),
+    ]
+}
+
+fn in_seconds(time: Time) -> String {
+    rfc3339(Time::from_secs(time.as_micros() / 1_000_000))
+}
+
+fn state(memory: &FeedMemory) -> String {
+    match memory {
+        FeedMemory { paused: Some(why), .. } => format!("paused: {why}"),
+        FeedMemory { problem: Some(problem), failures, .. } if *failures > 0 => {
+            format!("failed {failures} times: {problem}")
+        }
+        FeedMemory { problem: Some(problem), .. } => problem.clone(),
+        FeedMemory { moved_to: Some(place), .. } => format!("moved to {place}"),
+        _ => "ok".to_owned(),
+    }
+}
+
+fn line(feed: &Subscribed, memory: Option<&FeedMemory>) -> String {
+    let known = |get: fn(&FeedMemory) -> Option<String>| memory.and_then(get);
+    let line = json!({
+        "url": feed.url,
+        "title": feed.title,
+        "categories": feed.categories,
+        "subscribed_by": feed.by,
+        "interval_seconds": feed.interval.as_secs(),
+        "last_read": known(|memory| memory.read_at.map(rfc3339)),
+        "next_due": known(|memory| memory.paused.is_none().then(|| rfc3339(memory.due))),
+        "failures": memory.map_or(0, |memory| memory.failures),
+        "problem": known(|memory| memory.problem.clone()),
+        "paused": known(|memory| memory.paused.clone()),
+        "moved_to": known(|memory| memory.moved_to.clone()),
+    });
+    format!("{line}\n")
+}
+
+/// What a feed lists, as it would be added.
+pub(super) fn trial(
+    url: &str,
+    feed: &Feed,
+    moved_to: Option<&WebUrl>,
+    resolved: &BTreeMap<String, String>,
+    as_json: bool,
+) -> String {
+    let page = |link: &WebUrl| {
+        let link = clean(link).to_string();
+        resolved.get(&link).cloned().unwrap_or(link)
+    };
+    if as_json {
+        let entries: Vec<_> = feed
+            .entries
+            .iter()
+            .map(|entry| {
+                let published = entry.published.map(rfc3339);
+                json!({"url": page(&entry.link), "title": entry.title, "published": published})
+            })
+            .collect();
+        let line = json!({
+            "url": url, "format": feed.format.to_string(), "title": feed.title,
+            "moved_to": moved_to.map(WebUrl::as_str), "problem": feed.gaps.to_string(), "entries": entries,
+        });
+        return format!("{line}\n");
+    }
+    let mut text =
+        format!("{url}: {}, {:?}, {} entries\n", feed.format, feed.title, feed.entries.len());
+    let gaps = feed.gaps.to_string();
+    if !gaps.is_empty() {
+        text.push_str(&format!("but {gaps}\n"));
+    }
+    if let Some(place) = moved_to {
+        text.push_str(&format!("it has moved for good to {place}\n"));
+    }
+    for entry in &feed.entries {
+        let line = format!("  {}  {}", page(&entry.link), plain(&entry.title));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_list_says_how_each_feed_is() {
+        let feed = Subscribed {
+            url: "http://a.test/\u{1b}".into(),
+            title: String::new(),
+            categories: ["news".to_owned()].into(),
+            interval: Duration::from_secs(3_600),
+            by: ["store"].into(),
+        };
+        let now = Time::from_secs(1_700_000_000);
+        let read = FeedMemory { read_at: Some(now), due: now, ..FeedMemory::default() };
+        for (memory, next, state) in [
+            (None, "now", "new"),
+            (Some(read.clone()), "now", "ok"),
+            (
+                Some(FeedMemory { due: now + feed.interval, ..read.clone() }),
+                "2023-11-14T23:13:20Z",
+                "ok",
+            ),
+            (
+                Some(FeedMemory { paused: Some("gone".into()), ..read.clone() }),
+                "never",
+                "paused: gone",
+            ),
+            (
+                Some(FeedMemory { problem: Some("broken".into()), failures: 2, ..read }),
+                "now",
+                "failed 2 times: broken",
+            ),
+        ] {
+            let text = list(&[(feed.clone(), memory)], now, false);
+            assert!(text.contains(next) && text.trim_end().ends_with(state), "{text}");
+            assert!(!text.contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn a_summary_leaves_out_what_did_not_happen() {
+        let some = Ingested { read: 2, new_links: 9, failed: 1, ..Ingested::default() };
+        let text = ingested(&some, false);
+        assert_eq!(text, "9 new links; 2 feeds read, 0 unchanged, 1 failed\n");
+    }
+}

@@ -1,0 +1,285 @@
+//! One pass over the feeds that are due: an ordinary door, on a queue in memory.
+//!
+//! Nothing is lost with that memory. A feed's links are added before it is remembered that it was read, and
+//! it is remembered only when all its links have been. Whoever finds it not remembered reads it again, and a
+//! link that is there is not added twice.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::feeds::{Claim, FeedMemory};
+use fetchwell_engine::pipeline::Door;
+use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, StoreFault};
+use tracing::{info, warn};
+
+use super::in_hand::InHand;
+use super::links::sort;
+use super::memory::{is_due, validators};
+use super::place::Place;
+use super::plan::{Errand, Found, Reading, job, obituary, plan};
+use super::print::tell;
+use super::subscribed::Subscribed;
+
+/// How long others leave a feed alone after its reader was last heard of.
+const CLAIM_LASTS: Duration = Duration::from_secs(600);
+/// Nobody else works on a queue in memory.
+pub(super) const LEASE_TTL: Duration = Duration::from_secs(3_600);
+
+/// What a pass came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ingested {
+    /// Feeds that were read.
+    pub(crate) read: usize,
+    /// Feeds in which nothing was new.
+    pub(crate) unchanged: usize,
+    /// Feeds that robots.txt keeps us from.
+    pub(crate) disallowed: usize,
+    /// Feeds that could not be read, or are gone.
+    pub(crate) failed: usize,
+    /// Feeds whose turn did not come.
+    pub(crate) not_reached: usize,
+    /// Feeds that were not due, or that somebody else reads at the moment.
+    pub(crate) not_due: usize,
+    /// Links that were not there before.
+    pub(crate) new_links: u64,
+}
+
+impl Ingested {
+    fn count(&mut self, reading: &Reading) {
+        *match reading {
+            Reading::Read { .. } => &mut self.read,
+            Reading::Unchanged => &mut self.unchanged,
+            Reading::Disallowed => &mut self.disallowed,
+            Reading::Gone | Reading::Failed { .. } => &mut self.failed,
+            Reading::NotReached { .. } => &mut self.not_reached,
+        } += 1;
+    }
+}
+
+/// A pass under way.
+pub(super) struct Round {
+    place: Place,
+    clock: Clock,
+    queue: MemoryQueue,
+    wait: Duration,
+    max_redirects: u32,
+    /// The name under which this pass claims feeds.
+    holder: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    in_hand: HashMap<String, InHand>,
+    ingested: Ingested,
+}
+
+impl Round {
+    /// A pass that waits for no site longer than `wait`.
+    pub(super) fn new(place: Place, clock: Clock, wait: Duration, max_redirects: u32) -> Round {
+        let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
+        let holder = format!("{:016x}", crate::plant::random_seed());
+        Round { place, clock, queue, wait, max_redirects, holder, state: Mutex::default() }
+    }
+
+    /// Claims the feeds that are due, and queues them.
+    pub(super) async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreFault> {
+        let total = feeds.len();
+        let due = self.due(feeds, all).await?;
+        let urls: Vec<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
+        let granted = self.place.feeds.claim(&urls, &self.claim_now()).await?;
+        let granted = due.into_iter().zip(granted).filter(|(_, granted)| *granted);
+        let ours: Vec<Subscribed> = granted.map(|((feed, _), _)| feed).collect();
+        // Somebody may have read them in between.
+        let claimed: Vec<String> = ours.iter().map(|feed| feed.url.clone()).collect();
+        let due = self.due(ours, all).await?;
+        let kept: HashSet<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
+        let over: Vec<&str> =
+            claimed.iter().map(String::as_str).filter(|url| !kept.contains(url)).collect();
+        self.place.feeds.release(&over, &self.holder).await?;
+        self.lock().ingested.not_due = total - due.len();
+        self.begin(due);
+        Ok(())
+    }
+
+    /// Those that are due, with what is remembered of each.
+    async fn due(
+        &self,
+        feeds: Vec<Subscribed>,
+        all: bool,
+    ) -> Result<Vec<(Subscribed, FeedMemory)>, StoreFault> {
+        let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
+        let (memories, now) = (self.place.feeds.memories(&urls).await?, self.clock.wall());
+        let due = feeds
+            .into_iter()
+            .zip(memories)
+            .filter(|(feed, memory)| is_due(memory.as_ref(), &feed.categories, now, all));
+        Ok(due.map(|(feed, memory)| (feed, memory.unwrap_or_default())).collect())
+    }
+
+    fn begin(&self, due: Vec<(Subscribed, FeedMemory)>) {
+        let mut jobs = Vec::with_capacity(due.len());
+        let mut state = self.lock();
+        for (feed, before) in due {
+            let errand = Errand::Feed(validators(&before, &feed.categories));
+            jobs.push(job(&feed.url, &errand, self.clock.now() + self.wait));
+            state.in_hand.insert(feed.url.clone(), InHand::new(feed, before));
+        }
+        self.queue.enqueue(jobs);
+    }
+
+    fn claim_now(&self) -> Claim<'_> {
+        let now = self.clock.wall();
+        Claim { holder: &self.holder, now, until: now + CLAIM_LASTS }
+    }
+
+    /// Whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().in_hand.is_empty()
+    }
+
+    /// What it came to so far.
+    pub(super) fn ingested(&self) -> Ingested {
+        self.lock().ingested
+    }
+
+    /// The door that reads them.
+    pub(super) fn door(self: &Arc<Round>) -> Door<Found> {
+        let instance = Arc::new(self.queue.instance());
+        let max_redirects = self.max_redirects;
+        Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| plan(lease, max_redirects)),
+            finish: Arc::new(AddThenSettle { round: self.clone(), instance }),
+            obituary: Arc::new(obituary),
+        }
+    }
+
+    /// Claims again and again what is in hand; ends only by a fault.
+    pub(super) async fn keep_claims(&self) -> StoreFault {
+        loop {
+            tokio::time::sleep(CLAIM_LASTS / 3).await;
+            let urls = self.urls_in_hand();
+            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+            match self.place.feeds.claim(&urls, &self.claim_now()).await {
+                // It is tried again in time.
+                Ok(_) | Err(StoreFault::Unavailable(_)) => {}
+                Err(fault) => return fault,
+            }
+        }
+    }
+
+    /// Gives back what has not come to its end.
+    pub(super) async fn release(&self) -> Result<(), StoreFault> {
+        let urls = self.urls_in_hand();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        self.lock().ingested.not_reached += urls.len();
+        self.place.feeds.release(&urls, &self.holder).await
+    }
+
+    fn urls_in_hand(&self) -> Vec<String> {
+        self.lock().in_hand.keys().cloned().collect()
+    }
+
+    /// Takes in what was found. May be done again.
+    async fn take_in(&self, found: &Found) -> Result<(), StoreFault> {
+        match found {
+            Found::Feed { url, reading } => {
+                self.add(url, &self.pages(url, reading)).await?;
+                self.note_reading(url, reading);
+                self.keep_if_ended(url).await
+            }
+            Found::Link { feed, link, page } => {
+                let page = page.as_ref().map(ToString::to_string);
+                self.add(feed, &[page.as_ref().unwrap_or(link).clone()]).await?;
+                if let Some(in_hand) = self.lock().in_hand.get_mut(feed) {
+                    in_hand.note_link(link, page.as_deref());
+                }
+                self.keep_if_ended(feed).await
+            }
+        }
+    }
+
+    /// The links that need not be asked.
+    fn pages(&self, url: &str, reading: &Reading) -> Vec<String> {
+        match (reading, self.lock().in_hand.get(url)) {
+            (Reading::Read { feed, .. }, Some(in_hand)) => {
+                sort(feed, &in_hand.before.resolved).pages
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    async fn add(&self, url: &str, pages: &[String]) -> Result<(), StoreFault> {
+        let categories = self.lock().in_hand.get(url).map(|some| some.feed.categories.clone());
+        for category in categories.unwrap_or_default() {
+            let new = self.place.links.add(&category, pages).await?;
+            let mut state = self.lock();
+            state.ingested.new_links += new;
+            if let Some(in_hand) = state.in_hand.get_mut(url) {
+                in_hand.new_links += new;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a reading, and sends for the links that must be asked.
+    fn note_reading(&self, url: &str, reading: &Reading) {
+        let mut state = self.lock();
+        let State { in_hand, ingested } = &mut *state;
+        let Some(in_hand) = in_hand.get_mut(url) else { return };
+        let Some(asked) = in_hand.note_reading(reading, self.clock.wall()) else { return };
+        ingested.count(reading);
+        tell(url, reading);
+        let (errand, deadline) =
+            (Errand::Link { feed: url.to_owned() }, self.clock.now() + self.wait);
+        self.queue.enqueue(asked.iter().map(|link| job(link, &errand, deadline)).collect());
+    }
+
+    async fn keep_if_ended(&self, url: &str) -> Result<(), StoreFault> {
+        let ended = |some: &InHand| Some((some.end()?.cloned(), some.new_links));
+        let Some((memory, new_links)) = self.lock().in_hand.get(url).and_then(ended) else {
+            return Ok(());
+        };
+        match memory {
+            None => self.place.feeds.release(&[url], &self.holder).await?,
+            Some(memory) => {
+                if !self.place.feeds.keep(url, &self.holder, &memory).await? {
+                    warn!(
+                        "{url} was read by somebody else meanwhile; its links are in all the same"
+                    );
+                }
+            }
+        }
+        if new_links > 0 {
+            info!("{url}: {new_links} new links");
+        }
+        self.lock().in_hand.remove(url);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct AddThenSettle {
+    round: Arc<Round>,
+    instance: Arc<MemoryInstance>,
+}
+
+#[async_trait]
+impl Finish<Found> for AddThenSettle {
+    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreFault> {
+        for found in batch.iter().flat_map(|finished| &finished.records) {
+            self.round.take_in(found).await?;
+        }
+        // The links to ask are queued by now: else the queue might look empty.
+        let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
+        self.instance.settle(&leases).await
+    }
+}

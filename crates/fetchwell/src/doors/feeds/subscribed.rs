@@ -1,0 +1,172 @@
+//! Which feeds there are: those of the settings, of a list, and of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use fetchwell_engine::feeds::Subscription;
+use fetchwell_feed::opml::{self, Opml, Outline};
+use fetchwell_policy::url::WebUrl;
+use tracing::warn;
+
+use super::place::Place;
+use crate::cli::Exit;
+use crate::settings::{Settings, category_name};
+
+/// Where links go whose feed nobody put into a category.
+pub(crate) const DEFAULT_CATEGORY: &str = "general";
+
+/// A list that is longer is none.
+const MAX_LIST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A feed, with all that it was subscribed to for. It is read once for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subscribed {
+    pub(super) url: String,
+    pub(super) title: String,
+    pub(super) categories: BTreeSet<String>,
+    /// The shortest that somebody asked for.
+    pub(super) interval: Duration,
+    /// Where it was subscribed to.
+    pub(super) by: BTreeSet<&'static str>,
+}
+
+impl Subscribed {
+    /// All there are, by address.
+    pub(super) async fn all(settings: &Settings, place: &Place) -> Result<Vec<Subscribed>, Exit> {
+        let mut feeds = BTreeMap::new();
+        let by_default = settings.values.feeds_interval;
+        for (by, subscription) in everything(settings, place).await? {
+            merge(&mut feeds, by, subscription, by_default);
+        }
+        Ok(feeds.into_values().collect())
+    }
+}
+
+/// Every subscription, with where it stands.
+pub(super) async fn everything(
+    settings: &Settings,
+    place: &Place,
+) -> Result<Vec<(&'static str, Subscription)>, Exit> {
+    let mut all: Vec<_> = of_settings(settings).map(|some| ("settings", some)).collect();
+    if let Some(path) = &settings.values.feeds_opml {
+        all.extend(of_list(path)?.into_iter().map(|some| ("opml", some)));
+    }
+    let stored = place.feeds.subscriptions().await?;
+    all.extend(stored.into_iter().map(|some| ("store", some)));
+    Ok(all)
+}
+
+fn of_settings(settings: &Settings) -> impl Iterator<Item = Subscription> {
+    settings.categories().iter().flat_map(|(category, table)| {
+        table.feeds.iter().map(|url| Subscription {
+            category: category.clone(),
+            url: url.clone(),
+            interval: table.interval,
+            title: String::new(),
+        })
+    })
+}
+
+/// The feeds of an OPML file. What in it is no feed is said and left out.
+pub(super) fn of_list(path: &Path) -> Result<Vec<Subscription>, Exit> {
+    let shown = path.display();
+    let usage = |why: String| Exit::Usage(format!("the list {shown} can't be read: {why}"));
+    let bytes = read_file(path).map_err(|error| usage(error.to_string()))?;
+    let text = fetchwell_extract::decode(&bytes, None).text;
+    let Some(Opml { outlines, ends_early }) = opml::read(&text) else {
+        return Err(usage(
+            "it is no OPML; export one from a reader, or from `feeds export`".into(),
+        ));
+    };
+    if ends_early {
+        warn!("the list {shown} ends before its end: what was whole is read");
+    }
+    Ok(outlines.into_iter().filter_map(subscription).collect())
+}
+
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.len() > MAX_LIST_BYTES {
+        let most = format!("it is larger than {MAX_LIST_BYTES} bytes");
+        return Err(std::io::Error::other(most));
+    }
+    std::fs::read(path)
+}
+
+fn subscription(outline: Outline) -> Option<Subscription> {
+    let Outline { url, title, category, interval } = outline;
+    if let Err(fault) = WebUrl::parse(&url) {
+        warn!("left out: {url}, which is {fault}");
+        return None;
+    }
+    let category = match category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY)) {
+        Ok(category) => category,
+        Err(wrong) => {
+            warn!("left out: {url}, since {}; {}", wrong.problem, wrong.mend);
+            return None;
+        }
+    };
+    Some(Subscription { category, url, interval: interval.filter(|every| !every.is_zero()), title })
+}
+
+fn merge(
+    feeds: &mut BTreeMap<String, Subscribed>,
+    by: &'static str,
+    subscription: Subscription,
+    by_default: Duration,
+) {
+    let Subscription { category, url, interval, title } = subscription;
+    let interval = interval.unwrap_or(by_default);
+    let feed = feeds.entry(url.clone()).or_insert_with(|| Subscribed {
+        url,
+        title: String::new(),
+        categories: BTreeSet::new(),
+        interval,
+        by: BTreeSet::new(),
+    });
+    feed.categories.insert(category);
+    feed.by.insert(by);
+    feed.interval = feed.interval.min(interval);
+    if feed.title.is_empty() {
+        feed.title = title;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_one_whoever_subscribed_to_it() {
+        let mut feeds = BTreeMap::new();
+        let hour = Duration::from_secs(3_600);
+        for (by, category, interval, title) in [
+            ("settings", "news", None, ""),
+            ("store", "world", Some(hour / 2), "T"),
+            ("store", "news", Some(hour * 9), "U"),
+        ] {
+            let (category, url) = (category.to_owned(), "http://a.test/".to_owned());
+            let some = Subscription { category, url, interval, title: title.to_owned() };
+            merge(&mut feeds, by, some, hour);
+        }
+        let feed = &feeds["http://a.test/"];
+        assert_eq!(feed.categories, ["news".to_owned(), "world".to_owned()].into());
+        assert_eq!((feed.interval, feed.title.as_str()), (hour / 2, "T"));
+        assert_eq!(feed.by, ["settings", "store"].into());
+    }
+
+    #[test]
+    fn a_list_is_read_as_far_as_it_makes_sense() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("feeds.opml");
+        let list = "<opml><body><outline text='News'><outline xmlUrl='http://a.test/'/>\
+                    <outline xmlUrl='ftp://b.test/'/></outline><outline xmlUrl='http://c.test/'/></body></opml>";
+        std::fs::write(&path, list).unwrap();
+        let read = of_list(&path).unwrap();
+        let shown: Vec<_> = read.iter().map(|s| (s.category.as_str(), s.url.as_str())).collect();
+        assert_eq!(shown, [("News", "http://a.test/"), (DEFAULT_CATEGORY, "http://c.test/")]);
+        std::fs::write(&path, "hello").unwrap();
+        let refused = of_list(&path).unwrap_err().to_string();
+        assert!(refused.contains("feeds.opml") && refused.contains("no OPML"), "{refused}");
+    }
+}

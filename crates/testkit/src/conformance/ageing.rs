@@ -1,0 +1,108 @@
+//! Stores that forget by themselves, and in which time passes when it is told to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::StoreClock;
+use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
+use fetchwell_engine::adapters::sqlite::{SqliteArticles, SqliteLinks};
+use fetchwell_engine::articles::Articles;
+use fetchwell_engine::links::CategoryLinks;
+use redis::AsyncCommands;
+
+use super::adapters::SqliteStore;
+use super::articles::ArticlesStore;
+use super::hand_clock::HandClock;
+use super::links::LinksStore;
+use super::servers::RedisStore;
+
+/// A place in which time passes.
+#[async_trait]
+pub trait Ageing: Send + Sync {
+    /// Everything in it is so much older, and what is over is gone.
+    async fn let_pass(&self, span: Duration);
+}
+
+/// A SQLite file, whose clock is moved by hand.
+pub struct AgeingSqlite {
+    store: SqliteStore,
+    clock: HandClock,
+}
+
+impl AgeingSqlite {
+    /// An empty one.
+    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    pub fn new() -> AgeingSqlite {
+        AgeingSqlite { store: SqliteStore::new(), clock: HandClock::new() }
+    }
+}
+
+#[async_trait]
+impl Ageing for AgeingSqlite {
+    async fn let_pass(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+}
+
+#[async_trait]
+impl LinksStore for AgeingSqlite {
+    async fn open_links(&self) -> Arc<dyn CategoryLinks> {
+        Arc::new(SqliteLinks::new(self.store.connect(), self.clock.clock()))
+    }
+}
+
+#[async_trait]
+impl ArticlesStore for AgeingSqlite {
+    async fn open_articles(&self) -> Arc<dyn Articles> {
+        Arc::new(SqliteArticles::new(self.store.connect(), self.clock.clock()))
+    }
+}
+
+/// A database on a Redis server. The clock is moved by hand for what asks for the time; keys go by the
+/// server's own, so each is brought nearer to its end.
+pub struct AgeingRedis {
+    store: RedisStore,
+    clock: HandClock,
+}
+
+impl AgeingRedis {
+    /// `None`, said aloud, where no server is named.
+    pub fn if_there() -> Option<AgeingRedis> {
+        Some(AgeingRedis { store: RedisStore::if_there()?, clock: HandClock::new() })
+    }
+}
+
+#[async_trait]
+impl Ageing for AgeingRedis {
+    async fn let_pass(&self, span: Duration) {
+        self.clock.advance(span);
+        let span_ms = i64::try_from(span.as_millis()).expect("a span");
+        let mut line = self.store.line().await;
+        let keys: Vec<String> = line.keys("*").await.expect("keys are listed");
+        for key in keys {
+            let left_ms: i64 = line.pttl(&key).await.expect("a key has its time");
+            // Less than nothing: it has none, or is gone.
+            if left_ms >= 0 {
+                let _: bool = line.pexpire(&key, left_ms - span_ms).await.expect("it is set");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl LinksStore for AgeingRedis {
+    async fn open_links(&self) -> Arc<dyn CategoryLinks> {
+        let links = RedisLinks::open(&self.store.address().await).await;
+        Arc::new(links.expect("the server answers"))
+    }
+}
+
+#[async_trait]
+impl ArticlesStore for AgeingRedis {
+    async fn open_articles(&self) -> Arc<dyn Articles> {
+        let clock = StoreClock::ByHand(self.clock.clock());
+        let articles = RedisArticles::open(&self.store.address().await, clock).await;
+        Arc::new(articles.expect("the server answers"))
+    }
+}

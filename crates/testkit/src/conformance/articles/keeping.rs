@@ -1,0 +1,112 @@
+//! How articles and failures are kept and read.
+
+use fetchwell_engine::articles::{Status, Wanted};
+
+use super::ArticlesStore;
+use super::trial::{Run, article, article_at, count, failure, find, listed, site_failure};
+
+/// Every field, whatever is in it.
+pub async fn an_article_is_read_as_it_was_kept(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    assert_eq!(find(&articles, "a").await, None);
+    let kept = article("a", &["news"]);
+    Run::begin(&articles).await.keep(&kept).await;
+    assert_eq!(find(&store.open_articles().await, "a").await, Some(kept.fields));
+}
+
+/// And in the index, once.
+pub async fn an_article_stands_in_all_its_categories(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    run.keep(&article("a", &["news", "world: asia"])).await;
+    run.keep(&article("b", &["news"])).await;
+    assert_eq!(listed(&articles, Some("world: asia"), None).await, ["a"]);
+    assert_eq!(listed(&articles, Some("news"), None).await, ["a", "b"]);
+    assert_eq!(listed(&articles, None, None).await, ["a", "b"]);
+    assert_eq!(listed(&articles, Some("none"), None).await, [""; 0]);
+    let counts = count(&articles).await;
+    assert_eq!((counts.articles, counts.attempted), (2, 2));
+    let by_category = [("news".to_owned(), 2), ("world: asia".to_owned(), 1)];
+    assert_eq!(counts.by_category, by_category.into());
+}
+
+/// It has one of its own.
+pub async fn a_failure_stands_in_no_index_of_articles(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    run.keep(&article("a", &["news"])).await;
+    run.keep(&failure("b", "FAIL_HTTP")).await;
+    run.keep(&site_failure("c")).await;
+    assert_eq!(listed(&articles, None, Some(Status::Success)).await, ["a"]);
+    assert_eq!(listed(&articles, None, Some(Status::Failure)).await, ["b", "c"]);
+    assert_eq!(listed(&articles, Some("news"), Some(Status::Failure)).await, ["b", "c"]);
+    assert_eq!(listed(&articles, Some("other"), Some(Status::Failure)).await, [""; 0]);
+    let counts = count(&articles).await;
+    assert_eq!((counts.articles, counts.by_category["news"]), (1, 1));
+    let failures = [("FAIL_HTTP".to_owned(), 1), ("FAIL_TIMEOUT".to_owned(), 1)];
+    assert_eq!(counts.failures, failures.into());
+}
+
+/// An answer that was lost is asked for again.
+pub async fn what_is_kept_again_is_there_once(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    for _ in 0..3 {
+        run.keep(&article("a", &["news"])).await;
+        run.keep(&failure("b", "FAIL_HTTP")).await;
+    }
+    assert_eq!(listed(&articles, None, None).await, ["a", "b"]);
+    let counts = count(&articles).await;
+    assert_eq!((counts.articles, counts.attempted, counts.failures["FAIL_HTTP"]), (1, 2, 1));
+}
+
+/// What was known of the failure is known no more; that it failed once is.
+pub async fn a_failure_gives_way_to_an_article_and_leaves_no_field(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    Run::begin(&articles).await.keep(&site_failure("a")).await;
+    store.let_pass(super::trial::SECOND).await;
+    let kept = article("a", &["news"]);
+    Run::begin(&articles).await.keep(&kept).await;
+    assert_eq!(find(&articles, "a").await, Some(kept.fields));
+    assert_eq!(listed(&articles, None, None).await, ["a"]);
+    assert_eq!(listed(&articles, None, Some(Status::Failure)).await, [""; 0]);
+    assert_eq!(count(&articles).await.failures["FAIL_TIMEOUT"], 1);
+}
+
+/// A process that was stopped for long wakes up, and others were faster.
+pub async fn a_failure_that_comes_late_replaces_no_article(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    let kept = article("a", &["news"]);
+    run.keep(&kept).await;
+    run.keep(&failure("a", "FAIL_HTTP")).await;
+    assert_eq!(find(&articles, "a").await, Some(kept.fields));
+    assert_eq!(count(&articles).await.failures, [].into());
+}
+
+/// By when they were fetched.
+pub async fn the_newest_are_listed_first(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    for (uid, fetched_ts) in [("b", 20), ("c", 30), ("a", 10)] {
+        run.keep(&article_at(uid, &["news"], 1_700_000_000 + fetched_ts)).await;
+    }
+    run.keep(&failure("f", "FAIL_HTTP")).await;
+    assert_eq!(listed(&articles, None, None).await, ["c", "b", "a", "f"]);
+    assert_eq!(listed(&articles, Some("news"), None).await, ["c", "b", "a", "f"]);
+    let two = Wanted { category: None, status: Some(Status::Success), most: 2 };
+    let found = articles.list(&two).await.expect("they can be listed");
+    assert_eq!(found.iter().map(|fields| &fields["uid"]).collect::<Vec<_>>(), ["c", "b"]);
+}
+
+/// However they overtake each other.
+pub async fn many_that_keep_at_once_keep_all(store: &dyn ArticlesStore) {
+    let all = [store.open_articles().await, store.open_articles().await];
+    let gleaned: Vec<_> = (0..100).map(|n| article(&format!("{n:04}"), &["news"])).collect();
+    let gleaned: Vec<_> = gleaned.iter().collect();
+    let run = all[0].now().await.expect("the store has a clock");
+    let kept = futures::future::join_all(all.iter().map(|articles| articles.keep(&gleaned, run)));
+    assert!(kept.await.iter().all(Result::is_ok));
+    let counts = count(&all[0]).await;
+    assert_eq!((counts.articles, counts.attempted, counts.by_category["news"]), (100, 100, 100));
+}
