@@ -117,10 +117,10 @@ pub(crate) fn batch(folder: &Path) -> Result<String> {
         member.resize(usize::try_from(entry.length)?, 0);
         cdx.read_exact(&mut member)?;
         let block = inflater.inflate(&member, MAX_BLOCK_BYTES).whole()?;
-        let selection = batches(block, &filter, BATCH_SIZE);
+        let (made, selection) = batches(block, &filter, BATCH_SIZE);
         lines += selection.lines;
         wanted += selection.wanted;
-        bytes += selection.batches.iter().map(Vec::len).sum::<usize>();
+        bytes += made.iter().map(Vec::len).sum::<usize>();
     }
     ensure!(bytes > 0, "no line was wanted");
     Ok(format!("{lines} lines, {wanted} wanted"))

@@ -1,5 +1,6 @@
 //! `cluster.idx`: where each block of about 3,000 CDX lines stands.
 
+use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use crate::line::{LineFault, MAX_LINE_BYTES, bounded, is_plain_name, is_range, number, timestamp};
@@ -22,6 +23,14 @@ pub struct ClusterEntry {
     pub length: u64,
     /// The block's number in `cluster.idx`.
     pub line: u64,
+}
+
+/// The line, as it is written.
+impl fmt::Display for ClusterEntry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ClusterEntry { surt, timestamp, cdx_file, offset, length, line } = self;
+        write!(out, "{surt} {timestamp}\t{cdx_file}\t{offset}\t{length}\t{line}")
+    }
 }
 
 /// Parses `SURT TIMESTAMP⇥FILE⇥OFFSET⇥LENGTH⇥NUMBER`.
@@ -70,6 +79,8 @@ pub struct Lines<R> {
 pub struct IndexLine {
     /// Bytes of the file before it; to go on from here, skip as many.
     pub offset: u64,
+    /// Bytes of the file up to its end.
+    pub end: u64,
     /// What it says.
     pub entry: Result<ClusterEntry, LineFault>,
 }
@@ -77,7 +88,12 @@ pub struct IndexLine {
 impl<R: BufRead> Lines<R> {
     /// Of a file from its beginning.
     pub fn new(file: R) -> Lines<R> {
-        Lines { file, offset: 0, line: Vec::new() }
+        Lines::after(file, 0)
+    }
+
+    /// Of a file so many bytes of which were read before.
+    pub fn after(file: R, offset: u64) -> Lines<R> {
+        Lines { file, offset, line: Vec::new() }
     }
 
     fn read(&mut self) -> io::Result<Option<IndexLine>> {
@@ -98,7 +114,7 @@ impl<R: BufRead> Lines<R> {
         } else {
             str::from_utf8(&self.line).map_err(|_| LineFault::Encoding).and_then(parse_line)
         };
-        Ok(Some(IndexLine { offset, entry }))
+        Ok(Some(IndexLine { offset, end: self.offset, entry }))
     }
 }
 
@@ -139,7 +155,8 @@ mod tests {
         assert_eq!(entries, want);
         for (number, line) in lines.iter().enumerate() {
             let rest = &file[usize::try_from(line.offset).unwrap()..];
-            assert_eq!(Lines::new(rest).count(), lines.len() - number);
+            let again = Lines::after(rest, line.offset).map(Result::unwrap);
+            assert_eq!(again.collect::<Vec<_>>(), lines[number..]);
         }
     }
 
@@ -154,6 +171,7 @@ mod tests {
             length: 190_001,
             line: 42,
         };
+        assert_eq!(want.to_string(), line.trim_end());
         assert_eq!(parse_line(line), Ok(want));
     }
 

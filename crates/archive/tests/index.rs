@@ -145,13 +145,13 @@ proptest! {
         batch_size in 1_usize..5,
     ) {
         let block: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let selection = batches(block.as_bytes(), &filter, batch_size);
+        let (made, selection) = batches(block.as_bytes(), &filter, batch_size);
         let read: Vec<Option<CdxRecord>> = lines.iter().map(|line| plainly_read(line)).collect();
         let wanted: Vec<CdxRecord> =
             read.iter().flatten().filter(|record| plainly_wants(&filter, record)).cloned().collect();
 
         let mut selected: Vec<CdxRecord> = Vec::new();
-        for batch in &selection.batches {
+        for batch in &made {
             let batch: Vec<CdxRecord> = serde_json::from_slice(batch).unwrap();
             prop_assert!((1..=batch_size).contains(&batch.len()));
             selected.extend(batch);
@@ -165,6 +165,9 @@ proptest! {
         let keys = |records: &[CdxRecord]| records.iter().map(key).collect::<Vec<_>>();
         prop_assert_eq!(keys(&selected), keys(&wanted));
         prop_assert_eq!((selection.lines, selection.wanted), (lines.len() as u64, wanted.len() as u64));
+        let rejected: u64 = selection.rejected.iter().sum();
+        let accounted = selection.wanted + rejected + selection.malformed.len() as u64;
+        prop_assert_eq!(selection.lines, accounted, "each line is counted once");
         for malformed in &selection.malformed {
             let place = usize::try_from(malformed.number - 1).unwrap();
             prop_assert!(read[place].is_none(), "{} can be read: {}", lines[place], malformed.fault);
@@ -177,7 +180,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_lines(block in prop::collection::vec(any::<u8>(), 0..300), filter in filter()) {
-        let selection = batches(&block, &filter, 50);
+        let (_, selection) = batches(&block, &filter, 50);
         prop_assert_eq!(selection.wanted, 0);
     }
 }
@@ -201,9 +204,14 @@ fn a_block_as_common_crawl_has_it() {
     }
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
-    let selection = batches(block.as_bytes(), &filter, 50);
+    let (made, selection) = batches(block.as_bytes(), &filter, 50);
     assert_eq!((selection.lines, selection.wanted), (600, 120));
-    assert_eq!((selection.batches.len(), selection.malformed.len()), (3, 120));
+    assert_eq!((made.len(), selection.malformed.len()), (3, 120));
+    assert_eq!(selection.rejected, [120, 240, 0, 0, 0], "by status, by language");
     assert_eq!(selection.malformed[1].number, 10);
-    assert_eq!(selection, batches(block.as_bytes(), &filter, 50), "the same, whenever it is made");
+    assert_eq!(
+        (made, selection),
+        batches(block.as_bytes(), &filter, 50),
+        "the same, whenever it is made"
+    );
 }

@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod articles;
+pub mod batches;
 pub mod clock;
 pub mod dead_letters;
 pub mod errands;

@@ -239,6 +239,13 @@ pub trait Sink<R>: Send + Sync {
     async fn write(&self, records: &[&R]) -> Result<(), StoreFault>;
 }
 
+#[async_trait]
+impl<R: Send + Sync, T: Sink<R> + ?Sized> Sink<R> for Arc<T> {
+    async fn write(&self, records: &[&R]) -> Result<(), StoreFault> {
+        (**self).write(records).await
+    }
+}
+
 /// For a flow that only settles: its records have no values.
 pub struct NoRecords;
 

@@ -27,6 +27,9 @@ pub struct Request {
     pub obeys_robots: bool,
     /// So much of the body is enough: what comes after is not read, and is no fault.
     pub enough_bytes: Option<usize>,
+    /// Only an answer with this status has a body that is wanted; that of another is not read, however
+    /// long it is.
+    pub wanted_status: Option<u16>,
     /// Time limits of its own.
     pub timeouts: Timeouts,
 }
@@ -41,11 +44,24 @@ pub struct Timeouts {
 }
 
 impl Request {
+    /// Whether the body of an answer with this status is to be read.
+    pub fn wants_body_of(&self, status: u16) -> bool {
+        self.method != Method::Head && self.wanted_status.is_none_or(|wanted| wanted == status)
+    }
+
     /// A page, by the rules of its robots.txt.
     pub fn page(url: WebUrl) -> Request {
         let (method, headers) = (Method::Get, Vec::new());
-        let (enough_bytes, timeouts) = (None, Timeouts::default());
-        Request { tag: 0, url, method, headers, obeys_robots: true, enough_bytes, timeouts }
+        Request {
+            tag: 0,
+            url,
+            method,
+            headers,
+            obeys_robots: true,
+            enough_bytes: None,
+            wanted_status: None,
+            timeouts: Timeouts::default(),
+        }
     }
 
     /// Something that robots.txt does not govern.
@@ -62,6 +78,12 @@ impl Request {
     /// The same for the beginning of a body.
     pub fn with_enough(mut self, bytes: usize) -> Request {
         self.enough_bytes = Some(bytes);
+        self
+    }
+
+    /// The same for the body of an answer with this status only.
+    pub fn with_wanted_status(mut self, status: u16) -> Request {
+        self.wanted_status = Some(status);
         self
     }
 

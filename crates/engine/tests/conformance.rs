@@ -57,6 +57,11 @@ mod sqlite {
         fetchwell_testkit::feeds_conformance!(Some(SqliteStore::new()));
     }
 
+    mod batches {
+        use fetchwell_testkit::conformance::adapters::SqliteStore;
+        fetchwell_testkit::batches_conformance!(Some(SqliteStore::new()));
+    }
+
     mod inbox {
         use fetchwell_testkit::conformance::adapters::SqliteStore;
         fetchwell_testkit::inbox_conformance!(Some(SqliteStore::new()));
@@ -134,5 +139,12 @@ mod kafka {
     mod events {
         use fetchwell_testkit::conformance::kafka::KafkaStore;
         fetchwell_testkit::events_conformance!(KafkaStore::if_there());
+    }
+}
+
+mod rabbitmq {
+    mod batches {
+        use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
+        fetchwell_testkit::batches_conformance!(RabbitStore::if_there());
     }
 }

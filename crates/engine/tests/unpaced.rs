@@ -79,3 +79,40 @@ async fn sites_take_turns_and_none_gets_a_burst_while_others_wait() {
         assert!(closest >= Some(takes), "{name} had two at once: {hits:?}");
     }
 }
+
+/// An archive: paced by how many requests are under way.
+fn archive(site: SiteScript, at_once: usize) -> Rig {
+    let (mut rig, _) = rig([site]);
+    let name = fetchwell_policy::url::Site::parse("fast.test").unwrap();
+    rig.rules.pace.concurrency.insert(name, at_once);
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_has_no_more_under_way_than_its_bound() {
+    let takes = Duration::from_millis(100);
+    let rig = archive(SiteScript::new("fast.test").robots_status(404).slow(takes), 4);
+    run(&rig, 100, Duration::from_secs(60)).await;
+    assert_eq!(rig.queue.ledger().done, 100);
+    let hits = rig.world.hits_of("fast.test");
+    let soonest = hits.windows(5).map(|five| five[4].at - five[0].at).min();
+    assert!(soonest >= Some(takes), "{soonest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_fails_rests_whether_it_asks_for_it_or_not() {
+    for retry_after in [None, Some(Duration::ZERO), Some(Duration::from_secs(3))] {
+        let failure = Failure::Status503 { retry_after };
+        let (from, to) = (Duration::from_secs(5), Duration::from_millis(5_001));
+        let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));
+        let rig = archive(site.outage(from..to, failure), 4);
+        run(&rig, 400, Duration::from_secs(60)).await;
+        assert_eq!(rig.queue.ledger().done, 400, "{retry_after:?}");
+        let hits = rig.world.hits_of("fast.test");
+        let failed = hits.iter().filter(|hit| hit.status == Some(503)).count();
+        assert!((1..=4).contains(&failed), "{failed}");
+        let longest = hits.windows(2).map(|two| two[1].at - two[0].at).max();
+        let least = retry_after.unwrap_or_default().max(Duration::from_secs(1));
+        assert!(longest >= Some(least), "{longest:?}");
+    }
+}

@@ -38,16 +38,22 @@ pub(crate) struct Parts {
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
-        let user_agent = user_agent(settings);
-        let own_listeners = OwnListeners::default();
-        let client = http::Client::new(http_settings(settings, &user_agent, own_listeners.clone()))
-            .map_err(|error| Exit::Usage(error.to_string()))?;
+        let (client, own_listeners) = client(settings)?;
         Ok(Parts {
             politeness: open_politeness(settings).await?,
             clock: store_clock(settings).await?,
-            client: Arc::new(client),
+            client,
             own_listeners,
         })
+    }
+
+    /// The same where nothing is shared with others: no store is opened.
+    pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
+        let clock = Clock::since_boot(Clock::booted_at());
+        let politeness =
+            MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
+        let (client, own_listeners) = client(settings)?;
+        Ok(Parts { politeness: Arc::new(politeness), clock, client, own_listeners })
     }
 
     /// A gate by these settings.
@@ -75,6 +81,13 @@ impl Parts {
             watcher,
         }
     }
+}
+
+fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
+    let own_listeners = OwnListeners::default();
+    let http = http_settings(settings, &user_agent(settings), own_listeners.clone());
+    let client = http::Client::new(http).map_err(|error| Exit::Usage(error.to_string()))?;
+    Ok((Arc::new(client), own_listeners))
 }
 
 /// The politeness store that is named, or the store itself.

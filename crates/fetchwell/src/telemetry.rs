@@ -17,8 +17,9 @@ pub(crate) fn start(flags: &GlobalFlags, format: LogFormat) {
         _ => LevelFilter::OFF,
     };
     let no_color = flags.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    // lapin logs as errors what it also returns as such: a queue that is not there yet, for one.
     let filter = tracing_subscriber::EnvFilter::builder()
-        .parse_lossy(format!("warn,fetchwell={level},fetchwell_engine={level}"));
+        .parse_lossy(format!("warn,lapin=off,fetchwell={level},fetchwell_engine={level}"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match format {
         LogFormat::Json => builder.json().try_init(),

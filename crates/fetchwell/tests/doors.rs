@@ -11,12 +11,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell::doors::articles::{ArticleRecord, LinkRules};
-use fetchwell::doors::commoncrawl_batch::{BatchRecord, Batching};
-use fetchwell::doors::commoncrawl_work::WorkRecord;
+use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
+use fetchwell::doors::commoncrawl::work::{DocumentFilter, WorkRecord, WorkRules};
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
-use fetchwell::doors::{articles, commoncrawl_batch, commoncrawl_work, pages, retriever, webhooks};
+use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
 use fetchwell_archive::cdxj::{Filter, Language};
+use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
@@ -272,25 +273,21 @@ async fn a_block_of_the_index_becomes_batches() {
     let web = archive(path, [before, block].concat());
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
-    let batching = Batching { filter, batch_size: 50 };
-    let planner: Planner<BatchRecord> =
-        Arc::new(move |lease| commoncrawl_batch::plan(&batching, lease));
-    let jobs = || vec![commoncrawl_batch::job(&indexes, &cluster_line).unwrap()];
+    let batching = Batching { filter, batch_size: 50, by_file: false };
+    let planner: Planner<BlockEnd> = Arc::new(move |lease| block::plan(&batching, lease));
+    let line = Lines::new(cluster_line.as_bytes()).next().unwrap().unwrap();
+    let jobs = || vec![block::job(&indexes, 0, &line).unwrap()];
     let (records, ledger) = run(planner.clone(), jobs(), web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 1));
-    let sizes: Vec<usize> = records
-        .iter()
-        .map(|record| match record {
-            BatchRecord::Malformed { .. } => 0,
-            BatchRecord::Batch(batch) => {
-                let pages: serde_json::Value = serde_json::from_slice(&batch.body).unwrap();
-                pages.as_array().unwrap().len()
-            }
-        })
-        .collect();
-    assert_eq!(sizes, [0, 50, 50, 20]);
+    let BlockYield::Read { pages: Pages::Batches(batches), sifted, .. } = &records[0].what else {
+        panic!("{records:?}");
+    };
+    let size =
+        |batch: &Vec<u8>| serde_json::from_slice::<Vec<serde_json::Value>>(batch).unwrap().len();
+    assert_eq!(batches.iter().map(size).collect::<Vec<_>>(), [50, 50, 20]);
+    assert_eq!((sifted.wanted, sifted.malformed.len()), (120, 1));
     let (again, _) = run(planner, jobs(), web).await;
-    assert_eq!(again, records, "a repeated batch has the same id and body");
+    assert_eq!(again, records, "the same block gives the same batches");
 }
 
 /// A WARC record of a page that says its number.
@@ -328,15 +325,22 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
     let broken = &mut batch[7]["metadata"];
     broken["offset"] = "1".into();
     let web = archive("/crawl-data/x.warc.gz", file);
-    let base = WebUrl::parse("http://archive.test/").unwrap();
-    let planner: Planner<WorkRecord> = Arc::new(move |lease| commoncrawl_work::plan(&base, lease));
+    let rules = Arc::new(WorkRules {
+        root: WebUrl::parse("http://archive.test/").unwrap(),
+        max_gap_bytes: 0,
+        max_range_bytes: 1, // Each page is a range of its own.
+        max_record_bytes: 1 << 20,
+        filter: DocumentFilter::default(),
+    });
+    let planner: Planner<WorkRecord> =
+        Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));
     let message =
         |name: &str| Job { site: Some(Site::parse("archive.test").unwrap()), ..job(name, &batch) };
     let started = tokio::time::Instant::now();
     let (mut records, ledger) =
         run(planner, vec![message("batch-1"), message("batch-2")], web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (2, 100));
-    assert!(started.elapsed() >= Duration::from_millis(12 * 20), "no more than eight at once");
+    assert!(started.elapsed() >= Duration::from_millis(50 * 20), "a batch has one under way");
     records.truncate(50);
     let (documents, skipped): (Vec<_>, Vec<_>) =
         records.iter().partition(|record| matches!(record, WorkRecord::Document(_)));

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|block: &[u8]| {
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
-    let selection = batches(block, &filter, 3);
+    let (_, selection) = batches(block, &filter, 3);
     let lines = block.split_inclusive(|byte| *byte == b'\n');
     let wanted = lines.filter(|line| Line::parse(line).is_ok_and(|line| filter.wants(&line)));
     assert_eq!(selection.wanted, wanted.count() as u64);

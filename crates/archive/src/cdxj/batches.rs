@@ -2,21 +2,21 @@
 
 use memchr::memchr;
 
-use super::filter::Filter;
+use super::filter::{Criterion, Filter};
 use super::line::Line;
 use crate::line::LineFault;
 
-/// What became of a block.
+/// What became of the lines of a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// JSON arrays of wanted lines, each a message.
-    pub batches: Vec<Vec<u8>>,
-    /// Lines that can't be read. What is not wanted is not read, so it is never among them.
-    pub malformed: Vec<MalformedLine>,
+pub struct Sifted {
     /// All lines.
     pub lines: u64,
     /// Wanted ones.
     pub wanted: u64,
+    /// Lines that are not wanted, by what they do not meet, in the order of [`Criterion::ALL`].
+    pub rejected: [u64; Criterion::ALL.len()],
+    /// Lines that can't be read. What is not wanted is not read, so it is never among them.
+    pub malformed: Vec<MalformedLine>,
 }
 
 /// A line that can't be read.
@@ -28,46 +28,60 @@ pub struct MalformedLine {
     pub fault: LineFault,
 }
 
-/// Selects the wanted lines of a block, `batch_size` a batch. The same block gives the same batches.
-#[must_use]
-pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> Selection {
-    let mut selection = Selection::default();
-    let (mut batch, mut in_batch) = (Vec::new(), 0);
+/// Gives the wanted lines of a block, one by one.
+pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
+    let mut sifted = Sifted::default();
     let mut rest = block;
     while !rest.is_empty() {
         let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
         let (line, behind) = rest.split_at(end);
         rest = behind;
-        selection.lines += 1;
-        if filter.rejects_unread(line) {
+        sifted.lines += 1;
+        if let Some(criterion) = filter.rejection_unread(line) {
+            sifted.reject(criterion);
             continue;
         }
-        let line = match Line::parse(line) {
-            Ok(line) if filter.wants(&line) => line,
-            Ok(_) => continue,
+        match Line::parse(line) {
+            Ok(line) => match filter.rejection(&line) {
+                Some(criterion) => sifted.reject(criterion),
+                None => {
+                    sifted.wanted += 1;
+                    take(&line);
+                }
+            },
             Err(fault) => {
-                selection.malformed.push(MalformedLine { number: selection.lines, fault });
-                continue;
+                sifted.malformed.push(MalformedLine { number: sifted.lines, fault });
             }
-        };
-        selection.wanted += 1;
-        push(&mut batch, &line);
-        in_batch += 1;
-        if in_batch >= batch_size {
-            selection.batches.push(ended(&mut batch));
-            in_batch = 0;
         }
     }
-    if in_batch > 0 {
-        selection.batches.push(ended(&mut batch));
-    }
-    selection
+    sifted
 }
 
-fn push(batch: &mut Vec<u8>, line: &Line<'_>) {
-    batch.push(if batch.is_empty() { b'[' } else { b',' });
-    // Strings can always be written as JSON, and memory takes whatever is written to it.
-    drop(line.write_json(batch));
+impl Sifted {
+    fn reject(&mut self, criterion: Criterion) {
+        self.rejected[criterion as usize] += 1;
+    }
+}
+
+/// The wanted lines of a block as JSON arrays of `batch_size`, each a message. The same block gives the
+/// same batches.
+#[must_use]
+pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
+    let mut batches = Vec::new();
+    let (mut batch, mut in_batch) = (Vec::new(), 0);
+    let sifted = sift(block, filter, |line| {
+        batch.push(if batch.is_empty() { b'[' } else { b',' });
+        line.write_json(&mut batch);
+        in_batch += 1;
+        if in_batch >= batch_size {
+            batches.push(ended(&mut batch));
+            in_batch = 0;
+        }
+    });
+    if in_batch > 0 {
+        batches.push(ended(&mut batch));
+    }
+    (batches, sifted)
 }
 
 /// The next batch will be about as long.

@@ -43,40 +43,98 @@ pub enum LanguagePlace {
     Primary,
 }
 
+/// What a filter may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Criterion {
+    /// [`Filter::status`]
+    Status,
+    /// [`Filter::language`]
+    Language,
+    /// [`Filter::mime`]
+    Mime,
+    /// [`Filter::url_prefix`]
+    UrlPrefix,
+    /// [`Filter::length_bytes`]
+    Length,
+}
+
+impl Criterion {
+    /// All of them, in the order in which they are asked for.
+    pub const ALL: [Criterion; 5] = [
+        Criterion::Status,
+        Criterion::Language,
+        Criterion::Mime,
+        Criterion::UrlPrefix,
+        Criterion::Length,
+    ];
+
+    /// Its name, as users know it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Criterion::Status => "status",
+            Criterion::Language => "language",
+            Criterion::Mime => "mime",
+            Criterion::UrlPrefix => "url_prefix",
+            Criterion::Length => "length",
+        }
+    }
+}
+
 impl Filter {
     /// Whether the page of a line is wanted.
     #[must_use]
     pub fn wants(&self, line: &Line<'_>) -> bool {
-        !self.fails(|field, passes| !line.get(field.name).is_some_and(passes))
+        self.rejection(line).is_none()
     }
 
-    /// Whether the page of a line is surely not wanted, by the line as it is written. This is much
-    /// faster than to read the line, and never wrong about one that can be read.
+    /// Why the page of a line is not wanted: the first criterion that it does not meet.
     #[must_use]
-    pub fn rejects_unread(&self, line: &[u8]) -> bool {
-        let Some(peek) = Peek::of(line) else { return false };
-        self.fails(|field, passes| peek.fails(&field.quoted, passes))
+    pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
+        self.first_failure(|field, passes| !line.get(field.name).is_some_and(passes))
     }
 
-    /// Whether something that must be so is not, by one who knows what fields say.
-    fn fails(&self, field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool) -> bool {
+    /// A criterion that the page of a line surely does not meet, by the line as it is written. This is
+    /// much faster than to read the line, and never wrong about one that can be read.
+    #[must_use]
+    pub fn rejection_unread(&self, line: &[u8]) -> Option<Criterion> {
+        let peek = Peek::of(line)?;
+        self.first_failure(|field, passes| peek.fails(&field.quoted, passes))
+    }
+
+    /// What must be so and is not, by one who knows what fields say.
+    fn first_failure(
+        &self,
+        field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool,
+    ) -> Option<Criterion> {
+        Criterion::ALL.into_iter().find(|criterion| self.fails(*criterion, &field_fails))
+    }
+
+    fn fails(
+        &self,
+        criterion: Criterion,
+        field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool,
+    ) -> bool {
         let Fields { status, languages, mime, url, length } = &*FIELDS;
-        self.status.is_some_and(|wanted| {
-            field_fails(status, &|value| number(value) == Some(u64::from(wanted)))
-        }) || self
-            .language
-            .as_ref()
-            .is_some_and(|wanted| field_fails(languages, &|value| wanted.is_among(value)))
-            || self.mime.as_ref().is_some_and(|wanted| {
+        match criterion {
+            Criterion::Status => self.status.is_some_and(|wanted| {
+                field_fails(status, &|value| number(value) == Some(u64::from(wanted)))
+            }),
+            Criterion::Language => self
+                .language
+                .as_ref()
+                .is_some_and(|wanted| field_fails(languages, &|value| wanted.is_among(value))),
+            Criterion::Mime => self.mime.as_ref().is_some_and(|wanted| {
                 field_fails(mime, &|value| value.eq_ignore_ascii_case(wanted))
-            })
-            || self
+            }),
+            Criterion::UrlPrefix => self
                 .url_prefix
                 .as_ref()
-                .is_some_and(|prefix| field_fails(url, &|value| value.starts_with(prefix)))
-            || self.length_bytes.as_ref().is_some_and(|wanted| {
+                .is_some_and(|prefix| field_fails(url, &|value| value.starts_with(prefix))),
+            Criterion::Length => self.length_bytes.as_ref().is_some_and(|wanted| {
                 field_fails(length, &|value| number(value).is_some_and(|n| wanted.contains(&n)))
-            })
+            }),
+        }
     }
 }
 
@@ -130,7 +188,10 @@ mod tests {
 
     fn wants(filter: &Filter, line: &str) -> bool {
         let wanted = filter.wants(&Line::parse(line.as_bytes()).unwrap());
-        assert!(!(wanted && filter.rejects_unread(line.as_bytes())), "{filter:?} loses {line}");
+        assert!(
+            !wanted || filter.rejection_unread(line.as_bytes()).is_none(),
+            "{filter:?} loses {line}"
+        );
         wanted
     }
 
@@ -163,7 +224,9 @@ mod tests {
             assert_eq!(wants(&filter, LINE), want, "{filter:?}");
             let is_open = filter == Filter::default();
             assert_eq!(wants(&filter, "a 20240712000102 {}"), is_open, "{filter:?}");
-            assert_eq!(filter.rejects_unread(LINE.as_bytes()), !want, "{filter:?}: it is plain");
+            let unread = filter.rejection_unread(LINE.as_bytes());
+            assert_eq!(unread.is_some(), !want, "{filter:?}: it is plain");
+            assert_eq!(unread, filter.rejection(&Line::parse(LINE.as_bytes()).unwrap()));
         }
     }
 }

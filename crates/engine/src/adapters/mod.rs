@@ -7,6 +7,7 @@ pub mod kafka;
 pub mod memory;
 mod moment;
 pub mod postgres;
+pub mod rabbitmq;
 pub mod redis;
 pub mod shared;
 pub mod sqlite;

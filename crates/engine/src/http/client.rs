@@ -178,7 +178,7 @@ impl Client {
         let (status, headers) = (head.status.as_u16(), head.headers);
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
         // What a redirect says besides is of no interest, and must not keep us from following it.
-        if request.method != Method::Head && answer.redirect().is_none() {
+        if request.wants_body_of(status) && answer.redirect().is_none() {
             let enough = request.enough_bytes.unwrap_or(usize::MAX);
             let reading = read_body(body, &answer.headers, limits, enough, patience, &self.budget);
             (answer.body, answer.share) = reading.await?;

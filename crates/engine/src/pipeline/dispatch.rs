@@ -30,6 +30,9 @@ const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 /// failed can be told again without one being counted twice.
 const MOST_PER_TURN: usize = 250;
 
+/// How long an archive that fails is left alone, by all who read it.
+const ARCHIVE_REST: Duration = Duration::from_secs(1);
+
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now in its slot. Pages that are not stored yet count as under way: a crash
     /// repeats both, and at a pace storing keeps up.
@@ -301,6 +304,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.spread(News::Marked(site.clone(), mark));
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
+        let retry_after = self.archive_rest(site, mark, retry_after).or(retry_after);
         let report = Report { mark, retry_after, generation: permit.generation };
         self.reports.push(SiteReport { site: site.clone(), report });
         if let Some(room) = self.bench.existing(site) {
@@ -312,6 +316,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let holds = |room: &Room| matches!(room.standing, Standing::Holds { .. });
         if penalised && self.bench.existing(site).is_some_and(|room| holds(room)) {
             self.bench.ask_at(site, now);
+        }
+    }
+
+    /// An archive has no interval that would keep us from the next failure: it rests for a while whenever
+    /// it fails, and no shorter when it says for how long.
+    fn archive_rest(&self, site: &Site, mark: Mark, asked: Option<Duration>) -> Option<Duration> {
+        self.plant.gate.concurrency(site)?;
+        match (mark, asked) {
+            (Mark::Failed, asked) => Some(asked.unwrap_or_default().max(ARCHIVE_REST)),
+            (_, asked) => asked.map(|asked| asked.max(ARCHIVE_REST)),
         }
     }
 

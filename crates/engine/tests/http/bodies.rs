@@ -94,6 +94,22 @@ async fn a_body_is_read_as_far_as_is_enough() {
 }
 
 #[tokio::test]
+async fn a_body_of_another_status_than_wanted_is_not_read() {
+    let endless = Step::Repeat { piece: vec![b'x'; 10_000], pause: Duration::ZERO };
+    let server = Server::start([
+        [answer("HTTP/1.1 200 OK\r\n\r\n"), vec![endless]].concat(),
+        answer("HTTP/1.1 206 Partial Content\r\ncontent-length: 5\r\n\r\nhello"),
+    ])
+    .await;
+    let client = client();
+    let request = Request::page(server.url("/")).with_wanted_status(206);
+    let whole = answered(exchange(&client, request.clone()).await);
+    assert_eq!((whole.status, whole.body.len()), (200, 0));
+    in_time(server.until(|seen| seen.ended == 1)).await;
+    assert_eq!(answered(exchange(&client, request).await).body, "hello");
+}
+
+#[tokio::test]
 async fn a_connection_with_too_large_a_body_is_closed() {
     let endless = Step::Repeat { piece: vec![b'x'; 10_000], pause: Duration::ZERO };
     let server = Server::start([

@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and what each word of it sets.
 
 mod articles;
+mod commoncrawl;
 mod dlq;
 mod exit;
 mod feeds;
@@ -16,6 +17,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crate::settings::Flag;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
+pub(crate) use commoncrawl::{BatchArgs, CommonCrawlCommand, FindArgs, GetArgs, WorkArgs};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use feeds::{FeedsArgs, FeedsCommand};
@@ -132,6 +134,13 @@ pub(crate) enum Command {
     Articles {
         #[command(subcommand)]
         command: ArticlesCommand,
+    },
+    /// Find and read pages in a web archive; turn a crawl into batches and texts
+    #[command(name = "commoncrawl")]
+    CommonCrawl {
+        /// Which part of the work
+        #[command(subcommand)]
+        command: CommonCrawlCommand,
     },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),

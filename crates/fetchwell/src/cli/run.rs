@@ -5,7 +5,9 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, PagesArgs, ServeArgs};
+use super::{
+    Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, PagesArgs, ServeArgs,
+};
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment};
 use crate::{demo, doors, explain, telemetry};
@@ -30,6 +32,9 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {
         let (key, name) = ("feeds.opml", "--opml");
         flags.push(Flag { key, name, value: file.clone() });
+    }
+    if let Command::CommonCrawl { command } = &cli.command {
+        flags.extend(command.settings());
     }
     let sources = Sources {
         flags: &flags,
@@ -100,6 +105,12 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::feeds::run(&settings, args.command, cli.global.json).await
         }
+        Command::CommonCrawl { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            let GlobalFlags { json, quiet, .. } = cli.global;
+            doors::commoncrawl::run(&settings, command, json, quiet).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;
@@ -113,6 +124,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
 fn door_of(command: &Command) -> Option<Door> {
     match command {
         Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
+        Command::CommonCrawl { .. } => Some(Door::CommonCrawl),
         _ => None,
     }
 }

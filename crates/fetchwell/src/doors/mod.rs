@@ -6,8 +6,8 @@
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
 //! | `feeds` | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
-//! | [`commoncrawl_batch`] | a line of `cluster.idx` | one range | batches | done or dead |
-//! | [`commoncrawl_work`] | a batch | a range a page, several at once | documents | done or dead |
+//! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
+//! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //! | `schedule` | a sitemap | the sitemap | URLs to queue | done |
 //! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
 //!
@@ -15,8 +15,7 @@
 //! what the engine steps through; its records are what the sink writes.
 
 pub mod articles;
-pub mod commoncrawl_batch;
-pub mod commoncrawl_work;
+pub mod commoncrawl;
 pub(crate) mod dlq;
 pub(crate) mod feeds;
 pub(crate) mod fetch;
@@ -25,13 +24,12 @@ pub mod retriever;
 pub(crate) mod schedule;
 pub mod webhooks;
 
-mod document;
 mod foregone;
 mod notation;
 mod one_page;
-mod ranged;
 #[cfg(test)]
 mod samples;
 mod signing;
 mod table;
+mod telling;
 mod url_list;

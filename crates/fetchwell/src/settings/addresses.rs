@@ -99,6 +99,29 @@ impl Kind for Store {
     }
 }
 
+/// The URL of a message broker. Its faults don't quote it.
+pub(super) struct Broker;
+
+impl Kind for Broker {
+    type Value = SecretUrl;
+
+    fn read(&self, raw: &Raw) -> Result<SecretUrl, Wrong> {
+        let text = raw.one()?;
+        let address = text.strip_prefix("amqp://").or_else(|| text.strip_prefix("amqps://"));
+        match address {
+            Some(address) if !address.is_empty() => Ok(SecretUrl(text.to_owned())),
+            _ => Err(Wrong::new(
+                "names no broker",
+                r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS"#,
+            )),
+        }
+    }
+
+    fn show(&self, value: &SecretUrl) -> Json {
+        value.to_string().into()
+    }
+}
+
 /// A network, or a single address.
 pub(super) struct Cidr;
 

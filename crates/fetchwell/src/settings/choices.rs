@@ -30,3 +30,15 @@ pub enum LogFormat {
 
 pub(super) const LOG_FORMAT: OneOf<LogFormat> =
     OneOf(&[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)]);
+
+/// What documents are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentFormat {
+    /// A JSON object a line, compressed.
+    JsonLines,
+    /// Columns.
+    Parquet,
+}
+
+pub(super) const DOCUMENT_FORMAT: OneOf<DocumentFormat> =
+    OneOf(&[("jsonl.zst", DocumentFormat::JsonLines), ("parquet", DocumentFormat::Parquet)]);

@@ -41,6 +41,8 @@ impl Key {
 pub enum Door {
     /// `fetchwell pages`, the Page Fetcher: `PAGE_FETCHER_…`.
     Pages,
+    /// `fetchwell commoncrawl`, the Common Crawl Pipeline.
+    CommonCrawl,
 }
 
 /// A variable of the environment that a design had for a setting.
@@ -58,6 +60,10 @@ pub(super) const fn pages(name: &'static str) -> OwnName {
 
 pub(super) const fn pages_seconds(name: &'static str) -> OwnName {
     OwnName { door: Door::Pages, name, unit: "s" }
+}
+
+pub(super) const fn commoncrawl(name: &'static str) -> OwnName {
+    OwnName { door: Door::CommonCrawl, name, unit: "" }
 }
 
 /// What a path in a source stands for.

@@ -5,6 +5,7 @@
 //! [`Sources`], so that a test needs no process state; only files are opened.
 
 mod addresses;
+mod archives;
 mod choices;
 mod combined;
 pub mod commands;
@@ -32,7 +33,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use addresses::{ResolveRule, SecretUrl, StoreUrl};
-pub use choices::{LogFormat, WhenUnreachable};
+pub use archives::ArchiveBase;
+pub use choices::{DocumentFormat, LogFormat, WhenUnreachable};
 pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};

@@ -10,11 +10,14 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::addresses::{
-    Cidr, Listen, NameServer, Resolve, ResolveRule, Store, StoreUrl, WebAddress,
+    Broker, Cidr, Listen, NameServer, Resolve, ResolveRule, SecretUrl, Store, StoreUrl, WebAddress,
 };
-use super::choices::{LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable};
+use super::archives::{Archive, ArchiveBase, CrawlName};
+use super::choices::{
+    DOCUMENT_FORMAT, DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable,
+};
 use super::combined::{ListOf, Optional};
-use super::key::{Key, key, pages, pages_seconds};
+use super::key::{Key, commoncrawl, key, pages, pages_seconds};
 use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
 use super::servers::{ListName, Servers, TopicName};
@@ -246,6 +249,54 @@ table! {
         articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
         /// How long "articles watch" pauses between two cycles.
         articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
+
+        /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a folder.
+        commoncrawl_base: ArchiveBase = Archive,
+            key("commoncrawl.base", "https://data.commoncrawl.org");
+        /// The crawl, such as "CC-MAIN-2024-30"; empty: --crawl must say which.
+        commoncrawl_crawl: Option<String> = Optional(CrawlName), key("commoncrawl.crawl", "");
+        /// Requests to the archive under way at once.
+        commoncrawl_max_concurrency: usize = whole(1, 1_000),
+            key("commoncrawl.max_concurrency", "8");
+        /// Stretches of one file that lie no further apart than this are asked for as one.
+        commoncrawl_join_gap: u64 = size(0, GIB), key("commoncrawl.join_gap", "64KiB");
+        /// The longest stretch that others are joined to.
+        commoncrawl_max_range: u64 = size(KIB, GIB), key("commoncrawl.max_range", "8MiB");
+        /// While so many batches wait on the queue, "commoncrawl batch" publishes no more.
+        commoncrawl_max_queue: u64 = whole(1, 1_000_000_000), key("commoncrawl.max_queue", "10000");
+        /// Batches that the queue may have confirmed none of yet.
+        commoncrawl_max_unconfirmed: usize = whole(1, 100_000),
+            key("commoncrawl.max_unconfirmed", "256");
+        /// With --by-file so many pages are sorted at once; they are held in memory.
+        commoncrawl_by_file_pages: usize = whole(1, 100_000_000),
+            key("commoncrawl.by_file_pages", "100000");
+        /// Where "commoncrawl batch" tells its metrics, as ADDR:PORT; empty: nowhere.
+        commoncrawl_batch_metrics_listen: Option<SocketAddr> = Optional(Listen),
+            key("commoncrawl.batch_metrics_listen", "0.0.0.0:9000");
+        /// The broker whose queue batches go through: "amqp://…"; empty: they are kept in the store.
+        commoncrawl_rabbitmq_url: Option<SecretUrl> = Optional(Broker),
+            key("commoncrawl.rabbitmq_url", "")
+                .secret()
+                .also(commoncrawl("RABBITMQ_CONNECTION_STRING"));
+        /// The queue of batches. What is given up goes to the one of this name with ".dead" behind it.
+        commoncrawl_queue: String = ListName, key("commoncrawl.queue", "batches");
+        /// Whether a missing queue is declared so that it does not outlive its broker.
+        commoncrawl_queue_transient: bool = Switch, key("commoncrawl.queue_transient", "false");
+        /// Batches that a worker is given before it is done with one.
+        commoncrawl_prefetch: u16 = whole(1, 10_000), key("commoncrawl.prefetch", "32");
+        /// The folder that documents are written to.
+        commoncrawl_output: PathBuf = FilePath, key("commoncrawl.output", "documents");
+        /// What they are written as: "jsonl.zst" or "parquet".
+        commoncrawl_format: DocumentFormat = DOCUMENT_FORMAT, key("commoncrawl.format", "jsonl.zst");
+        /// A file of documents that has grown to this is closed, and another one begun…
+        commoncrawl_segment_size: u64 = size(KIB, GIB), key("commoncrawl.segment_size", "64MiB");
+        /// …and so is one that is this old.
+        commoncrawl_segment_age: Duration = POSITIVE, key("commoncrawl.segment_age", "60s");
+        /// The largest record that is read, in bytes after inflating.
+        commoncrawl_max_record: u64 = size(KIB, GIB), key("commoncrawl.max_record", "16MiB");
+        /// Where "commoncrawl work" tells its metrics, as ADDR:PORT; empty: nowhere.
+        commoncrawl_work_metrics_listen: Option<SocketAddr> = Optional(Listen),
+            key("commoncrawl.work_metrics_listen", "0.0.0.0:9001");
 
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");

@@ -17,6 +17,7 @@ use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
+use super::batches::{BatchStore, Batches};
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::events::EventStore;
 use super::feeds::FeedsStore;
@@ -143,6 +144,24 @@ impl FeedsStore for SqliteStore {
 impl RoundsQueue for SqliteQueue {
     async fn take_urls(&self) -> Vec<String> {
         take_all_urls(&SqliteQueue::instance(self)).await
+    }
+}
+
+#[async_trait]
+impl BatchStore for SqliteStore {
+    async fn open_batches(&self, clock: Clock) -> Box<dyn Batches> {
+        Box::new(self.open_queue(clock, false).await)
+    }
+}
+
+#[async_trait]
+impl Batches for SqliteQueue {
+    fn worker(&self) -> Box<dyn Instance> {
+        Box::new(SqliteQueue::instance(self))
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        the_dead(self).await
     }
 }
 

@@ -7,11 +7,12 @@
 //! [`rounds_conformance!`](crate::rounds_conformance), [`feeds_conformance!`](crate::feeds_conformance),
 //! [`links_conformance!`](crate::links_conformance),
 //! [`articles_conformance!`](crate::articles_conformance),
+//! [`batches_conformance!`](crate::batches_conformance),
 //! [`events_conformance!`](crate::events_conformance) and
 //! [`politeness_conformance!`](crate::politeness_conformance) make each case a test of its own, so
 //! that a failure names the adapter and the case. A new adapter implements [`queue::QueueStore`],
 //! [`inbox::InboxStore`], [`dead_letters::LettersStore`], [`rounds::RoundsStore`], [`feeds::FeedsStore`],
-//! [`links::LinksStore`], [`articles::ArticlesStore`], [`events::EventStore`] and
+//! [`links::LinksStore`], [`articles::ArticlesStore`], [`batches::BatchStore`], [`events::EventStore`] and
 //! [`politeness::PolitenessStore`], and calls the macros.
 //!
 //! Time is moved by hand: nothing here sleeps, whatever threads an adapter has.
@@ -24,6 +25,7 @@
 pub mod adapters;
 pub mod ageing;
 pub mod articles;
+pub mod batches;
 pub mod dead_letters;
 pub mod events;
 pub mod feeds;
@@ -33,6 +35,7 @@ pub mod kafka;
 pub mod links;
 pub mod politeness;
 pub mod queue;
+pub mod rabbitmq;
 mod replay;
 pub mod rounds;
 pub mod servers;

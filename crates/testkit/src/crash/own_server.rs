@@ -18,7 +18,7 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts `redis`, `postgres` or `kafka`; `None`, said aloud, where tests are to run without servers. A soak
+    /// Starts `redis`, `postgres`, `kafka` or `rabbitmq`; `None`, said aloud, where tests are to run without servers. A soak
     /// always has them.
     pub async fn start(name: &'static str) -> Option<OwnServer> {
         if !is_soak() {

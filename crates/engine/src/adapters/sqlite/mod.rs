@@ -5,6 +5,7 @@
 //! and after a power cut a lost slot costs a site at most one request too early.
 
 mod articles;
+mod batches;
 mod callers;
 mod clock;
 mod db;

@@ -76,7 +76,7 @@ fn last_round(tx: &Connection, queue: i64, entry: &str) -> rusqlite::Result<Opti
         .optional()
 }
 
-fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
+pub(super) fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
     let ledger = read_ledger(tx, queue)?;
     Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
 }

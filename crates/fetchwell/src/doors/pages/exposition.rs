@@ -1,6 +1,5 @@
 //! What monitoring asks this process: its metrics, whether it lives, whether it is ready.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::{PageMetrics, Sizes};
 use crate::api::{self, Connections};
-use crate::cli::Exit;
 use crate::doors::url_list::UrlList;
 
 /// The queue is asked so often at the most, however many ask us.
@@ -32,16 +30,6 @@ pub(super) struct Exposition {
     queue: UrlList,
     metrics: Arc<PageMetrics>,
     last: Mutex<Option<(Instant, Option<Sizes>)>>,
-}
-
-/// Listens there, before anything is taken.
-pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
-    let Some(address) = address else { return Ok(None) };
-    TcpListener::bind(address).await.map(Some).map_err(|error| {
-        Exit::Usage(format!(
-            "can't listen on {address}: {error}; --metrics-listen names another address, or '' for none"
-        ))
-    })
 }
 
 impl Exposition {

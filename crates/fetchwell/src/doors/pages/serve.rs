@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::counted::Counted;
-use super::exposition::{self, Exposition};
+use super::exposition::Exposition;
 use super::finish::CacheThenEvent;
 use super::metrics::PageMetrics;
 use super::place::{Log, Place};
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 use crate::cli::Exit;
+use crate::doors::telling;
 use crate::plant::Parts;
 use crate::settings::{Settings, Values, WhenUnreachable};
 use crate::signals::stop_on_signal;
@@ -33,7 +34,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
-    let listener = exposition::listen(values.pages_metrics_listen).await?;
+    let listener = telling::listen(values.pages_metrics_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
     let parts = Parts::open(settings).await?;

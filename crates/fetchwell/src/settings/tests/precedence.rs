@@ -71,6 +71,12 @@ fn own_names_hold_for_their_door_only() {
     let others = named().settings();
     assert_eq!(others.values.user_agent, None);
     assert_eq!(others.values.http_request_timeout, Duration::from_secs(30));
+    let broker = "amqp://me:secret@rabbit.test/%2f";
+    let named = || World::new().variable("RABBITMQ_CONNECTION_STRING", broker);
+    let crawl = named().door(Door::CommonCrawl).settings().values.commoncrawl_rabbitmq_url;
+    assert_eq!(crawl.as_ref().map(SecretUrl::reveal), Some(broker));
+    assert_eq!(crawl.unwrap().to_string(), "amqp://me:***@rabbit.test/%2f");
+    assert_eq!(named().door(Door::Pages).settings().values.commoncrawl_rabbitmq_url, None);
 }
 
 #[test]

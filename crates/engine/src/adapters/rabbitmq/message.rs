@@ -1,0 +1,150 @@
+//! What a message carries besides its body: a name, what it has been through, when it is due.
+
+use std::time::Duration;
+
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use lapin::BasicProperties;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+
+use crate::batches::Batch;
+
+/// How often the batch has failed by itself.
+pub const ATTEMPTS_HEADER: &str = "fetchwell-attempts";
+/// Why a dead letter is one.
+pub const REASON_HEADER: &str = "fetchwell-reason";
+/// How often it failed because the archive could not be reached, and how often it came too soon.
+const SITE_FAILURES_HEADER: &str = "fetchwell-site-failures";
+const PACED_HEADER: &str = "fetchwell-paced";
+/// It is not to be tried before this, in Unix milliseconds.
+const NOT_BEFORE_HEADER: &str = "fetchwell-not-before";
+
+/// AMQP's word for "on the disk", where the queue is durable.
+const PERSISTENT: u8 = 2;
+/// Clocks differ between machines: nobody waits longer than this for another's.
+const MAX_DELAY: Duration = Duration::from_secs(3_600);
+
+/// A message on its way to a queue.
+pub(super) struct Outgoing<'a> {
+    pub(super) queue: &'a ShortString,
+    pub(super) body: &'a [u8],
+    pub(super) properties: BasicProperties,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A batch, as it is first published.
+    pub(super) fn batch(queue: &'a ShortString, batch: &'a Batch) -> Outgoing<'a> {
+        let mut properties = BasicProperties::default();
+        if let Ok(id) = ShortString::try_new(batch.id.clone()) {
+            properties = properties.with_message_id(id);
+        }
+        Outgoing { queue, body: &batch.body, properties: lasting(properties) }
+    }
+
+    /// A batch for another attempt: what it was, and what it has been through.
+    pub(super) fn again(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+        history: &History,
+        not_before: Time,
+    ) -> Outgoing<'a> {
+        let mut headers = before.headers().clone().unwrap_or_default();
+        put_history(&mut headers, history);
+        let at_ms = not_before.as_micros() / 1_000;
+        headers.insert(NOT_BEFORE_HEADER.into(), AMQPValue::LongLongInt(at_ms));
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+
+    /// A batch that is given up, and why.
+    pub(super) fn dead(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+        reason: &str,
+    ) -> Outgoing<'a> {
+        let mut headers = before.headers().clone().unwrap_or_default();
+        headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+}
+
+fn lasting(properties: BasicProperties) -> BasicProperties {
+    properties.with_content_type("application/json".into()).with_delivery_mode(PERSISTENT)
+}
+
+fn put_history(headers: &mut FieldTable, history: &History) {
+    let counts = [
+        (ATTEMPTS_HEADER, history.url_failures),
+        (SITE_FAILURES_HEADER, history.site_failures),
+        (PACED_HEADER, history.paced),
+    ];
+    for (name, count) in counts {
+        headers.insert(name.into(), AMQPValue::LongLongInt(count.into()));
+    }
+}
+
+/// What a batch has been through. When its archive first failed was told by another machine's clock, so
+/// that counts from now.
+pub(super) fn history_of(properties: &BasicProperties, now: Time) -> History {
+    let count = |name| number(properties, name).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    let site_failures = count(SITE_FAILURES_HEADER);
+    History {
+        url_failures: count(ATTEMPTS_HEADER),
+        site_failures,
+        paced: count(PACED_HEADER),
+        first_site_failure: (site_failures > 0).then_some(now),
+    }
+}
+
+/// How long it is to wait still, by the wall clock.
+pub(super) fn delay_of(properties: &BasicProperties, wall: Time) -> Duration {
+    let at_ms = number(properties, NOT_BEFORE_HEADER).unwrap_or(0);
+    let at = Time::from_micros(at_ms.saturating_mul(1_000));
+    at.since(wall).min(MAX_DELAY)
+}
+
+/// A batch's name, for those who read the log.
+pub(super) fn name_of(properties: &BasicProperties) -> String {
+    let id = properties.message_id().as_ref();
+    id.map_or_else(|| "a batch without an id".to_owned(), ToString::to_string)
+}
+
+/// Whole numbers come in all sizes, by whoever wrote them.
+fn number(properties: &BasicProperties, name: &str) -> Option<i64> {
+    let headers = properties.headers().as_ref()?;
+    match headers.inner().get(name)? {
+        AMQPValue::LongLongInt(n) => Some(*n),
+        AMQPValue::LongInt(n) => Some((*n).into()),
+        AMQPValue::ShortInt(n) => Some((*n).into()),
+        AMQPValue::ShortShortInt(n) => Some((*n).into()),
+        AMQPValue::LongUInt(n) => Some((*n).into()),
+        AMQPValue::ShortUInt(n) => Some((*n).into()),
+        AMQPValue::ShortShortUInt(n) => Some((*n).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_batch_has_been_through_travels_with_it() {
+        let (queue, now) = (ShortString::from("batches"), Time::from_micros(7_000_000));
+        let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
+        let first = Outgoing::batch(&queue, &batch);
+        assert_eq!(history_of(&first.properties, now), History::default());
+        assert_eq!(delay_of(&first.properties, now), Duration::ZERO);
+        let history =
+            History { url_failures: 2, site_failures: 3, paced: 4, first_site_failure: None };
+        let due = now + Duration::from_secs(9);
+        let again = Outgoing::again(&queue, b"[]", &first.properties, &history, due);
+        let first_site_failure = Some(now);
+        assert_eq!(history_of(&again.properties, now), History { first_site_failure, ..history });
+        assert_eq!(delay_of(&again.properties, now), Duration::from_secs(9));
+        assert_eq!(delay_of(&again.properties, Time::from_micros(-1 << 60)), MAX_DELAY);
+        assert_eq!(name_of(&again.properties), "b-1");
+        assert_eq!(*again.properties.delivery_mode(), Some(PERSISTENT));
+    }
+}

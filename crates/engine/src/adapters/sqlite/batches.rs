@@ -1,0 +1,38 @@
+//! Batches on SQLite.
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+
+use super::SqliteQueue;
+use super::rounds::waiting;
+use crate::adapters::NewJob;
+use crate::batches::{Batch, BatchQueue};
+use crate::ports::{Job, Lane, StoreFault};
+
+#[async_trait]
+impl BatchQueue for SqliteQueue {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+        self.enqueue(batches.iter().map(job).collect()).await?;
+        Ok(())
+    }
+
+    async fn waiting(&self) -> Result<u64, StoreFault> {
+        let queue = self.queue;
+        self.db.write(move |tx| waiting(tx, queue)).await
+    }
+}
+
+/// A batch has no site: that is decided by whoever takes it, who knows where the archive is.
+fn job(batch: &Batch) -> NewJob {
+    let (url, payload) = (batch.id.clone(), batch.body.to_vec());
+    let job = Job { url, site: None, lane: Lane::default(), deadline: None, payload };
+    NewJob { job, key: Some(key(&batch.id)), due: None }
+}
+
+/// A batch that waits already is not put in again.
+fn key(id: &str) -> [u8; 16] {
+    let digest: [u8; 32] = Sha256::digest(id).into();
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest[..16]);
+    key
+}

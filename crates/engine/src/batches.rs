@@ -1,0 +1,29 @@
+//! The port of those who make batches: a queue that workers take them from.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::ports::StoreFault;
+
+/// The queue that batches wait in, on a server or embedded.
+pub const QUEUE: &str = "batches";
+
+/// What a worker takes at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Names it: a batch that is made again has the same id and the same body.
+    pub id: String,
+    /// JSON.
+    pub body: Bytes,
+}
+
+/// A queue of batches, as those who make them see it.
+#[async_trait]
+pub trait BatchQueue: Send + Sync {
+    /// Returns once all are confirmed. An error means that nothing is known: the same batches are
+    /// published again, and whoever takes one twice knows it by its id.
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault>;
+
+    /// How many wait, so that there need not be more of them than workers can do with.
+    async fn waiting(&self) -> Result<u64, StoreFault>;
+}

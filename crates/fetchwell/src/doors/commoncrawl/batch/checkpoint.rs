@@ -1,0 +1,201 @@
+//! How far a batcher has come: a small file that is replaced as a whole, after what it says is so.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::counts::Counts;
+use crate::doors::notation::sha256_hex;
+
+/// Of the blocks that could not be read so many are named; all are counted.
+const MOST_UNREAD_NAMED: usize = 10_000;
+
+/// What the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Checkpoint {
+    /// What is made into batches, and how. Another selection would make others.
+    pub(super) selection: Json,
+    /// From where on it is to be done.
+    pub(super) position: Position,
+    /// Batches that were confirmed.
+    pub(super) batches: u64,
+    /// Pages in them.
+    pub(super) pages: u64,
+    /// What was counted.
+    pub(super) counts: Counts,
+    /// Blocks that could not be read.
+    pub(super) unread_blocks: u64,
+    /// Those blocks: lines of `cluster.idx`, to be read again as a `cluster.idx` of their own.
+    pub(super) unread: Vec<Unread>,
+    /// The last batch, where `--limit` cut it. It stands behind the position: with another limit it is
+    /// published whole.
+    pub(super) cut: Option<Cut>,
+    /// Whether the end of `cluster.idx` was reached.
+    pub(super) is_finished: bool,
+}
+
+/// A place between two batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
+    /// Bytes of `cluster.idx` before its window.
+    pub(super) index_offset: u64,
+    /// Batches of the window that are confirmed.
+    pub(super) batches: usize,
+    /// Tells whether the window that is made again begins with those.
+    pub(super) digest: String,
+}
+
+/// A block that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Unread {
+    pub(super) line: String,
+    pub(super) reason: String,
+}
+
+/// A batch that a limit cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cut {
+    pub(super) limit: u64,
+    pub(super) pages: u64,
+}
+
+impl Position {
+    /// The beginning of a window.
+    pub(super) fn at(index_offset: u64) -> Position {
+        Position { index_offset, ..Position::default() }
+    }
+
+    /// Behind one more batch of the window.
+    pub(super) fn behind(&self, id: &str) -> Position {
+        let digest = sha256_hex(format!("{}{id}", self.digest).as_bytes());
+        Position { index_offset: self.index_offset, batches: self.batches + 1, digest }
+    }
+}
+
+impl Checkpoint {
+    /// Notes a block that could not be read.
+    pub(super) fn note_unread(&mut self, line: &str, reason: &str) {
+        self.unread_blocks += 1;
+        if self.unread.len() < MOST_UNREAD_NAMED {
+            self.unread.push(Unread { line: line.to_owned(), reason: reason.to_owned() });
+        }
+    }
+
+    /// All pages that were published, those of a cut batch as well.
+    pub(super) fn pages_published(&self) -> u64 {
+        self.pages + self.cut.map_or(0, |cut| cut.pages)
+    }
+
+    /// What differs between the selection of this file and another.
+    pub(super) fn differences(&self, selection: &Json) -> Vec<String> {
+        let (Some(here), Some(there)) = (self.selection.as_object(), selection.as_object()) else {
+            return vec!["everything".to_owned()];
+        };
+        let mut names: Vec<&String> = here.keys().chain(there.keys()).collect();
+        names.sort();
+        names.dedup();
+        let differs = |name: &&&String| here.get(name.as_str()) != there.get(name.as_str());
+        names.iter().filter(differs).map(|name| (*name).clone()).collect()
+    }
+}
+
+/// The file, while a batcher has it to itself.
+pub(super) struct CheckpointFile {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl CheckpointFile {
+    /// Opens it, and reads what it says; nothing where it is not there yet.
+    pub(super) fn open(path: &Path) -> Result<(CheckpointFile, Option<Checkpoint>), String> {
+        let shown = path.display();
+        let lock = File::create(beside(path, "lock")).map_err(|error| {
+            format!(
+                "no checkpoint can be kept at {shown}: {error}; \
+                 --checkpoint names another place"
+            )
+        })?;
+        lock.try_lock().map_err(|_| {
+            format!("another batcher works with {shown}; --checkpoint names another one")
+        })?;
+        let kept = match std::fs::read(path) {
+            Ok(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| {
+                format!(
+                    "{shown} is no checkpoint of a batcher: {error}; move it away to begin anew"
+                )
+            })?),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(format!("the checkpoint {shown} can't be read: {error}")),
+        };
+        Ok((CheckpointFile { path: path.to_owned(), _lock: lock }, kept))
+    }
+
+    /// Replaces it. Whenever the machine stops, the old one or the new one is there.
+    pub(super) fn write(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        let new = beside(&self.path, "new");
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(checkpoint)?)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &self.path)?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_nobody_else_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.checkpoint");
+        let (file, kept) = CheckpointFile::open(&path).ok().unwrap();
+        assert_eq!(kept, None);
+        let mut checkpoint =
+            Checkpoint { selection: json!({"lang": "eng"}), ..Checkpoint::default() };
+        checkpoint.note_unread("a line", "a reason");
+        checkpoint.position = Position::at(7).behind("x").behind("y");
+        file.write(&checkpoint).unwrap();
+        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("another batcher")));
+        drop(file);
+        let (_file, kept) = CheckpointFile::open(&path).ok().unwrap();
+        assert_eq!(kept, Some(checkpoint));
+    }
+
+    #[test]
+    fn a_file_that_says_something_else_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.json");
+        std::fs::write(&path, "{\"mine\": 1}").unwrap();
+        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("no checkpoint")));
+    }
+
+    #[test]
+    fn another_selection_is_named() {
+        let selection = json!({"lang": "eng", "status": 200, "mime": null});
+        let checkpoint = Checkpoint { selection, ..Checkpoint::default() };
+        let other = json!({"lang": "deu", "status": 200, "mime": null});
+        assert_eq!(checkpoint.differences(&other), ["lang"]);
+        assert_eq!(checkpoint.differences(&checkpoint.selection), [""; 0]);
+    }
+
+    #[test]
+    fn batches_in_another_order_are_another_place() {
+        let begin = Position::at(0);
+        assert_eq!(begin.behind("a").behind("b"), begin.behind("a").behind("b"));
+        assert_ne!(begin.behind("a").behind("b"), begin.behind("b").behind("a"));
+    }
+}

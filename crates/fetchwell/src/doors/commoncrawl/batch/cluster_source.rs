@@ -1,0 +1,135 @@
+//! The lines of `cluster.idx` as leases: read as they are asked for, never all at once.
+//!
+//! What waits and what failed for now stands on a queue in memory. Nothing is lost with that: the
+//! checkpoint says from where on the lines are to be read again.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_archive::cluster_idx::Lines;
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_policy::url::WebUrl;
+use tokio::sync::Notify;
+
+use super::block;
+
+/// Nobody else works on a queue in memory.
+const LEASE_TTL: Duration = Duration::from_secs(3_600);
+/// Where reading waits for room, it looks again so soon.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How far reading is ahead of publishing. Both sides hold it.
+pub(super) struct Ahead {
+    /// Blocks that are in order.
+    pub(super) in_order: AtomicU64,
+    /// Bytes that wait to be published.
+    pub(super) bytes: AtomicU64,
+    /// Wakes the reader.
+    pub(super) news: Arc<Notify>,
+    /// So many blocks may be out of order or on their way.
+    pub(super) max_blocks: u64,
+    /// So many bytes may wait.
+    pub(super) max_bytes: u64,
+}
+
+impl Ahead {
+    fn has_room(&self, read: u64) -> bool {
+        read.saturating_sub(self.in_order.load(Ordering::Relaxed)) < self.max_blocks
+            && self.bytes.load(Ordering::Relaxed) < self.max_bytes
+    }
+}
+
+/// A source of blocks.
+pub(super) struct ClusterSource {
+    queue: MemoryQueue,
+    instance: Arc<MemoryInstance>,
+    clock: Clock,
+    indexes: WebUrl,
+    ahead: Arc<Ahead>,
+    reading: Mutex<Reading>,
+}
+
+struct Reading {
+    lines: Lines<BufReader<File>>,
+    /// Lines that were read.
+    read: u64,
+    is_over: bool,
+}
+
+impl ClusterSource {
+    /// The lines of a file from this byte on.
+    pub(super) fn open(
+        path: &Path,
+        from: u64,
+        indexes: WebUrl,
+        ahead: Arc<Ahead>,
+        clock: Clock,
+    ) -> io::Result<ClusterSource> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from))?;
+        let lines = Lines::after(BufReader::new(file), from);
+        let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
+        let instance = Arc::new(queue.instance());
+        let reading = Mutex::new(Reading { lines, read: 0, is_over: false });
+        Ok(ClusterSource { queue, instance, clock, indexes, ahead, reading })
+    }
+
+    /// Where leases end.
+    pub(super) fn instance(&self) -> Arc<MemoryInstance> {
+        self.instance.clone()
+    }
+
+    /// Reads lines while there is room. True when none is left.
+    fn read_on(&self) -> Result<bool, StoreFault> {
+        let damaged =
+            |why: String| StoreFault::Damaged(format!("cluster.idx can't be read: {why}"));
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = Vec::new();
+        while !reading.is_over && self.ahead.has_room(reading.read) {
+            match reading.lines.next() {
+                None => reading.is_over = true,
+                Some(line) => {
+                    let line = line.map_err(|error| damaged(error.to_string()))?;
+                    let job = block::job(&self.indexes, reading.read, &line);
+                    jobs.push(NewJob::now(job.map_err(|fault| damaged(fault.to_string()))?));
+                    reading.read += 1;
+                }
+            }
+        }
+        self.queue.enqueue(jobs);
+        Ok(reading.is_over)
+    }
+}
+
+#[async_trait]
+impl Source for ClusterSource {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let is_over = self.read_on()?;
+        match self.instance.take(demand).await? {
+            Taken::Exhausted if !is_over => {
+                Ok(Taken::Idle { until: self.clock.now() + LOOK_AGAIN })
+            }
+            taken => Ok(taken),
+        }
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        self.instance.started(leases).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        self.instance.renew().await
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.ahead.news.clone())
+    }
+}

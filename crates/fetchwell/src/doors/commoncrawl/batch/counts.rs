@@ -1,0 +1,61 @@
+//! What was counted, over all runs of a batcher.
+
+use fetchwell_archive::cdxj::{Criterion, Sifted};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counts, as the checkpoint keeps them and the end tells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// Blocks of the index that were read.
+    pub(super) blocks: u64,
+    /// Their bytes, as they came.
+    pub(super) bytes: u64,
+    /// Their lines.
+    pub(super) lines: u64,
+    /// Lines that are wanted.
+    pub(super) wanted: u64,
+    /// Lines that are not, by what they do not meet.
+    pub(super) filtered: BTreeMap<String, u64>,
+    /// What was passed over, by what is wrong with it.
+    pub(super) errors: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// A block was read.
+    pub(super) fn add_block(&mut self, sifted: &Sifted, wire_bytes: u64) {
+        self.blocks += 1;
+        self.bytes += wire_bytes;
+        self.lines += sifted.lines;
+        self.wanted += sifted.wanted;
+        for (criterion, count) in Criterion::ALL.into_iter().zip(sifted.rejected) {
+            add(&mut self.filtered, criterion.name(), count);
+        }
+        self.add_error("cdx_line", sifted.malformed.len() as u64);
+    }
+
+    /// Something was passed over.
+    pub(super) fn add_error(&mut self, kind: &str, count: u64) {
+        add(&mut self.errors, kind, count);
+    }
+
+    /// Adds those of another.
+    pub(super) fn add(&mut self, more: &Counts) {
+        self.blocks += more.blocks;
+        self.bytes += more.bytes;
+        self.lines += more.lines;
+        self.wanted += more.wanted;
+        for (name, count) in &more.filtered {
+            add(&mut self.filtered, name, *count);
+        }
+        for (kind, count) in &more.errors {
+            add(&mut self.errors, kind, *count);
+        }
+    }
+}
+
+fn add(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
+    if count > 0 {
+        *counts.entry(name.to_owned()).or_default() += count;
+    }
+}

@@ -1,0 +1,318 @@
+//! `fetchwell commoncrawl batch`: the index of a crawl becomes batches of captured pages on a queue.
+//!
+//! `cluster_source` reads `cluster.idx` line by line, `block` is the plan of a line, `window` puts blocks
+//! in order and cuts them into batches, `outgoing` says what is to be published next and what is so once it
+//! is confirmed, `publishing` does that, and `checkpoint` is the file that says how far it has come.
+
+pub mod block;
+mod checkpoint;
+mod cluster_source;
+mod counts;
+mod outgoing;
+mod progress;
+mod publishing;
+mod window;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
+use fetchwell_engine::pipeline::{self, Door, Ended};
+use serde_json::{Value as Json, json};
+use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::archive::Archive;
+use super::crawl_name;
+use super::queue::BatchPlace;
+use crate::cli::{BatchArgs, Exit, print};
+use crate::doors::telling;
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+use block::Batching;
+use checkpoint::{Checkpoint, CheckpointFile};
+use cluster_source::{Ahead, ClusterSource};
+use outgoing::Outgoing;
+use progress::Progress;
+use publishing::{Publisher, State, Target};
+use window::{Cutting, Windows};
+
+/// For each request to the archive so many blocks may wait for one before them.
+const AHEAD_BLOCKS_PER_REQUEST: usize = 4;
+/// So many bytes of batches may wait to be published.
+const MAX_BYTES_AHEAD: u64 = 64 << 20;
+/// The word that lifts a filter.
+const ANY: &str = "any";
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    args: BatchArgs,
+    as_json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    let values = &settings.values;
+    let crawl = crawl_name(settings)?;
+    let batching = batching(&args)?;
+    let selection = selection(settings, &args, crawl);
+    let index_bytes = index_bytes(&args)?;
+    let (file, kept) = match args.dry_run {
+        true => (None, None),
+        false => {
+            let (file, kept) =
+                CheckpointFile::open(&checkpoint_path(&args)).map_err(Exit::Usage)?;
+            (Some(file), kept)
+        }
+    };
+    let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
+    let earlier = kept.unwrap_or(fresh);
+    refuse_another_selection(&args, &earlier, &selection)?;
+    if is_done(&args, &earlier) {
+        return say_done(&args, &earlier, as_json);
+    }
+    let listener = telling::listen(values.commoncrawl_batch_metrics_listen).await?;
+    let archive = Archive::open(settings).await?;
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        archive.parts.own_listeners.register(address);
+        info!("metrics are at http://{address}/metrics");
+    }
+    let target = match file {
+        None => None,
+        Some(checkpoint) => Some(Target {
+            queue: BatchPlace::open(settings, &archive.parts.clock).await?.as_port(),
+            checkpoint,
+            max_unconfirmed: values.commoncrawl_max_unconfirmed,
+            max_waiting: values.commoncrawl_max_queue,
+        }),
+    };
+    let begun_at = earlier.position.index_offset;
+    info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
+    let stop = stop_on_signal();
+    let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, quiet == 0));
+    let flow = Flow { settings, args: &args, archive: &archive, progress: progress.clone() };
+    let told = progress.clone();
+    let over = CancellationToken::new();
+    let (ended, ()) = tokio::join!(
+        async {
+            let ended = flow.run(crawl, batching, target, earlier, &stop).await;
+            over.cancel();
+            ended
+        },
+        telling::tell(listener, Arc::new(move || told.render()), over.clone()),
+    );
+    progress.end();
+    let (ended, checkpoint) = ended?;
+    say_end(&args, &ended, &checkpoint, as_json)
+}
+
+/// What a run goes by.
+struct Flow<'a> {
+    settings: &'a Settings,
+    args: &'a BatchArgs,
+    archive: &'a Archive,
+    progress: Arc<Progress>,
+}
+
+impl Flow<'_> {
+    async fn run(
+        &self,
+        crawl: &str,
+        batching: Batching,
+        target: Option<Target>,
+        earlier: Checkpoint,
+        stop: &CancellationToken,
+    ) -> Result<(Ended, Checkpoint), Exit> {
+        let values = &self.settings.values;
+        let ahead = Arc::new(Ahead {
+            in_order: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            news: Arc::new(Notify::new()),
+            max_blocks: (AHEAD_BLOCKS_PER_REQUEST * values.commoncrawl_max_concurrency) as u64,
+            max_bytes: MAX_BYTES_AHEAD,
+        });
+        let indexes =
+            self.archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+        let (path, from) = (&self.args.cluster_idx, earlier.position.index_offset);
+        let clock = self.archive.parts.clock.clone();
+        let source = Arc::new(ClusterSource::open(path, from, indexes, ahead.clone(), clock)?);
+        let by_file_pages = batching.by_file.then_some(values.commoncrawl_by_file_pages);
+        let cutting = Cutting { batch_size: batching.batch_size, by_file_pages };
+        let run_ends = stop.child_token();
+        let publisher = Arc::new(Publisher {
+            target,
+            instance: source.instance(),
+            ahead,
+            progress: self.progress.clone(),
+            stop: run_ends.clone(),
+            state: Mutex::new(State {
+                windows: Windows::new(cutting),
+                outgoing: Outgoing::after(&earlier, batching.batch_size, self.args.limit),
+                checkpoint: earlier,
+            }),
+        });
+        let door = Door {
+            source,
+            planner: Arc::new(move |lease| block::plan(&batching, lease)),
+            finish: publisher.clone(),
+            obituary: Arc::new(block::obituary),
+        };
+        let plant = self.archive.plant(self.settings, None, Arc::new(|_| {}));
+        let ended = pipeline::run(door, plant, run_ends).await?;
+        let checkpoint = publisher.close(ended == Ended::Exhausted).await?;
+        Ok((ended, checkpoint))
+    }
+}
+
+fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
+    let status = match args.status.as_str() {
+        ANY => None,
+        status => Some(status.parse().map_err(|_| {
+            Exit::Usage(format!(
+                "--status {status} is no status: write a number such as 200, or any"
+            ))
+        })?),
+    };
+    let place = if args.primary { LanguagePlace::Primary } else { LanguagePlace::Any };
+    let language = (args.lang != ANY).then(|| Language { code: args.lang.clone(), place });
+    let filter = Filter {
+        status,
+        language,
+        mime: args.mime.clone(),
+        url_prefix: args.url_prefix.clone(),
+        length_bytes: length_bytes(args),
+    };
+    Ok(Batching { filter, batch_size: args.batch_size, by_file: args.by_file })
+}
+
+fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
+    let (least, most) = (args.min_length, args.max_length);
+    (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
+}
+
+/// All that batches depend on. Where the archive is does not matter to them.
+fn selection(settings: &Settings, args: &BatchArgs, crawl: &str) -> Json {
+    let by_file = args.by_file.then_some(settings.values.commoncrawl_by_file_pages);
+    json!({
+        "crawl": crawl,
+        "lang": args.lang,
+        "primary": args.primary,
+        "status": args.status,
+        "mime": args.mime,
+        "url-prefix": args.url_prefix,
+        "min-length": args.min_length,
+        "max-length": args.max_length,
+        "batch-size": args.batch_size,
+        "by-file": by_file,
+    })
+}
+
+fn index_bytes(args: &BatchArgs) -> Result<u64, Exit> {
+    let path = &args.cluster_idx;
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        Exit::Usage(format!(
+            "{} can't be read: {error}; it is at BASE/cc-index/collections/CRAWL/indexes/cluster.idx",
+            path.display()
+        ))
+    })?;
+    Ok(metadata.len())
+}
+
+fn checkpoint_path(args: &BatchArgs) -> PathBuf {
+    args.checkpoint.clone().unwrap_or_else(|| {
+        let mut path = args.cluster_idx.clone().into_os_string();
+        path.push(".checkpoint");
+        PathBuf::from(path)
+    })
+}
+
+/// Half of the batches by one filter and half by another would be nobody's wish.
+fn refuse_another_selection(
+    args: &BatchArgs,
+    earlier: &Checkpoint,
+    selection: &Json,
+) -> Result<(), Exit> {
+    let differences = earlier.differences(selection);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let path = checkpoint_path(args);
+    Err(Exit::Usage(format!(
+        "the batches so far, by {}, were made with another --{}; say the same again to go on, or name \
+         another --checkpoint to begin anew",
+        path.display(),
+        differences.join(" and --")
+    )))
+}
+
+/// Whether there is nothing left to do.
+fn is_done(args: &BatchArgs, earlier: &Checkpoint) -> bool {
+    let is_full = args.limit.is_some_and(|limit| earlier.pages_published() >= limit);
+    earlier.is_finished || is_full
+}
+
+fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exit, Exit> {
+    let path = checkpoint_path(args);
+    info!("all was published before; move {} away to publish it again", path.display());
+    tell(earlier, as_json)?;
+    Ok(exit_of(earlier))
+}
+
+fn say_end(
+    args: &BatchArgs,
+    ended: &Ended,
+    checkpoint: &Checkpoint,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    tell(checkpoint, as_json)?;
+    let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
+    match ended {
+        Ended::Halted(reason) => {
+            error!("stopped: {reason}; the same command goes on where it stopped");
+            return Ok(Exit::SomeFailed);
+        }
+        Ended::Stopped if !is_full => info!("stopped; the same command goes on where it stopped"),
+        Ended::Stopped | Ended::Exhausted => {}
+    }
+    if checkpoint.unread_blocks > 0 {
+        warn!(
+            "{} blocks could not be read: they stand under \"unread\" in {}",
+            checkpoint.unread_blocks,
+            checkpoint_path(args).display()
+        );
+    }
+    Ok(exit_of(checkpoint))
+}
+
+fn exit_of(checkpoint: &Checkpoint) -> Exit {
+    if checkpoint.unread_blocks > 0 { Exit::SomeFailed } else { Exit::Ok }
+}
+
+/// What came of it, over all runs.
+fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
+    let Checkpoint { batches, counts, unread_blocks, is_finished, .. } = checkpoint;
+    let pages = checkpoint.pages_published();
+    let text = if as_json {
+        let told = json!({
+            "batches": batches, "pages": pages, "blocks": counts.blocks, "bytes": counts.bytes,
+            "lines": counts.lines, "filtered": counts.filtered, "errors": counts.errors,
+            "unread_blocks": unread_blocks, "finished": is_finished,
+        });
+        format!("{told}\n")
+    } else {
+        let mut text = format!(
+            "{batches} batches, {pages} pages\nout of {} lines in {} blocks\n",
+            counts.lines, counts.blocks
+        );
+        for (name, count) in &counts.filtered {
+            text.push_str(&format!("{count} left out by {name}\n"));
+        }
+        for (kind, count) in &counts.errors {
+            text.push_str(&format!("{count} passed over: {kind}\n"));
+        }
+        text
+    };
+    print(text.as_bytes()).map(|_| ())
+}

@@ -1,0 +1,104 @@
+//! How a batcher gets on: metrics for machines, a bar for a person.
+
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::checkpoint::Checkpoint;
+use crate::prometheus::{family, single};
+
+/// What is known of it. Metrics count what this process did, and the bar all that was done.
+pub(super) struct Progress {
+    earlier: Checkpoint,
+    latest: Mutex<Checkpoint>,
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Begins where a checkpoint stopped. The bar draws nothing where standard error is no terminal.
+    pub(super) fn new(earlier: Checkpoint, index_bytes: u64, shows_bar: bool) -> Progress {
+        let bar = if shows_bar { ProgressBar::new(index_bytes) } else { ProgressBar::hidden() };
+        let style = "{bar:30} {percent}% of cluster.idx  {msg}  ETA {eta}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        // What was done before took no time now.
+        bar.set_position(earlier.position.index_offset);
+        bar.reset_eta();
+        Progress { latest: Mutex::new(earlier.clone()), earlier, bar }
+    }
+
+    /// It has come this far.
+    pub(super) fn advance(&self, checkpoint: &Checkpoint) {
+        self.bar.set_position(checkpoint.position.index_offset);
+        let (batches, pages) = (checkpoint.batches, checkpoint.pages);
+        self.bar.set_message(format!("{batches} batches, {pages} pages"));
+        checkpoint.clone_into(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// All metrics, in Prometheus's format.
+    pub(super) fn render(&self) -> String {
+        let now = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = &self.earlier;
+        let text = &mut String::new();
+        let batches = now.batches - before.batches;
+        single(text, "batcher_batches", "counter", "Batches published.", batches);
+        let (counts, earlier) = (&now.counts, &before.counts);
+        for (name, about, value) in [
+            ("pages", "Pages in published batches.", now.pages - before.pages),
+            ("blocks", "Blocks of the index that were read.", counts.blocks - earlier.blocks),
+            ("records", "Lines of the index that were read.", counts.lines - earlier.lines),
+            ("bytes", "Bytes of the index that were read.", counts.bytes - earlier.bytes),
+        ] {
+            let name = format!("fetchwell_commoncrawl_{name}_total");
+            single(text, &name, "counter", about, value);
+        }
+        let since = |label: &str, now: &Counted, before: &Counted| {
+            let sample = |(name, count): (&String, &u64)| {
+                let count = count - before.get(name).unwrap_or(&0);
+                (format!("{{{label}=\"{name}\"}}"), count)
+            };
+            now.iter().map(sample).collect::<Vec<_>>()
+        };
+        let filtered = since("filter", &counts.filtered, &earlier.filtered);
+        let about = "Lines that were left out, by what they do not meet.";
+        family(text, "fetchwell_commoncrawl_filtered_total", "counter", about, filtered);
+        let errors = since("kind", &counts.errors, &earlier.errors);
+        let about = "What was passed over, by what is wrong with it.";
+        family(text, "fetchwell_commoncrawl_errors_total", "counter", about, errors);
+        std::mem::take(text)
+    }
+}
+
+type Counted = std::collections::BTreeMap<String, u64>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_count_what_this_process_did() {
+        let mut checkpoint = Checkpoint { batches: 7, pages: 300, ..Checkpoint::default() };
+        checkpoint.counts.add_error("gzip", 2);
+        let progress = Progress::new(checkpoint.clone(), 100, false);
+        (checkpoint.batches, checkpoint.pages) = (10, 450);
+        checkpoint.counts.add_error("gzip", 1);
+        checkpoint.counts.filtered.insert("language".to_owned(), 5);
+        progress.advance(&checkpoint);
+        let text = progress.render();
+        for line in [
+            "# TYPE batcher_batches counter",
+            "batcher_batches 3",
+            "fetchwell_commoncrawl_pages_total 150",
+            "fetchwell_commoncrawl_filtered_total{filter=\"language\"} 5",
+            "fetchwell_commoncrawl_errors_total{kind=\"gzip\"} 1",
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line} is not in:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A range of an archive's file: asked for exactly, and taken only when it is exactly that.
+
+use std::time::Duration;
+
+use fetchwell_engine::web::{Answer, Request, Timeouts};
+use fetchwell_policy::url::WebUrl;
+use thiserror::Error;
+
+/// Why a run ends when an archive answers 403.
+pub(crate) const REFUSED_BY_ARCHIVE: &str =
+    "the archive answered 403: it does not want to be read by us, or not now; try again later";
+
+/// A range may take this long besides what its length takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A long range has more time than a page: so many bytes a second are enough.
+const LEAST_BYTES_PER_SECOND: u64 = 128 << 10;
+
+/// A stretch of a file, in bytes. It is never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteRange {
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// How long it is.
+    pub(crate) length: u64,
+}
+
+/// Why an answer is not the range that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum RangeFault {
+    #[error("the server answered {0} instead of 206")]
+    Status(u16),
+    #[error("the server sent another range: {0:?}")]
+    ContentRange(Option<String>),
+    #[error("the range has {0} bytes instead of {1}")]
+    Length(usize, u64),
+}
+
+impl ByteRange {
+    /// The request. An archive is made to be read by programs: robots.txt has no say, and the bytes
+    /// are wanted as they lie there. A server that does not do ranges would send the whole file: its
+    /// body is not read. One that sends too much is heard out for a byte more, so that this shows.
+    pub(crate) fn request(self, url: WebUrl) -> Request {
+        let enough = usize::try_from(self.length.saturating_add(1)).unwrap_or(usize::MAX);
+        let time = PATIENCE + Duration::from_secs(self.length / LEAST_BYTES_PER_SECOND);
+        let mut request = Request::ungoverned(url)
+            .with_header("range", format!("bytes={}-{}", self.offset, self.last()))
+            .with_header("accept-encoding", "identity")
+            .with_wanted_status(206)
+            .with_enough(enough);
+        request.timeouts = Timeouts { request: Some(time), ..Timeouts::default() };
+        request
+    }
+
+    /// The bytes of the range as far as the file goes, and the file's length.
+    pub(crate) fn of_up_to_end(self, answer: &Answer) -> Result<(&[u8], u64), RangeFault> {
+        let stated = answer.header("content-range");
+        let file_bytes = stated.and_then(|stated| stated.rsplit_once('/')?.1.parse().ok());
+        let Some(file_bytes) = file_bytes.filter(|bytes| *bytes > self.offset) else {
+            let fault = RangeFault::ContentRange(stated.map(str::to_owned));
+            return Err(if answer.status == 206 {
+                fault
+            } else {
+                RangeFault::Status(answer.status)
+            });
+        };
+        let there = ByteRange { length: self.length.min(file_bytes - self.offset), ..self };
+        Ok((there.of(answer)?, file_bytes))
+    }
+
+    /// The range that a `Range` header of ours asks for.
+    pub(super) fn of_header(value: &str) -> Option<ByteRange> {
+        let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
+        let (offset, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        Some(ByteRange { offset, length: last.checked_sub(offset)?.checked_add(1)? })
+    }
+
+    /// What a server says of it that has the whole file.
+    pub(super) fn content_range(self, file_bytes: u64) -> String {
+        format!("bytes {}-{}/{file_bytes}", self.offset, self.last())
+    }
+
+    /// Where it ends: the first byte behind it.
+    pub(crate) fn end(self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+
+    /// The bytes of the range.
+    pub(crate) fn of(self, answer: &Answer) -> Result<&[u8], RangeFault> {
+        if answer.status != 206 {
+            return Err(RangeFault::Status(answer.status));
+        }
+        let stated = answer.header("content-range");
+        let expected = format!("bytes {}-{}/", self.offset, self.last());
+        if !stated.is_some_and(|stated| stated.starts_with(&expected)) {
+            return Err(RangeFault::ContentRange(stated.map(str::to_owned)));
+        }
+        if u64::try_from(answer.body.len()) != Ok(self.length) {
+            return Err(RangeFault::Length(answer.body.len(), self.length));
+        }
+        Ok(&answer.body)
+    }
+
+    fn last(self) -> u64 {
+        self.end().saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::outcome::Happened;
+
+    use super::*;
+    use crate::doors::samples::outcome;
+
+    const RANGE: ByteRange = ByteRange { offset: 10, length: 4 };
+
+    fn taken(status: u16, content_range: &str, body: &str) -> Result<Vec<u8>, RangeFault> {
+        let mut answer = outcome(Happened::Answered(status), body).answer.unwrap();
+        answer.headers.insert("content-range", content_range.parse().unwrap());
+        RANGE.of(&answer).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn only_the_exact_range_is_taken() {
+        assert_eq!(taken(206, "bytes 10-13/99", "abcd"), Ok(b"abcd".to_vec()));
+        assert_eq!(taken(206, "bytes 10-13/*", "abcd"), Ok(b"abcd".to_vec()));
+        assert_eq!(taken(200, "bytes 10-13/99", "abcd"), Err(RangeFault::Status(200)));
+        assert_eq!(taken(206, "bytes 10-13/99", "abc"), Err(RangeFault::Length(3, 4)));
+        for other in ["bytes 0-13/99", "bytes 10-130/999", "items 10-13/99", ""] {
+            let fault = RangeFault::ContentRange(Some(other.to_owned()));
+            assert_eq!(taken(206, other, "abcd"), Err(fault));
+        }
+    }
+
+    #[test]
+    fn a_range_may_end_with_its_file() {
+        let taken = |status, content_range: &str, body: &str| {
+            let mut answer = outcome(Happened::Answered(status), body).answer.unwrap();
+            answer.headers.insert("content-range", content_range.parse().unwrap());
+            let taken = RANGE.of_up_to_end(&answer);
+            taken.map(|(bytes, file_bytes)| (bytes.to_vec(), file_bytes)).ok()
+        };
+        assert_eq!(taken(206, "bytes 10-13/99", "abcd"), Some((b"abcd".to_vec(), 99)));
+        assert_eq!(taken(206, "bytes 10-11/12", "ab"), Some((b"ab".to_vec(), 12)));
+        for (status, stated, body) in [
+            (206, "bytes 10-11/99", "ab"),
+            (206, "bytes 10-13/*", "abcd"),
+            (206, "bytes 10-13/9", "abcd"),
+            (200, "", "abcd"),
+            (206, "bytes 10-11/12", "a"),
+        ] {
+            assert_eq!(taken(status, stated, body), None, "{stated}");
+        }
+    }
+
+    #[test]
+    fn the_request_names_both_ends() {
+        let request = RANGE.request(WebUrl::parse("http://a.test/x.gz").unwrap());
+        assert_eq!(request.headers[0], ("range", "bytes=10-13".to_owned()));
+        assert!(!request.obeys_robots);
+        assert_eq!((request.enough_bytes, request.wants_body_of(200)), (Some(5), false));
+        assert_eq!(ByteRange::of_header(&request.headers[0].1), Some(RANGE));
+        for other in ["bytes=3-1", "bytes=-5", "bytes=5-", "items=1-2", ""] {
+            assert_eq!(ByteRange::of_header(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
+
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_engine::web::{Answer, Request};
+use serde_json::{Map, Value as Json};
+use tracing::{info, warn};
+
+use super::captures::Captures;
+use super::errand::{self, Errand};
+use super::pattern::Keys;
+use crate::cli::{Exit, FindArgs, print};
+use crate::doors::commoncrawl::archive::Archive;
+use crate::doors::commoncrawl::crawl_name;
+use crate::settings::Settings;
+
+/// Does what was typed.
+pub(crate) async fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
+    let crawl = crawl_name(settings)?;
+    let keys = Keys::of(&args.pattern).map_err(Exit::Usage)?;
+    let archive = Archive::open_to_look(settings).await?;
+    let indexes = archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+    let captures = Captures::new(indexes, keys, args.limit);
+    let found = match errand::run(settings, &archive, captures).await {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
+    };
+    if found.captures.is_empty() && found.unread == 0 {
+        warn!("{crawl} has no capture of {}", args.pattern);
+        return Ok(Exit::SomeFailed);
+    }
+    let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
+    let exit = print(text.as_bytes())?;
+    if found.has_more {
+        info!("there are more: --limit N prints more than {}", args.limit);
+    }
+    Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
+}
+
+/// What was found.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) captures: Vec<CdxRecord>,
+    has_more: bool,
+    unread: u64,
+}
+
+impl Errand for Captures {
+    type Found = Found;
+
+    fn request(&self) -> Option<Request> {
+        Captures::request(self)
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), String> {
+        Captures::take(self, answer)
+    }
+
+    fn found(&self) -> Found {
+        let (captures, has_more, unread) = (self.found.clone(), self.has_more, self.unread);
+        Found { captures, has_more, unread }
+    }
+}
+
+/// As the index server of Common Crawl has them: the key, the time, and all that the line says.
+fn json_lines(captures: &[CdxRecord]) -> String {
+    let line = |capture: &CdxRecord| {
+        let mut object = Map::new();
+        object.insert("urlkey".to_owned(), capture.surt_url.clone().into());
+        object.insert("timestamp".to_owned(), capture.timestamp.clone().into());
+        let fields = capture.metadata.iter();
+        object.extend(fields.map(|(name, value)| (name.clone(), value.clone().into())));
+        format!("{}\n", Json::Object(object))
+    };
+    captures.iter().map(line).collect()
+}
+
+fn table(captures: &[CdxRecord]) -> String {
+    let field = |capture: &CdxRecord, name: &str| {
+        capture.metadata.get(name).map_or("-".to_owned(), |value| printable(value))
+    };
+    let line = |capture: &CdxRecord| {
+        let [status, mime, length, url] =
+            ["status", "mime", "length", "url"].map(|name| field(capture, name));
+        format!("{}  {status:<6}  {mime:<24}  {length:>9}  {url}\n", capture.timestamp)
+    };
+    let head = format!("{:<14}  {:<6}  {:<24}  {:>9}  URL\n", "TIME", "STATUS", "TYPE", "BYTES");
+    std::iter::once(head).chain(captures.iter().map(line)).collect()
+}
+
+/// What an archive says must not move the cursor of whoever reads it.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,175 @@
+//! `fetchwell commoncrawl get`: a captured page, brought back.
+
+use bytes::Bytes;
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_archive::gzip::inflate_member;
+use fetchwell_archive::warc::parse_record;
+use fetchwell_engine::web::{Answer, Request};
+use fetchwell_policy::url::WebUrl;
+use tracing::{error, info};
+
+use super::captures::Captures;
+use super::errand::{self, Errand};
+use super::pattern::Keys;
+use crate::cli::{Exit, Format, GetArgs, print};
+use crate::doors::commoncrawl::archive::Archive;
+use crate::doors::commoncrawl::byte_range::ByteRange;
+use crate::doors::commoncrawl::crawl_name;
+use crate::doors::commoncrawl::work::Document;
+use crate::settings::Settings;
+
+/// Captures of one page that are looked at.
+const MAX_CAPTURES: usize = 100_000;
+/// The longest record that is printed, inflated.
+const MAX_RECORD_BYTES: usize = 64 << 20;
+
+/// Does what was typed.
+pub(crate) async fn get(settings: &Settings, args: GetArgs) -> Result<Exit, Exit> {
+    let crawl = crawl_name(settings)?;
+    if args.url.contains('*') {
+        let find = format!("`fetchwell commoncrawl find '{}'` lists what there is", args.url);
+        return Err(Exit::Usage(format!("one page is brought back at a time; {find}")));
+    }
+    let keys = Keys::of(&args.url).map_err(Exit::Usage)?;
+    let archive = Archive::open_to_look(settings).await?;
+    let indexes = archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+    let fetching = Fetching {
+        captures: Captures::new(indexes, keys, MAX_CAPTURES),
+        root: archive.root.clone(),
+        timestamp: args.timestamp.clone(),
+        chosen: None,
+        record: None,
+    };
+    let (capture, record) = match errand::run(settings, &archive, fetching).await {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            let which = match &args.timestamp {
+                Some(time) => format!("no capture of {} at {time}", args.url),
+                None => format!("no capture of {} with status 200", args.url),
+            };
+            error!("{crawl} has {which}; `fetchwell commoncrawl find` lists what there is");
+            return Ok(Exit::SomeFailed);
+        }
+        Err(exit) => return Ok(exit),
+    };
+    info!("captured at {}: {}", capture.timestamp, capture.url().unwrap_or_default());
+    match render(&capture, &record, args.format) {
+        Ok(text) => print(&text),
+        Err(fault) => {
+            error!("{}: {fault}", args.url);
+            Ok(Exit::SomeFailed)
+        }
+    }
+}
+
+/// The index, and then one record.
+#[derive(Clone)]
+struct Fetching {
+    captures: Captures,
+    root: WebUrl,
+    timestamp: Option<String>,
+    chosen: Option<(CdxRecord, ByteRange)>,
+    record: Option<Bytes>,
+}
+
+impl Errand for Fetching {
+    type Found = Option<(CdxRecord, Bytes)>;
+
+    fn request(&self) -> Option<Request> {
+        match (&self.chosen, &self.record) {
+            (Some((capture, range)), None) => {
+                let url = self.root.join(capture.filename()?).ok()?;
+                Some(range.request(url))
+            }
+            (Some(_), Some(_)) => None,
+            (None, _) => self.captures.request(),
+        }
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), String> {
+        if let Some((_, range)) = &self.chosen {
+            let record = range.of(answer).map_err(|fault| fault.to_string())?;
+            self.record = Some(answer.body.slice_ref(record));
+            return Ok(());
+        }
+        self.captures.take(answer)?;
+        if self.captures.request().is_none()
+            && let Some(capture) = choose(&self.captures.found, self.timestamp.as_deref())
+        {
+            let place = || Some(ByteRange { offset: capture.offset()?, length: capture.length()? });
+            let range = place().filter(|_| capture.filename().is_some());
+            let range = range.ok_or("the index does not say where the record is")?;
+            self.chosen = Some((capture.clone(), range));
+        }
+        Ok(())
+    }
+
+    fn found(&self) -> Self::Found {
+        let (capture, _) = self.chosen.clone()?;
+        Some((capture, self.record.clone()?))
+    }
+}
+
+/// The newest capture of that time; else the newest that was answered with 200.
+fn choose<'c>(captures: &'c [CdxRecord], timestamp: Option<&str>) -> Option<&'c CdxRecord> {
+    let is_meant = |capture: &&CdxRecord| match timestamp {
+        Some(time) => capture.timestamp.starts_with(time),
+        None => capture.metadata.get("status").is_some_and(|status| status == "200"),
+    };
+    captures.iter().filter(is_meant).max_by_key(|capture| &capture.timestamp)
+}
+
+fn render(capture: &CdxRecord, record: &[u8], format: Format) -> anyhow::Result<Vec<u8>> {
+    if format == Format::Warc {
+        return Ok(record.to_vec());
+    }
+    if format == Format::Json {
+        let document = Document::of_capture(capture, record, MAX_RECORD_BYTES)?;
+        return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
+    }
+    let bytes = inflate_member(record, MAX_RECORD_BYTES)?;
+    let record = parse_record(&bytes)?;
+    let response = record.http()?;
+    let mut scratch = Vec::new();
+    let body = response.body(&mut scratch, MAX_RECORD_BYTES);
+    let content_type = response.headers.get("content-type");
+    let is_html = fetchwell_extract::is_html(content_type.as_deref(), body.bytes);
+    if format == Format::Html && !is_html {
+        return Ok(body.bytes.to_vec());
+    }
+    anyhow::ensure!(is_html, "the page is not HTML; --format html prints it as it is");
+    let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
+    if format == Format::Html {
+        return Ok(html.into_owned().into_bytes());
+    }
+    let url = url::Url::parse(capture.url().unwrap_or_default())?;
+    let article = fetchwell_extract::extract(&html, &url);
+    let mut text = if format == Format::Text { article.text } else { article.markdown };
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    Ok(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_sound_capture_is_chosen_unless_a_time_is_said() {
+        let capture = |timestamp: &str, status: &str| CdxRecord {
+            surt_url: "com,example)/".to_owned(),
+            timestamp: timestamp.to_owned(),
+            metadata: [("status".to_owned(), status.to_owned())].into(),
+        };
+        let captures = [
+            capture("20240701000000", "200"),
+            capture("20240703000000", "200"),
+            capture("20240704000000", "404"),
+        ];
+        let chosen = |time| choose(&captures, time).map(|capture| capture.timestamp.as_str());
+        assert_eq!(chosen(None), Some("20240703000000"));
+        assert_eq!(chosen(Some("20240701")), Some("20240701000000"));
+        assert_eq!(chosen(Some("20240704000000")), Some("20240704000000"));
+        assert_eq!(chosen(Some("2023")), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! `fetchwell commoncrawl`: from the index of a web archive to the text of its pages.
+//!
+//! `archive` opens what is read from: a web server, a folder or a bucket, each an ordinary web to the one
+//! flow. `byte_range` asks for a stretch of a file and takes nothing else, `near_ranges` joins those that
+//! lie side by side. `lookup` finds captures in the index, and brings one back. `batch` makes batches of an
+//! index for a `queue`, and `work` makes documents of them.
+
+mod archive;
+pub mod batch;
+mod byte_range;
+mod folder;
+mod lookup;
+mod near_ranges;
+mod queue;
+mod s3;
+mod sigv4;
+pub mod work;
+
+use crate::cli::{CommonCrawlCommand, Exit};
+use crate::settings::Settings;
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    command: CommonCrawlCommand,
+    as_json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    match command {
+        CommonCrawlCommand::Find(args) => lookup::find(settings, args, as_json).await,
+        CommonCrawlCommand::Get(args) => lookup::get(settings, args).await,
+        CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
+        CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
+    }
+}
+
+/// The crawl that is meant.
+fn crawl_name(settings: &Settings) -> Result<&str, Exit> {
+    settings.values.commoncrawl_crawl.as_deref().ok_or_else(|| {
+        Exit::Usage(
+            "which crawl? Say --crawl CC-MAIN-2024-30, or set commoncrawl.crawl; \
+             https://index.commoncrawl.org lists them"
+                .to_owned(),
+        )
+    })
+}

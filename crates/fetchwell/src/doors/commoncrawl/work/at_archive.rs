@@ -1,0 +1,43 @@
+//! Batches know nothing of where the archive is: this says it, so that they wait their turn there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_policy::url::Site;
+use tokio::sync::Notify;
+
+/// A source whose leases all have their first request at one site.
+pub(super) struct AtArchive {
+    pub(super) inner: Arc<dyn Source>,
+    pub(super) site: Site,
+}
+
+#[async_trait]
+impl Source for AtArchive {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let mut taken = self.inner.take(demand).await?;
+        if let Taken::Jobs(leases) = &mut taken {
+            for lease in leases {
+                lease.job.site = Some(self.site.clone());
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        self.inner.started(leases).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        self.inner.renew().await
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.inner.leave().await
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.inner.news()
+    }
+}

@@ -1,0 +1,183 @@
+//! A captured page as a text document.
+
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_archive::gzip::{InflateFault, inflate_member};
+use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
+use fetchwell_archive::{BodyFlaw, HttpFault};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::doors::commoncrawl::byte_range::{ByteRange, RangeFault};
+use crate::doors::notation::sha256_hex;
+
+/// What a gzip member begins with. A record may also stand in its file as it is.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A line of the output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// The page's own address.
+    pub url: String,
+    /// The same with its host reversed.
+    pub surt: String,
+    /// When it was captured, `YYYYMMDDhhmmss`.
+    pub timestamp: String,
+    /// The language that the index found, else the one that the page declares.
+    pub lang: Option<String>,
+    /// The headline.
+    pub title: String,
+    /// What the page says.
+    pub text: String,
+    /// The SHA-256 of `text`, in hex.
+    pub content_hash: String,
+    /// Where the capture is.
+    pub warc: WarcPlace,
+}
+
+/// Where in the archive a capture is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarcPlace {
+    /// The WARC file, below the archive's root.
+    pub filename: String,
+    /// Where in it the record begins, in bytes.
+    pub offset: u64,
+    /// How long the record is, in bytes.
+    pub length: u64,
+}
+
+/// Why a capture gives no document.
+#[derive(Debug, Error)]
+pub(super) enum DocumentFault {
+    #[error("the index does not say where the record is")]
+    Place,
+    #[error("the page has no address that can be used")]
+    Url,
+    #[error(transparent)]
+    Range(#[from] RangeFault),
+    #[error("the archive did not give its range: {0}")]
+    Unread(String),
+    #[error(transparent)]
+    Inflate(#[from] InflateFault),
+    #[error(transparent)]
+    Warc(#[from] WarcFault),
+    #[error("the record is no response")]
+    NotAResponse,
+    #[error(transparent)]
+    Http(#[from] HttpFault),
+    #[error(transparent)]
+    Body(#[from] BodyFlaw),
+    #[error("the page is not HTML")]
+    NotHtml,
+}
+
+impl DocumentFault {
+    /// A word for counting.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            DocumentFault::Place => "place",
+            DocumentFault::Url => "url",
+            DocumentFault::Range(_) => "range",
+            DocumentFault::Unread(_) => "unread",
+            DocumentFault::Inflate(InflateFault::TooLarge { .. })
+            | DocumentFault::Body(BodyFlaw::TooLarge) => "too_large",
+            DocumentFault::Inflate(InflateFault::Truncated)
+            | DocumentFault::Warc(WarcFault::Truncated { .. }) => "truncated",
+            DocumentFault::Inflate(_) => "gzip",
+            DocumentFault::Warc(_) => "warc",
+            DocumentFault::NotAResponse => "not_a_response",
+            DocumentFault::Http(_) => "http",
+            DocumentFault::Body(_) => "body",
+            DocumentFault::NotHtml => "not_html",
+        }
+    }
+}
+
+impl WarcPlace {
+    pub(super) fn of(page: &CdxRecord) -> Option<WarcPlace> {
+        let filename = page.filename()?.to_owned();
+        Some(WarcPlace { filename, offset: page.offset()?, length: page.length()? })
+    }
+
+    pub(super) fn range(&self) -> ByteRange {
+        ByteRange { offset: self.offset, length: self.length }
+    }
+}
+
+impl Document {
+    /// The document of a capture whose record is at hand.
+    pub(in crate::doors::commoncrawl) fn of_capture(
+        page: &CdxRecord,
+        record: &[u8],
+        max_bytes: usize,
+    ) -> anyhow::Result<Document> {
+        let warc = WarcPlace::of(page).ok_or(DocumentFault::Place)?;
+        Ok(Document::read(page, warc, record, max_bytes)?)
+    }
+
+    /// Gzip member, WARC record, HTTP response, text: each is taken from the one before, and none is
+    /// larger than `max_bytes`.
+    pub(super) fn read(
+        page: &CdxRecord,
+        warc: WarcPlace,
+        member: &[u8],
+        max_bytes: usize,
+    ) -> Result<Document, DocumentFault> {
+        if !member.starts_with(&GZIP) {
+            return Document::of(page, warc, &parse_record(member)?, max_bytes);
+        }
+        let bytes = inflate_member(member, max_bytes)?;
+        Document::of(page, warc, &parse_record(&bytes)?, max_bytes)
+    }
+
+    fn of(
+        page: &CdxRecord,
+        warc: WarcPlace,
+        record: &Record<'_>,
+        max_bytes: usize,
+    ) -> Result<Document, DocumentFault> {
+        if record.kind() != Some(Kind::Response) {
+            return Err(DocumentFault::NotAResponse);
+        }
+        let response = record.http()?;
+        let mut scratch = Vec::new();
+        let body = response.body(&mut scratch, max_bytes);
+        if let Some(flaw @ (BodyFlaw::UnknownEncoding | BodyFlaw::TooLarge)) = body.flaw {
+            return Err(flaw.into());
+        }
+        let content_type = response.headers.get("content-type");
+        if !fetchwell_extract::is_html(content_type.as_deref(), body.bytes) {
+            return Err(DocumentFault::NotHtml);
+        }
+        let address = page.url().ok_or(DocumentFault::Url)?;
+        let url = url::Url::parse(address).map_err(|_| DocumentFault::Url)?;
+        let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
+        let indexed = indexed_language(page);
+        let (title, text, declared) = read_text(&html, &url, indexed.is_some());
+        Ok(Document {
+            url: address.to_owned(),
+            surt: page.surt_url.clone(),
+            timestamp: page.timestamp.clone(),
+            lang: indexed.or(declared),
+            title,
+            content_hash: sha256_hex(text.as_bytes()),
+            text,
+            warc,
+        })
+    }
+}
+
+/// Title, text, and the language where the index has none: finding that out costs more.
+fn read_text(html: &str, url: &url::Url, has_language: bool) -> (String, String, Option<String>) {
+    if has_language {
+        let article = fetchwell_extract::extract_text(html, url);
+        return (article.title, article.text, None);
+    }
+    let article = fetchwell_extract::extract(html, url);
+    (article.title, article.text, article.lang)
+}
+
+/// The first of those that the index found: most of the page is in it.
+fn indexed_language(page: &CdxRecord) -> Option<String> {
+    let codes = page.metadata.get("languages")?;
+    codes.split(',').map(str::trim).find(|code| !code.is_empty()).map(str::to_owned)
+}

@@ -1,0 +1,159 @@
+//! What is in the folder: which pages, and how much of each segment.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::ERRORS;
+use super::lines::{Line, Lines};
+use super::segment::{Segment, append};
+
+/// How hard segments are compressed: what most take for a good bargain.
+const COMPRESSION_LEVEL: i32 = 3;
+
+/// What a write came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Written {
+    /// Documents that are new in the folder.
+    pub(in super::super) documents: u64,
+    /// Documents that were there: their batch came again.
+    pub(in super::super) repeated: u64,
+    /// How long the segment is now.
+    pub(in super::super) segment_bytes: u64,
+    /// How much of that is new.
+    pub(in super::super) new_bytes: u64,
+}
+
+/// Makes the tables, where they are missing.
+pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "BEGIN IMMEDIATE;
+         CREATE TABLE IF NOT EXISTS file (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+         -- Pages that a line was written for; those that could not be read may be, another time.
+         CREATE TABLE IF NOT EXISTS page (
+             file INTEGER NOT NULL,
+             offset INTEGER NOT NULL,
+             is_broken INTEGER NOT NULL,
+             PRIMARY KEY (file, offset)
+         ) STRICT, WITHOUT ROWID;
+         -- What lies beyond a length was never confirmed.
+         CREATE TABLE IF NOT EXISTS segment (
+             name TEXT PRIMARY KEY,
+             length INTEGER NOT NULL,
+             documents INTEGER NOT NULL,
+             is_sealed INTEGER NOT NULL DEFAULT 0
+         ) STRICT;
+         CREATE INDEX IF NOT EXISTS segment_open ON segment (name) WHERE is_sealed = 0;
+         COMMIT;",
+    )
+}
+
+/// Writes the lines that are not there yet, and notes them. They are on the disk when this returns, and
+/// there when its transaction has committed.
+pub(super) fn write(
+    tx: &Connection,
+    folder: &Path,
+    segment: &Segment,
+    lines: &Lines,
+) -> rusqlite::Result<Written> {
+    write_errors(tx, folder, &lines.errors)?;
+    let mut fresh = Vec::new();
+    for line in &lines.documents {
+        if is_new(tx, line, false)? {
+            fresh.push(line);
+        }
+    }
+    let repeated = (lines.documents.len() - fresh.len()) as u64;
+    let (before, _) = standing(tx, &segment.name)?;
+    if fresh.is_empty() {
+        return Ok(Written { repeated, segment_bytes: before, ..Written::default() });
+    }
+    let frame = compressed(&fresh).map_err(io_fault)?;
+    let file = segment.file(folder).map_err(io_fault)?;
+    let length = append(&file, &frame, before).map_err(io_fault)?;
+    let documents = fresh.len() as u64;
+    note(tx, &segment.name, length, documents)?;
+    Ok(Written { documents, repeated, segment_bytes: length, new_bytes: length - before })
+}
+
+/// How much of a file is confirmed, and how many documents that is.
+pub(super) fn standing(tx: &Connection, name: &str) -> rusqlite::Result<(u64, u64)> {
+    tx.prepare_cached("SELECT length, documents FROM segment WHERE name = ?1")?
+        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+        .map(Option::unwrap_or_default)
+}
+
+/// The segment has its final name.
+pub(super) fn note_sealed(tx: &Connection, name: &str) -> rusqlite::Result<()> {
+    tx.execute("UPDATE segment SET is_sealed = 1 WHERE name = ?1", [name]).map(|_| ())
+}
+
+/// Segments that are not sealed.
+pub(super) fn open_segments(tx: &Connection) -> rusqlite::Result<Vec<String>> {
+    tx.prepare("SELECT name FROM segment WHERE is_sealed = 0")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// Bad records are few: the file is opened when there is one.
+fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Result<()> {
+    let mut fresh = Vec::new();
+    for line in errors {
+        if is_new(tx, line, true)? {
+            fresh.extend_from_slice(&line.json);
+        }
+    }
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    let path = folder.join(ERRORS);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let (before, _) = standing(tx, ERRORS)?;
+    let length = append(&file.map_err(io_fault)?, &fresh, before).map_err(io_fault)?;
+    note(tx, ERRORS, length, 0)?;
+    note_sealed(tx, ERRORS) // It has its final name from the beginning.
+}
+
+/// Notes a page; whether it was not there. A document takes the place of an error.
+fn is_new(tx: &Connection, line: &Line, is_broken: bool) -> rusqlite::Result<bool> {
+    let Some((file, offset)) = &line.page else { return Ok(true) };
+    let changed = tx
+        .prepare_cached(
+            "INSERT INTO page VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET is_broken = 0 WHERE is_broken > excluded.is_broken",
+        )?
+        .execute((file_id(tx, file)?, offset, is_broken))?;
+    Ok(changed == 1)
+}
+
+fn file_id(tx: &Connection, name: &str) -> rusqlite::Result<i64> {
+    tx.prepare_cached("INSERT INTO file (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+        .execute([name])?;
+    tx.prepare_cached("SELECT id FROM file WHERE name = ?1")?.query_row([name], |row| row.get(0))
+}
+
+fn note(tx: &Connection, name: &str, length: u64, documents: u64) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO segment (name, length, documents) VALUES (?1, ?2, ?3)
+         ON CONFLICT (name) DO UPDATE
+         SET length = excluded.length, documents = documents + excluded.documents",
+    )?
+    .execute((name, length, documents))
+    .map(|_| ())
+}
+
+/// A frame of its own: whoever reads the file reads frame after frame.
+fn compressed(lines: &[&Line]) -> io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
+    for line in lines {
+        io::Write::write_all(&mut encoder, &line.json)?;
+    }
+    encoder.finish()
+}
+
+pub(super) fn io_fault(error: io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}

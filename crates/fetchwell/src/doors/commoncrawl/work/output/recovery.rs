@@ -1,0 +1,56 @@
+//! What processes left behind that are gone.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fetchwell_engine::adapters::sqlite::Db;
+use fetchwell_engine::ports::StoreFault;
+use rusqlite::Connection;
+
+use super::manifest::{io_fault, note_sealed, open_segments};
+use super::segment::{PART, Segment, format_of};
+
+/// Takes over the segments of those that are gone. Meanwhile nobody begins one: that is done in a
+/// transaction, too.
+pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, StoreFault> {
+    let folder = folder.to_owned();
+    db.write(move |tx| take_over_all(tx, &folder)).await
+}
+
+fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment>> {
+    let names = open_segments(tx)?;
+    remove_the_unknown(folder, &names).map_err(io_fault)?;
+    let mut left = Vec::new();
+    for name in names {
+        let segment = Segment::named(name.clone(), format_of(&name));
+        if segment.part(folder).exists() {
+            if segment.take_over(folder).map_err(io_fault)? {
+                left.push(segment);
+            }
+        } else if folder.join(&name).exists() {
+            note_sealed(tx, &name)?; // It was renamed, and that was not noted any more.
+        } else {
+            return Err(io_fault(io::Error::other(format!(
+                "{name} is missing in {}, though documents were written to it: put it back, or begin \
+                 with an empty folder",
+                folder.display()
+            ))));
+        }
+    }
+    Ok(left)
+}
+
+/// A file that was begun and never committed holds nothing that is known.
+fn remove_the_unknown(folder: &Path, known: &[String]) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path: PathBuf = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = name.strip_suffix(PART) else { continue };
+        let is_known = known.iter().any(|known| known == name);
+        let segment = Segment::named(name.to_owned(), format_of(name));
+        if !is_known && name.starts_with("documents-") && segment.take_over(folder)? {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}

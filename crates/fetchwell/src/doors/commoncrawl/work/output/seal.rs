@@ -1,0 +1,81 @@
+//! A segment gets its final form and its final name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fetchwell_engine::adapters::sqlite::Db;
+use fetchwell_engine::ports::StoreFault;
+use tracing::warn;
+
+use super::columns;
+use super::manifest::{io_fault, note_sealed, standing};
+use super::segment::{Segment, sync_folder};
+use crate::settings::DocumentFormat;
+
+/// Behind the name of a file that is not finished, and is made anew when that is not noted.
+const UNFINISHED: &str = ".unfinished";
+
+/// Seals a segment that is ours. When this is cut short, whoever opens the folder next does it again.
+pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreFault> {
+    let name = segment.name.clone();
+    let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
+    let (folder, sealed) = (folder.to_owned(), segment.clone());
+    let shape = {
+        let (folder, segment) = (folder.clone(), segment.clone());
+        move || shaped(&folder, &segment, length)
+    };
+    let shaped = tokio::task::spawn_blocking(shape).await;
+    let what = || format!("{} could not be closed", segment.name);
+    shaped
+        .map_err(|error| StoreFault::Damaged(format!("{}: {error}", what())))?
+        .map_err(|error| StoreFault::Unavailable(format!("{}: {error}", what())))?;
+    let part = segment.part(&folder);
+    db.write(move |tx| {
+        renamed(&folder, &sealed).map_err(io_fault)?;
+        note_sealed(tx, &sealed.name)
+    })
+    .await?;
+    // Only now: until it is noted that the file has its final name, this one may be needed.
+    if let Err(error) = remove(&part) {
+        warn!("{} is of no use any more and can't be removed: {error}", part.display());
+    }
+    Ok(())
+}
+
+/// Ends the file where it was confirmed, and makes of it what it is to be.
+fn shaped(folder: &Path, segment: &Segment, length: u64) -> io::Result<()> {
+    let file = segment.file(folder)?;
+    file.set_len(length)?;
+    file.sync_all()?;
+    if segment.format == DocumentFormat::Parquet {
+        columns::write(&file, &unfinished(folder, segment))?;
+    }
+    Ok(())
+}
+
+fn renamed(folder: &Path, segment: &Segment) -> io::Result<()> {
+    let name = folder.join(&segment.name);
+    let from = match segment.format {
+        DocumentFormat::JsonLines => segment.part(folder),
+        DocumentFormat::Parquet => unfinished(folder, segment),
+    };
+    match fs::rename(from, &name) {
+        // It was renamed before, and that could not be noted.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && name.exists() => {}
+        done => done?,
+    }
+    sync_folder(folder)
+}
+
+fn unfinished(folder: &Path, segment: &Segment) -> PathBuf {
+    folder.join(format!("{}{UNFINISHED}", segment.name))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,108 @@
+//! A file that documents are appended to, until it is sealed.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fetchwell_policy::time::Time;
+
+use crate::plant::random_seed;
+use crate::settings::DocumentFormat;
+use crate::timestamp::rfc3339;
+
+/// Behind the name of a segment that is not sealed.
+pub(super) const PART: &str = ".part";
+
+/// A file of documents. While it is open, it is locked: whoever finds it unlocked and not sealed knows that
+/// its process is gone.
+pub(super) struct Segment {
+    /// The name that it has once it is sealed.
+    pub(super) name: String,
+    pub(super) format: DocumentFormat,
+    file: Mutex<Option<Arc<File>>>,
+}
+
+impl Segment {
+    /// One that no other process can have, and that has no file yet.
+    pub(super) fn new(format: DocumentFormat, began: Time) -> Segment {
+        let began: String =
+            rfc3339(began).chars().take(19).filter(char::is_ascii_alphanumeric).collect();
+        let (suffix, chance) = (suffix(format), random_seed());
+        Segment::named(format!("documents-{began}-{chance:016x}.{suffix}"), format)
+    }
+
+    /// One that is there.
+    pub(super) fn named(name: String, format: DocumentFormat) -> Segment {
+        Segment { name, format, file: Mutex::default() }
+    }
+
+    /// Whether it has a file.
+    pub(super) fn is_begun(&self) -> bool {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn part(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}{PART}", self.name))
+    }
+
+    /// The file, opened and locked; it is made where it is missing, and its name is on the disk.
+    pub(super) fn file(&self, folder: &Path) -> io::Result<Arc<File>> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*file {
+            return Ok(file.clone());
+        }
+        let opened = open_part(&self.part(folder))?;
+        opened.try_lock()?;
+        sync_folder(folder)?;
+        Ok(file.insert(Arc::new(opened)).clone())
+    }
+
+    /// Takes over the file of a process that is gone. `false`: it is not gone.
+    pub(super) fn take_over(&self, folder: &Path) -> io::Result<bool> {
+        let opened = open_part(&self.part(folder))?;
+        match opened.try_lock() {
+            Ok(()) => {
+                let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+                *file = Some(Arc::new(opened));
+                Ok(true)
+            }
+            Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Writes at `offset`, ends the file there, and waits for the disk.
+pub(super) fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<u64> {
+    let end = offset + bytes.len() as u64;
+    file.write_all_at(bytes, offset)?;
+    file.set_len(end)?;
+    file.sync_data()?;
+    Ok(end)
+}
+
+/// Waits until the disk has the names in a folder.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+pub(super) fn suffix(format: DocumentFormat) -> &'static str {
+    match format {
+        DocumentFormat::JsonLines => "jsonl.zst",
+        DocumentFormat::Parquet => "parquet",
+    }
+}
+
+/// What a sealed segment is, by its name.
+pub(super) fn format_of(name: &str) -> DocumentFormat {
+    match name.ends_with(".parquet") {
+        true => DocumentFormat::Parquet,
+        false => DocumentFormat::JsonLines,
+    }
+}
+
+fn open_part(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
+}

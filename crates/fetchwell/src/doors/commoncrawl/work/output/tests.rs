@@ -1,0 +1,197 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+
+use fetchwell_engine::clock::Clock;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use tempfile::TempDir;
+
+use super::*;
+use crate::doors::commoncrawl::work::document::{Document, WarcPlace};
+use crate::doors::commoncrawl::work::record::BrokenPage;
+
+const SMALL: SegmentRule = SegmentRule {
+    format: DocumentFormat::JsonLines,
+    max_bytes: 1 << 20,
+    max_age: Duration::from_secs(60),
+};
+const COLUMNS: SegmentRule = SegmentRule { format: DocumentFormat::Parquet, ..SMALL };
+
+fn place(file: &str, offset: u64) -> WarcPlace {
+    WarcPlace { filename: file.to_owned(), offset, length: 9 }
+}
+
+fn document(file: &str, offset: u64) -> WorkRecord {
+    let title = format!("{file} {offset}");
+    WorkRecord::Document(Box::new(Document {
+        url: format!("https://example.com/{offset}"),
+        surt: format!("com,example)/{offset}"),
+        timestamp: "20240712000102".to_owned(),
+        lang: offset.is_multiple_of(2).then(|| "eng".to_owned()),
+        text: format!("What {title} says."),
+        title,
+        content_hash: "00".to_owned(),
+        warc: place(file, offset),
+    }))
+}
+
+fn broken(file: &str, offset: u64) -> WorkRecord {
+    WorkRecord::Broken(Box::new(BrokenPage {
+        url: None,
+        surt: "com,example)/".to_owned(),
+        timestamp: "20240712000102".to_owned(),
+        warc: Some(place(file, offset)),
+        kind: "gzip",
+        reason: "not a sound gzip member".to_owned(),
+    }))
+}
+
+async fn open(folder: &TempDir, rule: SegmentRule) -> Output {
+    let metrics = Arc::<WorkMetrics>::default();
+    Output::open(folder.path(), rule, Clock::system(), metrics).await.unwrap()
+}
+
+async fn write(output: &Output, records: &[WorkRecord]) {
+    output.write(&records.iter().collect::<Vec<_>>()).await.unwrap();
+}
+
+fn files(folder: &TempDir, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
+}
+
+/// The titles in all sealed files, sorted.
+fn titles(folder: &TempDir) -> Vec<String> {
+    let mut titles = Vec::new();
+    for path in files(folder, ".jsonl.zst") {
+        let text = zstd::decode_all(fs::File::open(path).unwrap()).unwrap();
+        for line in String::from_utf8(text).unwrap().lines() {
+            titles.push(serde_json::from_str::<Document>(line).unwrap().title);
+        }
+    }
+    titles.sort_unstable();
+    titles
+}
+
+#[tokio::test]
+async fn a_page_is_written_once_whoever_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, another) = (open(&folder, SMALL).await, open(&folder, SMALL).await);
+    write(&one, &[document("a", 0), document("a", 5), document("a", 5)]).await;
+    write(&another, &[document("a", 5), document("b", 5)]).await;
+    write(&one, &[document("b", 5), document("a", 0)]).await;
+    one.close().await.unwrap();
+    another.close().await.unwrap();
+    let later = open(&folder, SMALL).await;
+    write(&later, &[document("a", 0), document("c", 1)]).await;
+    later.close().await.unwrap();
+    assert_eq!(titles(&folder), ["a 0", "a 5", "b 5", "c 1"]);
+    assert_eq!((files(&folder, ".jsonl.zst").len(), files(&folder, ".part").len()), (3, 0));
+}
+
+#[tokio::test]
+async fn what_a_crash_leaves_is_cut_to_what_was_confirmed_and_sealed() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, SMALL).await;
+    write(&output, &[document("a", 0)]).await;
+    let part = files(&folder, ".part").remove(0);
+    drop(output); // As a process that is killed: nothing is sealed.
+    OpenOptions::new().append(true).open(&part).unwrap().write_all(b"half a frame").unwrap();
+    fs::write(folder.path().join("documents-0.jsonl.zst.part"), b"never committed").unwrap();
+    let next = open(&folder, SMALL).await;
+    assert_eq!((titles(&folder), files(&folder, ".part").len()), (vec!["a 0".to_owned()], 0));
+    write(&next, &[document("a", 0), document("a", 1)]).await;
+    next.close().await.unwrap();
+    assert_eq!(titles(&folder), ["a 0", "a 1"]);
+}
+
+#[tokio::test]
+async fn a_segment_that_another_process_writes_to_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, SMALL).await;
+    write(&output, &[document("a", 0)]).await;
+    let another = open(&folder, SMALL).await;
+    assert_eq!((files(&folder, ".part").len(), titles(&folder).len()), (1, 0));
+    another.close().await.unwrap();
+    write(&output, &[document("a", 1)]).await;
+    output.close().await.unwrap();
+    assert_eq!(titles(&folder), ["a 0", "a 1"]);
+}
+
+#[tokio::test]
+async fn a_rename_that_was_not_noted_is_noted_and_a_lost_segment_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, SMALL).await;
+    write(&output, &[document("a", 0)]).await;
+    drop(output);
+    let part = files(&folder, ".part").remove(0);
+    let name = part.with_extension("");
+    fs::rename(&part, &name).unwrap();
+    open(&folder, SMALL).await;
+    assert_eq!(titles(&folder), ["a 0"]);
+    let output = open(&folder, SMALL).await;
+    write(&output, &[document("a", 1)]).await;
+    drop(output);
+    fs::remove_file(files(&folder, ".part").remove(0)).unwrap();
+    let metrics = Arc::<WorkMetrics>::default();
+    let opened = Output::open(folder.path(), SMALL, Clock::system(), metrics).await;
+    let fault = opened.err().unwrap().to_string();
+    assert!(fault.contains("is missing") && fault.contains("put it back"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_segment_is_sealed_when_it_is_large_or_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = SegmentRule { max_bytes: 1, ..SMALL };
+    write(&open(&folder, rule).await, &[document("a", 0)]).await;
+    assert_eq!(titles(&folder), ["a 0"]);
+    let rule = SegmentRule { max_age: Duration::ZERO, ..SMALL };
+    let output = open(&folder, rule).await;
+    write(&output, &[document("a", 1)]).await;
+    assert_eq!(titles(&folder), ["a 0"]);
+    output.seal_when_old().await.unwrap();
+    assert_eq!(titles(&folder), ["a 0", "a 1"]);
+}
+
+#[tokio::test]
+async fn bad_pages_stand_once_in_their_file_and_may_be_good_another_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, SMALL).await;
+    write(&output, &[broken("a", 0), broken("a", 1), document("a", 2)]).await;
+    write(&output, &[broken("a", 0), broken("a", 2), document("a", 1)]).await;
+    output.close().await.unwrap();
+    let text = fs::read_to_string(folder.path().join(ERRORS)).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let places: Vec<_> = lines.iter().map(|line| line["warc"]["offset"].as_u64()).collect();
+    assert_eq!(places, [Some(0), Some(1)]);
+    assert_eq!((&lines[0]["kind"], &lines[0]["warc"]["filename"]), (&"gzip".into(), &"a".into()));
+    assert_eq!(titles(&folder), ["a 1", "a 2"]);
+}
+
+#[tokio::test]
+async fn columns_hold_what_lines_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, COLUMNS).await;
+    write(&output, &[document("a", 1), document("a", 2)]).await;
+    drop(output);
+    let output = open(&folder, COLUMNS).await; // It seals what the first one left.
+    write(&output, &[document("a", 2), document("b", 3)]).await;
+    output.close().await.unwrap();
+    let mut rows = Vec::new();
+    for path in files(&folder, ".parquet") {
+        let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+        for row in reader.get_row_iter(None).unwrap() {
+            rows.push(row.unwrap().to_string());
+        }
+    }
+    rows.sort_unstable();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(
+        rows[0],
+        "{url: \"https://example.com/1\", surt: \"com,example)/1\", timestamp: \"20240712000102\", \
+         lang: null, title: \"a 1\", text: \"What a 1 says.\", content_hash: \"00\", \
+         warc: {filename: \"a\", offset: 1, length: 9}}"
+    );
+    assert!(rows[1].contains("lang: \"eng\""), "{}", rows[1]);
+    assert_eq!((files(&folder, ".part").len(), files(&folder, ".unfinished").len()), (0, 0));
+}

@@ -1,0 +1,277 @@
+//! What is done with a batch: its ranges are asked for, and each captured page in them is read.
+//!
+//! A job's payload is the message itself: a JSON array of [`CdxRecord`]s. A batch has one range under way
+//! at a time, and batches go side by side: so the texts of one are made by one thread, those of several by
+//! as many as there are, and no two ever wait for each other.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+use super::document::{Document, DocumentFault, WarcPlace};
+use super::filter::DocumentFilter;
+use super::record::{BrokenPage, WorkRecord};
+use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
+use crate::doors::foregone::by_payload;
+
+/// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
+/// does not grow with what pages say.
+const ENOUGH_TEXT_BYTES: usize = 8 << 20;
+
+/// What all batches of a worker go by.
+#[derive(Clone, Debug)]
+pub struct WorkRules {
+    /// The archive's root: a URL that ends in a slash.
+    pub root: WebUrl,
+    /// Stretches of one file that lie no further apart are asked for as one…
+    pub max_gap_bytes: u64,
+    /// …up to this length.
+    pub max_range_bytes: u64,
+    /// The largest record, inflated.
+    pub max_record_bytes: usize,
+    /// Which documents are wanted.
+    pub filter: DocumentFilter,
+}
+
+/// Makes the plan of a batch.
+pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
+    by_payload(lease, |pages: Vec<CdxRecord>| {
+        Box::new(BatchPlan {
+            rules: rules.clone(),
+            pages,
+            history: lease.history,
+            ranges: VecDeque::new(),
+            under_way: None,
+            done: Vec::new(),
+            text_bytes: 0,
+            missing: Vec::new(),
+            again: None,
+            spent: None,
+        })
+    })
+}
+
+struct BatchPlan {
+    rules: Arc<WorkRules>,
+    pages: Vec<CdxRecord>,
+    /// What the batch had been through when it was taken: a round counts once, however many of its
+    /// ranges fail.
+    history: History,
+    /// Still to be asked for.
+    ranges: VecDeque<PageRange>,
+    under_way: Option<PageRange>,
+    done: Vec<WorkRecord>,
+    text_bytes: usize,
+    /// Pages to ask for in another round, by their place.
+    missing: Vec<usize>,
+    /// Some range failed and is worth another round: the latest time that was asked for.
+    again: Option<(Time, History)>,
+    /// Some range failed once too often.
+    spent: Option<String>,
+}
+
+/// A range of a file, and the pages in it by their places in the batch.
+struct PageRange {
+    url: WebUrl,
+    range: ByteRange,
+    pages: Vec<usize>,
+}
+
+impl Plan<WorkRecord> for BatchPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<WorkRecord> {
+        match last {
+            None => self.lay_out(),
+            Some(outcome) => match &outcome.happened {
+                Happened::Answered(403) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
+                // All that follows would be refused as well.
+                Happened::Refused(_) => return Step::Halt(outcome.happened.to_string()),
+                _ => self.take(&outcome, moment),
+            },
+        }
+        if self.text_bytes >= ENOUGH_TEXT_BYTES && !self.ranges.is_empty() {
+            self.leave_the_rest(moment.now, self.history);
+        }
+        match self.ranges.pop_front() {
+            Some(next) => Step::Fetch(vec![self.ask_for(next)]),
+            None => Step::Finish(std::mem::take(&mut self.done), self.settlement()),
+        }
+    }
+
+    fn has_results_in_hand(&self) -> bool {
+        !self.done.is_empty()
+    }
+}
+
+impl BatchPlan {
+    /// Makes ranges of the pages: near ones of a file are asked for together.
+    fn lay_out(&mut self) {
+        let mut files: BTreeMap<String, Vec<(usize, ByteRange)>> = BTreeMap::new();
+        for place in 0..self.pages.len() {
+            match WarcPlace::of(&self.pages[place]) {
+                Some(warc) => {
+                    let range = warc.range();
+                    files.entry(warc.filename).or_default().push((place, range));
+                }
+                None => self.break_off(place, &DocumentFault::Place),
+            }
+        }
+        let WorkRules { max_gap_bytes, max_range_bytes, .. } = *self.rules;
+        let rule = JoinRule { max_gap_bytes, max_range_bytes };
+        for (file, pages) in files {
+            let Ok(url) = self.rules.root.join(&file) else {
+                pages.iter().for_each(|(place, _)| self.break_off(*place, &DocumentFault::Place));
+                continue;
+            };
+            let stretches: Vec<ByteRange> = pages.iter().map(|(_, range)| *range).collect();
+            self.ranges.extend(join(&stretches, rule).into_iter().map(|joined| PageRange {
+                url: url.clone(),
+                range: joined.range,
+                pages: joined.parts.into_iter().map(|part| pages[part].0).collect(),
+            }));
+        }
+    }
+
+    fn ask_for(&mut self, next: PageRange) -> Request {
+        let request = next.range.request(next.url.clone());
+        self.under_way = Some(next);
+        request
+    }
+
+    fn take(&mut self, outcome: &Outcome, moment: Moment) {
+        let Some(asked) = self.under_way.take() else { return };
+        match (&outcome.happened, &outcome.answer) {
+            (Happened::Answered(200..=299), Some(answer)) => self.read(asked, answer),
+            (happened, _) if is_the_ranges_own(happened) => {
+                self.try_singly(asked, &DocumentFault::Unread(happened.to_string()));
+            }
+            (happened, _) => {
+                self.missing.extend(&asked.pages);
+                self.after_failure(outcome, moment);
+                if matches!(happened.blame(), Blame::Site | Blame::Pace) {
+                    self.leave_the_rest_missing();
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, asked: PageRange, answer: &Answer) {
+        match asked.range.of(answer) {
+            Ok(bytes) => {
+                for place in &asked.pages {
+                    self.read_page(*place, asked.range, bytes);
+                }
+            }
+            Err(fault) => self.try_singly(asked, &fault.into()),
+        }
+    }
+
+    /// One page whose place is wrong must not spoil those that it was joined with.
+    fn try_singly(&mut self, asked: PageRange, fault: &DocumentFault) {
+        let PageRange { url, pages, .. } = asked;
+        if let [alone] = pages[..] {
+            return self.break_off(alone, fault);
+        }
+        for place in pages.into_iter().rev() {
+            if let Some(warc) = WarcPlace::of(&self.pages[place]) {
+                let (url, range) = (url.clone(), warc.range());
+                self.ranges.push_front(PageRange { url, range, pages: vec![place] });
+            }
+        }
+    }
+
+    fn read_page(&mut self, place: usize, range: ByteRange, bytes: &[u8]) {
+        let page = &self.pages[place];
+        let member = WarcPlace::of(page).and_then(|warc| {
+            let from = usize::try_from(warc.offset.checked_sub(range.offset)?).ok()?;
+            let to = from.checked_add(usize::try_from(warc.length).ok()?)?;
+            Some((bytes.get(from..to)?, warc))
+        });
+        let Some((member, warc)) = member else {
+            return self.break_off(place, &DocumentFault::Place);
+        };
+        match Document::read(page, warc, member, self.rules.max_record_bytes) {
+            Ok(document) => self.keep(document),
+            Err(DocumentFault::NotHtml) => self.done.push(WorkRecord::LeftOut("not_html")),
+            Err(fault) => self.break_off(place, &fault),
+        }
+    }
+
+    fn keep(&mut self, document: Document) {
+        self.done.push(match self.rules.filter.leaves_out(&document) {
+            Some(rule) => WorkRecord::LeftOut(rule),
+            None => {
+                self.text_bytes += document.text.len();
+                WorkRecord::Document(Box::new(document))
+            }
+        });
+    }
+
+    fn break_off(&mut self, place: usize, fault: &DocumentFault) {
+        let page = &self.pages[place];
+        self.done.push(WorkRecord::Broken(Box::new(BrokenPage {
+            url: page.url().map(str::to_owned),
+            surt: page.surt_url.clone(),
+            timestamp: page.timestamp.clone(),
+            warc: WarcPlace::of(page),
+            kind: fault.kind(),
+            reason: fault.to_string(),
+        })));
+    }
+
+    fn after_failure(&mut self, outcome: &Outcome, moment: Moment) {
+        let attempt = Attempt {
+            happened: &outcome.happened,
+            retry_after: outcome.retry_after,
+            site_last_served: outcome.why.site_last_served,
+        };
+        match RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance) {
+            Next::Again { at, history } => {
+                if self.again.is_none_or(|(before, _)| at > before) {
+                    self.again = Some((at, history));
+                }
+            }
+            Next::Finish => self.spent = Some(outcome.happened.to_string()),
+        }
+    }
+
+    /// What was not asked for yet is for another round.
+    fn leave_the_rest(&mut self, at: Time, history: History) {
+        self.again.get_or_insert((at, history));
+        self.leave_the_rest_missing();
+    }
+
+    fn leave_the_rest_missing(&mut self) {
+        self.missing.extend(self.ranges.drain(..).flat_map(|range| range.pages));
+    }
+
+    /// Documents that came are kept in each case; another round asks only for what is missing.
+    fn settlement(&mut self) -> Settlement {
+        match (self.spent.take(), self.again) {
+            (Some(reason), _) => Settlement::Dead { reason },
+            (None, Some((at, history))) => {
+                self.missing.sort_unstable();
+                let missing: Vec<&CdxRecord> =
+                    self.missing.iter().filter_map(|place| self.pages.get(*place)).collect();
+                Settlement::Retry { at, history, payload: serde_json::to_vec(&missing).ok() }
+            }
+            (None, None) => Settlement::Done,
+        }
+    }
+}
+
+/// Failures that another round would only repeat, and that say nothing of other ranges.
+fn is_the_ranges_own(happened: &Happened) -> bool {
+    let repeats = !matches!(happened, Happened::Answered(500..=599));
+    happened.blame() == Blame::Url && repeats
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use fetchwell_engine::web::Answer;
+
+use super::*;
+use crate::doors::samples::{MOMENT, end_of, lease, outcome};
+
+fn rules() -> Arc<WorkRules> {
+    Arc::new(WorkRules {
+        root: WebUrl::parse("http://archive.test/").unwrap(),
+        max_gap_bytes: 0,
+        max_range_bytes: 1 << 20,
+        max_record_bytes: 1 << 20,
+        filter: DocumentFilter::default(),
+    })
+}
+
+/// A batch whose pages lie at these places of one file.
+fn batch(places: &[(u64, u64)]) -> String {
+    let page = |(offset, length): &(u64, u64)| {
+        serde_json::json!({
+            "surt_url": "com,example)/", "timestamp": "20240712000102",
+            "metadata": {
+                "url": "https://example.com/", "languages": "eng", "filename": "a/b.warc.gz",
+                "offset": offset.to_string(), "length": length.to_string(),
+            },
+        })
+    };
+    serde_json::Value::from(places.iter().map(page).collect::<Vec<_>>()).to_string()
+}
+
+fn end(happened: Happened, rounds_failed: u32) -> (usize, Settlement) {
+    let mut lease = lease("batch-1", &batch(&[(7, 9)]));
+    lease.history.url_failures = rounds_failed;
+    let (records, settlement) = end_of(plan(&rules(), &lease), happened);
+    (records.len(), settlement)
+}
+
+#[test]
+fn what_a_range_comes_to_decides_about_the_batch() {
+    for status in [200, 206, 404, 416] {
+        let (broken, settlement) = end(Happened::Answered(status), 0);
+        assert_eq!((broken, settlement), (1, Settlement::Done), "{status}");
+    }
+    for status in [429, 500, 503] {
+        let (records, settlement) = end(Happened::Answered(status), 0);
+        assert!(matches!(settlement, Settlement::Retry { .. }), "{status}");
+        assert_eq!(records, 0);
+    }
+    let (_, settlement) = end(Happened::Answered(500), 2);
+    assert!(matches!(settlement, Settlement::Dead { .. }));
+}
+
+/// A record that says its number, as it stands in a file.
+fn record(number: usize) -> Vec<u8> {
+    let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Page {number}.</p>");
+    let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
+    format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes()
+}
+
+/// Answers a request for a range of a file, as a server does.
+fn serve(file: &[u8], request: &Request) -> Outcome {
+    let range = ByteRange::of_header(&request.headers[0].1).unwrap();
+    let from = usize::try_from(range.offset).unwrap().min(file.len());
+    let to = usize::try_from(range.end()).unwrap().min(file.len());
+    let mut outcome = outcome(Happened::Answered(206), "");
+    let answer: &mut Answer = outcome.answer.as_mut().unwrap();
+    let stated = format!("bytes {from}-{}/{}", to.saturating_sub(1), file.len());
+    answer.headers.insert("content-range", stated.parse().unwrap());
+    answer.body = file[from..to].to_vec().into();
+    outcome
+}
+
+/// Steps a plan to its end, and counts what it asked for.
+fn run(plan: &mut dyn Plan<WorkRecord>, file: &[u8]) -> (usize, Vec<WorkRecord>, Settlement) {
+    let (mut step, mut asked) = (plan.step(None, MOMENT), 0);
+    loop {
+        match step {
+            Step::Fetch(requests) => {
+                assert_eq!(requests.len(), 1, "one range at a time");
+                asked += 1;
+                step = plan.step(Some(serve(file, &requests[0])), MOMENT);
+            }
+            Step::Finish(records, settlement) => return (asked, records, settlement),
+            Step::Halt(reason) => panic!("{reason}"),
+        }
+    }
+}
+
+#[test]
+fn near_pages_are_one_request_and_a_bad_place_spoils_no_other() {
+    let records: Vec<Vec<u8>> = (0..3).map(record).collect();
+    let file = records.concat();
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for record in &records {
+        let offset = places.last().map_or(0, |(offset, length)| offset + length);
+        places.push((offset, record.len() as u64));
+    }
+    let texts = |records: &[WorkRecord]| -> Vec<String> {
+        let text = |record: &WorkRecord| match record {
+            WorkRecord::Document(document) => Some(document.text.clone()),
+            _ => None,
+        };
+        records.iter().filter_map(text).collect()
+    };
+    let want = ["Page 0.", "Page 1.", "Page 2."];
+    let (asked, done, settlement) = run(&mut *plan(&rules(), &lease("b", &batch(&places))), &file);
+    assert_eq!(
+        (asked, texts(&done), settlement),
+        (1, want.map(str::to_owned).to_vec(), Settlement::Done)
+    );
+    places.push((file.len() as u64, 50)); // Behind the end of the file.
+    let (asked, done, settlement) = run(&mut *plan(&rules(), &lease("b", &batch(&places))), &file);
+    assert_eq!((asked, texts(&done).len(), settlement), (1 + 4, 3, Settlement::Done));
+    assert!(matches!(&done[3], WorkRecord::Broken(page) if page.kind == "range"), "{done:?}");
+}
+
+#[test]
+fn an_archive_that_is_away_ends_the_round_and_loses_nothing() {
+    let places = [(0, 10), (100, 10), (200, 10)];
+    let mut plan = plan(&rules(), &lease("b", &batch(&places)));
+    assert!(matches!(plan.step(None, MOMENT), Step::Fetch(_)));
+    let answer = Some(outcome(Happened::Answered(503), ""));
+    let Step::Finish(records, Settlement::Retry { payload, .. }) = plan.step(answer, MOMENT) else {
+        panic!("it is to be tried again");
+    };
+    let left: Vec<CdxRecord> = serde_json::from_slice(&payload.unwrap()).unwrap();
+    assert_eq!((records.len(), left.len()), (0, 3));
+}
+
+#[test]
+fn a_refusal_ends_the_run() {
+    for happened in [Happened::Answered(403), Happened::Refused("a private address".into())] {
+        let mut plan = plan(&rules(), &lease("b", &batch(&[(0, 10)])));
+        plan.step(None, MOMENT);
+        let answer = Some(outcome(happened, ""));
+        assert!(matches!(plan.step(answer, MOMENT), Step::Halt(_)));
+    }
+}
+
+#[test]
+fn a_message_that_is_no_batch_is_given_up() {
+    for body in ["", "{}", "[1]", "\u{0}", r#"[{"surt_url":"a"}]"#] {
+        let step = plan(&rules(), &lease("b", body)).step(None, MOMENT);
+        assert!(matches!(step, Step::Finish(_, Settlement::Dead { .. })), "{body}");
+    }
+    let step = plan(&rules(), &lease("b", "[]")).step(None, MOMENT);
+    assert!(matches!(step, Step::Finish(_, Settlement::Done)), "an empty batch is done");
+}

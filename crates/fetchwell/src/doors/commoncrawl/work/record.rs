@@ -1,0 +1,33 @@
+//! What becomes of a captured page.
+
+use serde::Serialize;
+
+use super::document::{Document, WarcPlace};
+
+/// What comes out of this door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkRecord {
+    /// A document, one per file and offset.
+    Document(Box<Document>),
+    /// A page that is not wanted, by which rule.
+    LeftOut(&'static str),
+    /// A page that can't be read: counted, and kept in a file with its place.
+    Broken(Box<BrokenPage>),
+}
+
+/// A line of the file of what can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BrokenPage {
+    /// The page's own address, as far as it has one.
+    pub url: Option<String>,
+    /// The same with its host reversed.
+    pub surt: String,
+    /// When it was captured, `YYYYMMDDhhmmss`.
+    pub timestamp: String,
+    /// Where its capture is, as far as that is known.
+    pub warc: Option<WarcPlace>,
+    /// What is wrong, as a word for counting.
+    pub kind: &'static str,
+    /// The same in full.
+    pub reason: String,
+}

@@ -1,0 +1,144 @@
+//! The door at work: one flow, its metrics, its segments, one end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_engine::ports::{SinkThenSettle, Source, StoreFault};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::at_archive::AtArchive;
+use super::counted::Counted;
+use super::filter::DocumentFilter;
+use super::metrics::WorkMetrics;
+use super::output::{Output, SegmentRule};
+use super::plan::{WorkRules, plan};
+use crate::cli::{Exit, WorkArgs};
+use crate::doors::commoncrawl::archive::{Archive, join_rule};
+use crate::doors::commoncrawl::near_ranges::JoinRule;
+use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::telling;
+use crate::settings::{Settings, Values};
+use crate::signals::stop_on_signal;
+
+/// Batches whose documents are written together: what they say is in memory until then.
+const MAX_FINISH_BATCH: usize = 16;
+/// How often it is looked whether a segment is old.
+const AGE_LOOK: Duration = Duration::from_secs(1);
+/// A broker that does not hear that we leave notices it by itself.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Works until it is told to stop, or until the archive says no.
+pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
+    let values = &settings.values;
+    let listener = telling::listen(values.commoncrawl_work_metrics_listen).await?;
+    let stop = stop_on_signal();
+    let archive = Archive::open(settings).await?;
+    let metrics = Arc::new(WorkMetrics::default());
+    let clock = archive.parts.clock.clone();
+    let folder = &values.commoncrawl_output;
+    let output = Output::open(folder, segment_rule(values), clock.clone(), metrics.clone()).await?;
+    let place = BatchPlace::open(settings, &clock).await?;
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        archive.parts.own_listeners.register(address);
+        info!("metrics are at http://{address}/metrics");
+    }
+    info!("writing documents of {} to {}", values.commoncrawl_base, folder.display());
+    let (output, told) = (Arc::new(output), metrics.clone());
+    let work = Work { settings, archive: &archive, output: output.clone(), metrics };
+    let (ended, (), ()) = tokio::join!(
+        work.flow(&place, filter(args), &stop),
+        telling::tell(listener, Arc::new(move || told.render()), stop.clone()),
+        seal_when_old(&output, &stop),
+    );
+    // Also after a fault: what is written need not wait for the next run.
+    output.close().await?;
+    info!("{} documents written", work.metrics.documents());
+    match ended? {
+        Ended::Halted(_) => Ok(Exit::SomeFailed),
+        Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
+    }
+}
+
+struct Work<'a> {
+    settings: &'a Settings,
+    archive: &'a Archive,
+    output: Arc<Output>,
+    metrics: Arc<WorkMetrics>,
+}
+
+impl Work<'_> {
+    /// The flow. Its end, for whatever reason, is the end of all.
+    async fn flow(
+        &self,
+        place: &BatchPlace,
+        filter: DocumentFilter,
+        stop: &CancellationToken,
+    ) -> Result<Ended, StoreFault> {
+        let values = &self.settings.values;
+        let (source, ends) = place.join(values.commoncrawl_prefetch);
+        let rules = Arc::new(self.rules(filter));
+        let at_archive = AtArchive { inner: source.clone(), site: self.archive.root.site() };
+        let written = SinkThenSettle { sink: self.output.clone(), source: ends };
+        let door = Door {
+            source: Arc::new(at_archive),
+            planner: Arc::new(move |lease| plan(&rules, lease)),
+            finish: Arc::new(Counted { inner: written, metrics: self.metrics.clone() }),
+            obituary: Arc::new(|_, _| Vec::new()),
+        };
+        let mut plant = self.archive.plant(self.settings, None, Arc::new(|_| {}));
+        plant.limits.window = values.commoncrawl_prefetch.into();
+        plant.limits.max_per_site = plant.limits.window;
+        plant.limits.max_finish_batch = MAX_FINISH_BATCH;
+        let ended = pipeline::run(door, plant, stop.clone()).await;
+        stop.cancel();
+        leave(&*source).await;
+        ended
+    }
+
+    fn rules(&self, filter: DocumentFilter) -> WorkRules {
+        let JoinRule { max_gap_bytes, max_range_bytes } = join_rule(self.settings);
+        let max_record = self.settings.values.commoncrawl_max_record;
+        WorkRules {
+            root: self.archive.root.clone(),
+            max_gap_bytes,
+            max_range_bytes,
+            max_record_bytes: usize::try_from(max_record).unwrap_or(usize::MAX),
+            filter,
+        }
+    }
+}
+
+fn segment_rule(values: &Values) -> SegmentRule {
+    SegmentRule {
+        format: values.commoncrawl_format,
+        max_bytes: values.commoncrawl_segment_size,
+        max_age: values.commoncrawl_segment_age,
+    }
+}
+
+fn filter(args: WorkArgs) -> DocumentFilter {
+    let WorkArgs { min_length, max_length, lang, .. } = args;
+    DocumentFilter { min_chars: min_length, max_chars: max_length, languages: lang }
+}
+
+/// Hands back what is held.
+async fn leave(source: &dyn Source) {
+    match timeout(LEAVE_WITHIN, source.leave()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => warn!("what this worker still held is given to others later: {fault}"),
+        Err(_) => warn!("what this worker still held is given to others later: no answer"),
+    }
+}
+
+/// Documents must not wait long for others to come.
+async fn seal_when_old(output: &Output, stop: &CancellationToken) {
+    while timeout(AGE_LOOK, stop.cancelled()).await.is_err() {
+        if let Err(fault) = output.seal_when_old().await {
+            warn!("documents can't be put into a file of their own now: {fault}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! `fetchwell commoncrawl batch`, `find` and `get` as their users run them: real processes on archives that
+//! the tests make, in a folder and on a server of ranges.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
+mod archive;
+mod batches;
+mod filters;
+mod lookup;
+mod malformed;
+mod range_server;
+mod refusals;
+mod resume;
+mod rig;

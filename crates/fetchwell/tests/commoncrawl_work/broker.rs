@@ -1,0 +1,53 @@
+//! What RabbitMQ keeps.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
+
+use crate::archive::TestArchive;
+use crate::ground::{Ground, reopened};
+use crate::range_server::RangeServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_batch_is_kept_beside_the_queue() {
+    let Some(store) = RabbitStore::if_there() else { return };
+    let archive = TestArchive::of(1, 2);
+    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let ground = Ground::on(&store, &server.base()).await;
+    let bodies = ["{\"no\": \"array\"}", "\u{1}", "[{\"surt_url\": 7}]"];
+    for (number, body) in bodies.iter().enumerate() {
+        let batch = Batch { id: format!("odd-{number}"), body: Bytes::from(*body) };
+        ground.publish(&[batch]).await;
+    }
+    ground.publish(&archive.batches(2)).await;
+    ground.work_until(&[], 2).await;
+    let dead = store.drain_dead().await;
+    let kept: Vec<_> = dead.iter().map(|dead| String::from_utf8_lossy(&dead.body)).collect();
+    assert_eq!(kept, bodies);
+    assert!(dead.iter().all(|dead| dead.reason.contains("can't be read")), "{dead:?}");
+    assert_eq!(reopened(&store).await.unwrap().waiting().await.unwrap(), 0);
+}
+
+/// A batch that fails three times by itself is given up, and kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_fails_three_times_is_kept_beside_the_queue() {
+    let Some(store) = RabbitStore::if_there() else { return };
+    let archive = TestArchive::of(2, 2);
+    let whim = |path: &str| path.starts_with("crawl-data/0").then_some(500);
+    let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
+    let ground = Ground::on(&store, &server.base()).await;
+    ground.publish(&archive.batches(2)).await;
+    let worker = ground.work(&[]);
+    ground.wait_for(2).await;
+    let queue = reopened(&store).await.unwrap();
+    while queue.dead().await.unwrap() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    worker.stop().await;
+    let dead = store.drain_dead().await;
+    assert_eq!((dead.len(), dead[0].id.as_str()), (1, "batch-0"), "{dead:?}");
+    assert!(dead[0].reason.contains("500"), "{dead:?}");
+    assert_eq!(server.requests(), 1 + 3);
+}

@@ -1,0 +1,178 @@
+//! What a test stands on: a queue, a worker's program, and a look at what it wrote.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
+use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
+use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
+use fetchwell_testkit::crash::{Process, Program};
+use fetchwell_testkit::plain_http;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+/// Longer than a broker's restart and all that follows from it.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A queue, and a program that works on it.
+pub(crate) struct Ground {
+    pub(crate) program: Program,
+    pub(crate) queue: Arc<dyn BatchQueue>,
+}
+
+impl Ground {
+    /// Batches in the program's own store.
+    pub(crate) async fn embedded(base: &str) -> Ground {
+        let program = program(base);
+        let db = sqlite::open(&program.file("fetchwell.db"), Durability::Disk).unwrap();
+        let clock = sqlite::clock(&db).await.unwrap();
+        let ttl = Duration::from_secs(20);
+        let queue = SqliteQueue::open(db, "batches", clock, ttl, false).await.unwrap();
+        Ground { program, queue: Arc::new(queue) }
+    }
+
+    /// Batches on a queue of RabbitMQ.
+    pub(crate) async fn on(store: &RabbitStore, base: &str) -> Ground {
+        let queue = store.open(Clock::system()).await;
+        Ground { program: on_broker(program(base), store), queue: Arc::new(queue) }
+    }
+
+    /// All grounds that there are servers for.
+    pub(crate) async fn all(base: &str) -> Vec<Ground> {
+        let mut grounds = vec![Ground::embedded(base).await];
+        if let Some(store) = RabbitStore::if_there() {
+            grounds.push(Ground::on(&store, base).await);
+        }
+        grounds
+    }
+
+    pub(crate) async fn publish(&self, batches: &[Batch]) {
+        self.queue.publish(batches).await.unwrap();
+    }
+
+    /// Starts a worker.
+    pub(crate) fn work(&self, arguments: &[&str]) -> Worker {
+        let listens = free_address();
+        let told_at = listens.to_string();
+        let work = [&["commoncrawl", "work", "--metrics-listen", &told_at], arguments].concat();
+        Worker { process: self.program.start(&work), listens }
+    }
+
+    /// Works until so many pages are in the folder, then stops the worker gently.
+    pub(crate) async fn work_until(&self, arguments: &[&str], pages: usize) -> String {
+        let worker = self.work(arguments);
+        self.wait_for(pages).await;
+        worker.stop().await
+    }
+
+    /// Waits until the manifest knows so many pages, good or broken.
+    pub(crate) async fn wait_for(&self, pages: usize) {
+        let began = Instant::now();
+        while self.known_pages() < pages {
+            let known = self.known_pages();
+            assert!(began.elapsed() < DEADLINE, "{known} of {pages} pages are written");
+            sleep(POLL).await;
+        }
+    }
+
+    pub(crate) fn known_pages(&self) -> usize {
+        let manifest = self.output().join("manifest.db");
+        let count = |connection: rusqlite::Connection| {
+            connection.query_row("SELECT count(*) FROM page", [], |row| row.get::<_, usize>(0))
+        };
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
+        rusqlite::Connection::open_with_flags(manifest, flags).and_then(count).unwrap_or(0)
+    }
+
+    pub(crate) fn output(&self) -> PathBuf {
+        self.program.file("documents")
+    }
+
+    pub(crate) fn files(&self, ending: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.output()).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> =
+            entries.filter(|path| path.to_str().unwrap().ends_with(ending)).collect();
+        files.sort();
+        files
+    }
+
+    /// All documents in sealed files, and no two of one page.
+    pub(crate) fn documents(&self) -> BTreeMap<(String, u64), Value> {
+        let mut documents = BTreeMap::new();
+        for path in self.files(".jsonl.zst") {
+            let text = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
+            for line in String::from_utf8(text).unwrap().lines() {
+                let document: Value = serde_json::from_str(line).unwrap();
+                let warc = &document["warc"];
+                let place = (
+                    warc["filename"].as_str().unwrap().to_owned(),
+                    warc["offset"].as_u64().unwrap(),
+                );
+                let before = documents.insert(place, document);
+                assert!(before.is_none(), "twice: {before:?}");
+            }
+        }
+        assert!(self.files(".part").is_empty(), "a worker that stopped gently left something");
+        documents
+    }
+
+    /// The lines of the file of what can't be read.
+    pub(crate) fn errors(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.output().join("errors.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A worker at work. Dropping it kills it.
+pub(crate) struct Worker {
+    pub(crate) process: Process,
+    listens: SocketAddr,
+}
+
+impl Worker {
+    /// What it tells of itself.
+    pub(crate) async fn told(&self) -> Option<String> {
+        let answer = plain_http::ask(self.listens, "", "GET /metrics", &[], "").await.ok()?;
+        String::from_utf8(answer.body).ok()
+    }
+
+    /// SIGTERM once it is up, and a good end. Returns what it said.
+    pub(crate) async fn stop(self) -> String {
+        let began = Instant::now();
+        while self.told().await.is_none() {
+            assert!(began.elapsed() < DEADLINE, "the worker does not come up");
+            sleep(POLL).await;
+        }
+        self.process.terminate().await;
+        self.process.wait(DEADLINE).await.expect_code(0).stderr
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A worker's program, before it has a broker.
+pub(crate) fn program(base: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .flags(["--allow-private", "127.0.0.0/8"])
+        .variable("FETCHWELL_COMMONCRAWL__BASE", base)
+}
+
+pub(crate) fn on_broker(program: Program, store: &RabbitStore) -> Program {
+    program
+        .variable("RABBITMQ_CONNECTION_STRING", &store.url)
+        .variable("FETCHWELL_COMMONCRAWL__QUEUE", &store.queue)
+}
+
+/// The queue as another process sees it.
+pub(crate) async fn reopened(store: &RabbitStore) -> Option<RabbitQueue> {
+    RabbitQueue::open(&store.url, &store.queue, false, Clock::system()).await.ok()
+}

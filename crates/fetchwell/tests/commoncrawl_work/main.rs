@@ -1,0 +1,15 @@
+//! `fetchwell commoncrawl work`, as its users run it: batches on RabbitMQ or in the store, an archive that
+//! answers ranges, and a folder of documents that is judged from outside.
+//!
+//! What needs RabbitMQ or Python says that it skips where they are not named.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
+mod archive;
+mod broker;
+mod crash;
+mod documents;
+mod failures;
+mod ground;
+mod python;
+mod range_server;

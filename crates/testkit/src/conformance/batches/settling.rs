@@ -1,0 +1,113 @@
+//! How batches end.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::{Settled, Settlement};
+use fetchwell_policy::retry::History;
+
+use super::BatchStore;
+use super::trial::{Trial, settle, take};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A batch that is done is nobody's any more, also for those who come later.
+pub async fn what_is_done_is_gone(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1", "b-2"]).await;
+    let lease = trial.take_one().await;
+    assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Confirmed);
+    assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Stale);
+    trial.worker.leave().await.expect("it leaves");
+    let next = take(&*trial.another().await.worker(), 1).await.remove(0);
+    assert_eq!(next.job.url, "b-2");
+}
+
+/// The history travels with the batch, and so does what is left to do.
+pub async fn another_attempt_brings_its_history_and_what_is_left(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1"]).await;
+    let lease = trial.take_one().await;
+    let history = History { url_failures: 2, ..History::default() };
+    let (at, payload) = (trial.clock.now(), Some(b"[]".to_vec()));
+    trial.settle(&lease, Settlement::Retry { at, history, payload }).await;
+    let again = trial.take_one().await;
+    assert_eq!((again.job.url.as_str(), again.history), ("b-1", history));
+    assert_eq!(again.job.payload, b"[]");
+    trial.settle(&again, Settlement::retry(at, history)).await;
+    assert_eq!(trial.take_one().await.job.payload, b"[]");
+}
+
+/// Others go first.
+pub async fn another_attempt_waits_for_its_time(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1"]).await;
+    let lease = trial.take_one().await;
+    let at = trial.clock.now() + MINUTE;
+    trial.settle(&lease, Settlement::retry(at, History::default())).await;
+    trial.publish(&["b-2"]).await;
+    assert_eq!(trial.take_one().await.job.url, "b-2");
+    trial.clock.advance(MINUTE);
+    assert_eq!(trial.take_one().await.job.url, "b-1");
+}
+
+/// Untouched: as it was.
+pub async fn what_is_handed_back_is_taken_again(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1"]).await;
+    let lease = trial.take_one().await;
+    let at = trial.clock.now();
+    assert_eq!(trial.settle(&lease, Settlement::HandBack { at }).await, Settled::Confirmed);
+    let again = trial.take_one().await;
+    assert_eq!((again.job, again.history), (lease.job, lease.history));
+}
+
+/// It is not given out again at once, and again, and again.
+pub async fn what_is_handed_back_for_later_waits(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1"]).await;
+    let lease = trial.take_one().await;
+    let at = trial.clock.now() + MINUTE;
+    assert_eq!(trial.settle(&lease, Settlement::HandBack { at }).await, Settled::Confirmed);
+    trial.publish(&["b-2"]).await;
+    assert_eq!(trial.take_one().await.job.url, "b-2");
+    trial.clock.advance(MINUTE);
+    let again = trial.take_one().await;
+    assert_eq!(again.job.url, "b-1");
+    assert_eq!(trial.settle(&again, Settlement::Done).await, Settled::Confirmed);
+}
+
+/// It is kept, whatever it is, and is not taken any more.
+pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1", "b-2"]).await;
+    let lease = trial.take_one().await;
+    let reason = "no JSON — at all".to_owned();
+    let dead = Settlement::Dead { reason: reason.clone() };
+    assert_eq!(trial.settle(&lease, dead).await, Settled::Confirmed);
+    assert_eq!(trial.queue.dead().await, [("b-1".to_owned(), reason)]);
+    trial.worker.leave().await.expect("it leaves");
+    assert_eq!(take(&*trial.another().await.worker(), 1).await[0].job.url, "b-2");
+}
+
+/// What was taken and not settled is the queue's again.
+pub async fn what_a_worker_leaves_is_taken_by_another(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1", "b-2"]).await;
+    take(&*trial.worker, 2).await;
+    trial.worker.leave().await.expect("it leaves");
+    let another = trial.another().await.worker();
+    let mut leases = take(&*another, 2).await;
+    leases.sort_by(|a, b| a.job.url.cmp(&b.job.url));
+    assert_eq!([leases[0].job.url.as_str(), &leases[1].job.url], ["b-1", "b-2"]);
+    assert_eq!(settle(&*another, &leases[0], Settlement::Done).await, Settled::Confirmed);
+}
+
+/// A result that comes too late is not taken.
+pub async fn a_settlement_after_leaving_is_stale(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    trial.publish(&["b-1"]).await;
+    let lease = trial.take_one().await;
+    trial.worker.leave().await.expect("it leaves");
+    assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Stale);
+    assert_eq!(take(&*trial.another().await.worker(), 1).await[0].job.url, "b-1");
+}

@@ -1,0 +1,90 @@
+//! A queue of batches on trial.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fetchwell_engine::batches::Batch;
+use fetchwell_engine::ports::{Demand, Lease, Settled, Settlement, Taken};
+use tokio::time::timeout;
+
+use super::{BatchStore, Batches};
+use crate::conformance::HandClock;
+use crate::conformance::queue::Instance;
+
+/// A broker that has not delivered by then never will.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
+/// A queue that announces nothing is asked again this much later.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A queue, one that fills it, and one that takes from it.
+pub(super) struct Trial<'a> {
+    store: &'a dyn BatchStore,
+    pub(super) clock: HandClock,
+    pub(super) queue: Box<dyn Batches>,
+    pub(super) worker: Box<dyn Instance>,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) async fn of(store: &'a dyn BatchStore) -> Trial<'a> {
+        let clock = HandClock::new();
+        let queue = store.open_batches(clock.clock()).await;
+        let worker = queue.worker();
+        Trial { store, clock, queue, worker }
+    }
+
+    /// Another process.
+    pub(super) async fn another(&self) -> Box<dyn Batches> {
+        self.store.open_batches(self.clock.clock()).await
+    }
+
+    pub(super) async fn publish(&self, ids: &[&str]) {
+        let batches: Vec<Batch> = ids.iter().map(|id| batch(id)).collect();
+        self.queue.publish(&batches).await.expect("batches go in");
+    }
+
+    /// Takes one, which must be there.
+    pub(super) async fn take_one(&self) -> Lease {
+        take(&*self.worker, 1).await.remove(0)
+    }
+
+    pub(super) async fn settle(&self, lease: &Lease, settlement: Settlement) -> Settled {
+        settle(&*self.worker, lease, settlement).await
+    }
+}
+
+pub(super) fn batch(id: &str) -> Batch {
+    Batch { id: id.to_owned(), body: Bytes::from(format!("[\"{id}\"]")) }
+}
+
+/// Takes so many, which must be there. What a broker has is on its way for a moment.
+pub(super) async fn take(worker: &dyn Instance, many: usize) -> Vec<Lease> {
+    let mut leases = Vec::new();
+    let taking = async {
+        while leases.len() < many {
+            if worker.renew().await.is_err() {
+                tokio::time::sleep(ASK_AGAIN).await;
+                continue;
+            }
+            let most = many - leases.len();
+            let demand = Demand { most, most_per_site: most, ..Demand::default() };
+            match worker.take(&demand).await.expect("a take is answered") {
+                Taken::Jobs(taken) => leases.extend(taken),
+                Taken::Idle { .. } | Taken::Exhausted => tokio::time::sleep(ASK_AGAIN).await,
+            }
+        }
+    };
+    timeout(DELIVERED_WITHIN, taking).await.expect("what was published is delivered");
+    leases
+}
+
+pub(super) async fn settle(
+    worker: &dyn Instance,
+    lease: &Lease,
+    settlement: Settlement,
+) -> Settled {
+    worker.settle(&[(lease, &settlement)]).await.expect("a settlement is answered")[0]
+}
+
+pub(super) fn ids(leases: &[Lease]) -> Vec<&str> {
+    leases.iter().map(|lease| lease.job.url.as_str()).collect()
+}

@@ -1,0 +1,121 @@
+//! RabbitMQ, as the suites want it: a queue of its own on the broker that an environment variable names.
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::rabbitmq::{REASON_HEADER, RabbitQueue};
+use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::StoreFault;
+use lapin::options::{BasicGetOptions, QueueDeleteOptions};
+use lapin::types::AMQPValue;
+use lapin::{Channel, Connection, ConnectionProperties};
+
+use super::batches::{BatchStore, Batches};
+use super::queue::Instance;
+use super::servers::{server_url, unique};
+
+/// So many batches may be taken before one is settled.
+const PREFETCH: u16 = 16;
+
+/// A queue of its own on the broker that `FETCHWELL_TEST_RABBITMQ_URL` names.
+#[derive(Clone)]
+pub struct RabbitStore {
+    /// Where the broker is.
+    pub url: String,
+    /// A queue that no other test has used.
+    pub queue: String,
+}
+
+impl RabbitStore {
+    /// `None`, said aloud, where no broker is named.
+    pub fn if_there() -> Option<RabbitStore> {
+        let url = server_url("FETCHWELL_TEST_RABBITMQ_URL")?;
+        Some(RabbitStore::on(url))
+    }
+
+    /// A queue on that broker.
+    pub fn on(url: String) -> RabbitStore {
+        RabbitStore { url, queue: format!("fetchwell_test_{:016x}", unique()) }
+    }
+
+    /// Opens it as a process does.
+    pub async fn open(&self, clock: Clock) -> RabbitQueue {
+        RabbitQueue::open(&self.url, &self.queue, false, clock).await.expect("the broker answers")
+    }
+
+    /// Takes the queue away, as somebody else might.
+    pub async fn delete(&self) {
+        let channel = self.channel().await;
+        let options = QueueDeleteOptions::default();
+        channel.queue_delete(self.queue.as_str().into(), options).await.expect("it is there");
+    }
+
+    async fn channel(&self) -> Channel {
+        let connected = Connection::connect(&self.url, ConnectionProperties::default()).await;
+        connected.expect("the broker answers").create_channel().await.expect("a channel")
+    }
+
+    /// Takes out all that was given up.
+    pub async fn drain_dead(&self) -> Vec<DeadBatch> {
+        let (channel, queue) = (self.channel().await, format!("{}.dead", self.queue));
+        let options = BasicGetOptions { no_ack: true };
+        let mut messages = Vec::new();
+        while let Some(message) =
+            channel.basic_get(queue.as_str().into(), options).await.expect("the queue is there")
+        {
+            let id = message.properties.message_id().as_ref().map(ToString::to_string);
+            let headers = message.properties.headers().as_ref();
+            let reason = headers.and_then(|table| match table.inner().get(REASON_HEADER) {
+                Some(AMQPValue::LongString(text)) => Some(text.to_string()),
+                _ => None,
+            });
+            let (id, reason) = (id.unwrap_or_default(), reason.unwrap_or_default());
+            messages.push(DeadBatch { id, body: message.delivery.data, reason });
+        }
+        messages
+    }
+}
+
+/// A batch that was given up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeadBatch {
+    /// Its name.
+    pub id: String,
+    /// What it was.
+    pub body: Vec<u8>,
+    /// Why.
+    pub reason: String,
+}
+
+#[async_trait]
+impl BatchStore for RabbitStore {
+    async fn open_batches(&self, clock: Clock) -> Box<dyn Batches> {
+        Box::new(RabbitPlace { queue: self.open(clock).await, store: self.clone() })
+    }
+}
+
+struct RabbitPlace {
+    queue: RabbitQueue,
+    store: RabbitStore,
+}
+
+#[async_trait]
+impl BatchQueue for RabbitPlace {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+        self.queue.publish(batches).await
+    }
+
+    async fn waiting(&self) -> Result<u64, StoreFault> {
+        self.queue.waiting().await
+    }
+}
+
+#[async_trait]
+impl Batches for RabbitPlace {
+    fn worker(&self) -> Box<dyn Instance> {
+        Box::new(self.queue.instance(PREFETCH))
+    }
+
+    async fn dead(&self) -> Vec<(String, String)> {
+        self.store.drain_dead().await.into_iter().map(|dead| (dead.id, dead.reason)).collect()
+    }
+}
