@@ -96,8 +96,8 @@ pub trait Articles: Send + Sync {
     /// What time it is, by the store's clock: a run that begins has it for a name.
     async fn now(&self) -> Result<Time, StoreFault>;
 
-    /// Whether each of these links is still to be fetched in a run that began then: there is no article,
-    /// it was not attempted within [`ATTEMPTED_FOR`], and its site has not failed it since the run began.
+    /// Whether each of these links is still to be fetched in a run that began then: it was not attempted
+    /// within [`ATTEMPTED_FOR`], and its site has not failed it since the run began.
     async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault>;
 
     /// Keeps what links gave in a run that began then, each as one move: the article, its places in every

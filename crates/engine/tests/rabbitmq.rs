@@ -1,5 +1,7 @@
 //! RabbitMQ: what its queue promises besides what every queue of batches does.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
 use std::time::Duration;
 
 use bytes::Bytes;

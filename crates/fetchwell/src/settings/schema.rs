@@ -234,8 +234,8 @@ table! {
         /// Nothing is put on a list that has so many URLs or more; 0: any number.
         schedule_max_queue: u64 = whole(0, 1_000_000_000), key("schedule.max_queue", "1000000");
 
-        /// How often a feed is read that does not say so itself.
-        feeds_interval: Duration = POSITIVE, key("feeds.interval", "1h");
+        /// How often a feed is read at most that does not say so itself; 0s: at each "feeds ingest".
+        feeds_interval: Duration = LONG, key("feeds.interval", "0s");
         /// How long one "feeds ingest" waits for sites that are slow, closed or have many feeds; what is
         /// left is for the next one.
         feeds_max_wait: Duration = POSITIVE, key("feeds.max_wait", "10m");

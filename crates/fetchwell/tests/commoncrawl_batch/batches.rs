@@ -48,7 +48,7 @@ async fn a_page_has_three_fields_and_its_metadata_are_strings() {
     assert_eq!(pages[0]["surt_url"], json!("com,example)/odd"));
     assert_eq!(pages[0]["timestamp"], json!("20240712000102"));
     let metadata = pages[0]["metadata"].as_object().unwrap();
-    assert!(metadata.values().all(|value| value.is_string()), "{metadata:?}");
+    assert!(metadata.values().all(serde_json::Value::is_string), "{metadata:?}");
     assert_eq!((&metadata["number"], &metadata["status"]), (&json!("7"), &json!("200")));
     assert_eq!(pages[0].as_object().unwrap().len(), 3);
 }

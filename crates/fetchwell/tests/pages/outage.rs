@@ -42,6 +42,7 @@ fn origin() -> Origin {
 }
 
 /// A real process through a real outage, with short back-offs.
+#[expect(clippy::print_stdout, reason = "figures are for whoever runs the test")]
 async fn an_outage(origin: &Origin, door: Door) {
     let (outage, up_pages) = outage_and_pages();
     let door = door

@@ -88,7 +88,7 @@ impl Books<'_> {
             .prepare_cached("SELECT 1 FROM attempted WHERE uid = ?1 AND at > ?2")?
             .exists((uid, (self.now - ATTEMPTED_FOR).as_micros()))?;
         let (_, failed_at) = self.site_failures(uid)?;
-        Ok(!attempted && !self.has_article(uid)? && failed_at.is_none_or(|at| at < self.run))
+        Ok(!attempted && failed_at.is_none_or(|at| at < self.run))
     }
 
     fn keep(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
@@ -115,7 +115,7 @@ impl Books<'_> {
     fn keep_failure(&self, gleaned: &Gleaned, failure: &Failure) -> rusqlite::Result<()> {
         let uid = &gleaned.uid;
         if self.has_article(uid)? {
-            return Ok(());
+            return self.note_attempt(uid);
         }
         self.write(gleaned)?;
         self.tx

@@ -9,7 +9,9 @@ use fetchwell_policy::time::Time;
 
 use super::plan::{Reading, Validators};
 
-/// A feed that keeps failing is asked at least this often.
+/// A feed that failed is left alone at least so long, however often it is read otherwise…
+const MIN_BACKOFF: Duration = Duration::from_secs(60);
+/// …and one that keeps failing is asked at least this often.
 const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3_600);
 
 /// Whether a feed is to be read. `all` wants those that are not due yet, and those that are paused, too.
@@ -70,7 +72,8 @@ pub(super) fn after(
         },
         Reading::Failed { problem, retry_after } => {
             let failures = before.failures.saturating_add(1);
-            let backoff = Backoff { base: interval, factor: 2.0, cap: MAX_BACKOFF.max(interval) };
+            let base = interval.max(MIN_BACKOFF);
+            let backoff = Backoff { base, factor: 2.0, cap: MAX_BACKOFF.max(interval) };
             let wait = backoff.ceiling(failures).max(retry_after.unwrap_or_default());
             FeedMemory { problem: Some(problem.clone()), failures, due: now + wait, ..before }
         }

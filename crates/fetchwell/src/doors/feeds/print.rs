@@ -1,6 +1,7 @@
 //! What people are told about feeds: in logs, in tables, and as JSON lines.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fetchwell_engine::feeds::FeedMemory;
 use fetchwell_feed::{Feed, clean};
@@ -87,11 +88,15 @@ fn row(feed: &Subscribed, memory: Option<&FeedMemory>, now: Time) -> [String; 6]
     [
         plain(&categories.join(", ")),
         plain(&feed.url),
-        format_duration(feed.interval),
+        every(feed.interval),
         read_at.map_or_else(|| "never".to_owned(), in_seconds),
         next,
         plain(&memory.map_or_else(|| "new".to_owned(), state)),
     ]
+}
+
+fn every(interval: Duration) -> String {
+    if interval.is_zero() { "ingest".to_owned() } else { format_duration(interval) }
 }
 
 fn in_seconds(time: Time) -> String {

@@ -38,8 +38,9 @@ if code == '' then
   return
 end
 
--- Whoever was stopped for long may come late.
+-- Whoever was stopped for long may come late, and an article that is there is better than none.
 if redis.call('HGET', ARTICLE, 'status') == 'success' then
+  note_attempt(uid)
   return
 end
 write()

@@ -1,7 +1,7 @@
 -- Which links are still to be fetched.
 --
--- KEYS: for each link its article and the failures of its site. ARGV: when the run began, in microseconds;
--- the links. Gives: 1 for each that is to be fetched, else 0.
+-- KEYS: for each link the failures of its site. ARGV: when the run began, in microseconds; the links.
+-- Gives: 1 for each that is to be fetched, else 0.
 local run = tonumber(ARGV[3])
 
 local function was_attempted(uid)
@@ -19,15 +19,8 @@ end
 
 local pending = {}
 for n = 1, #ARGV - 3 do
-  local uid, article, failures = ARGV[n + 3], KEYS[2 * n + 1], KEYS[2 * n + 2]
-  local failed_at = redis.call('HGET', failures, 'at')
-  if was_attempted(uid) then
-    pending[n] = 0
-  elseif redis.call('HGET', article, 'status') == 'success' then
-    note_attempt(uid)
-    pending[n] = 0
-  else
-    pending[n] = (failed_at and tonumber(failed_at) >= run) and 0 or 1
-  end
+  local failed_at = redis.call('HGET', KEYS[n + 2], 'at')
+  local failed_in_run = failed_at and tonumber(failed_at) >= run
+  pending[n] = (was_attempted(ARGV[n + 3]) or failed_in_run) and 0 or 1
 end
 return pending
