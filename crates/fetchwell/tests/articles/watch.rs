@@ -13,7 +13,8 @@ async fn feeds_become_articles_until_it_is_stopped() {
     let news = SiteScript::new("news.test").text("/rss", "application/rss+xml", FEED);
     for door in Door::on_each_store(&[news]).await {
         let door = door.variable("FETCHWELL_ARTICLES__WATCH_INTERVAL", "200ms");
-        let add = ["feeds", "add", "http://news.test/rss", "--category", "news"];
+        let add =
+            ["feeds", "add", "http://news.test/rss", "--category", "news", "--interval", "1h"];
         door.program.run(&add).await.expect_code(0);
         let watch = door.program.start(&["articles", "watch"]);
         door.until_asked(3).await;
