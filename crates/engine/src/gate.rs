@@ -451,7 +451,12 @@ impl GateLeave {
 #[async_trait]
 impl Leave for GateLeave {
     async fn to_write(&mut self) -> bool {
+        let early = self.at.since(self.clock.now());
         if self.rate.interval.is_zero() {
+            // Only a site that rests has a slot ahead, and its rest is over then, not a little before.
+            if !early.is_zero() {
+                tokio::time::sleep(early).await;
+            }
             return self.take_groups_turn().await;
         }
         let gap_left = match self.follows_robots {
@@ -461,7 +466,6 @@ impl Leave for GateLeave {
         if gap_left > LONGEST_WAIT_IN_FLIGHT {
             return false;
         }
-        let early = self.at.since(self.clock.now());
         tokio::time::sleep(gap_left.max(early)).await;
         if !self.take_groups_turn().await {
             return false;

@@ -136,7 +136,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.flights_begun += 1;
         room.unspent = (!unpaced).then_some(self.flights_begun);
         if unpaced && !item.is_errand {
-            room.open_permit.get_or_insert((permit, at + OPEN_PERMIT_FOR));
+            room.open_permit.get_or_insert((permit, at));
         }
         let why = Why {
             robots: rule,
@@ -163,11 +163,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Without pacing a permit is good for any number of requests, for a while: the store need not be
     /// asked for each.
-    pub(super) fn open_permit(&mut self, site: &Site) -> Option<Permit> {
+    pub(super) fn open_permit(&mut self, site: &Site) -> Option<(Permit, Time)> {
         let now = self.now();
         let room = self.bench.existing(site)?;
-        room.open_permit = room.open_permit.filter(|(_, until)| now < *until);
-        room.open_permit.map(|(permit, _)| permit)
+        room.open_permit = room.open_permit.filter(|(_, from)| now < *from + OPEN_PERMIT_FOR);
+        room.open_permit
     }
 
     /// Sends a request on its way; when `paced`, its head is waited for.

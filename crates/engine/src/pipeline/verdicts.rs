@@ -72,8 +72,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         loop {
             match self.next_move(site) {
                 Move::Ask { rule } => {
-                    if let Some(permit) = self.open_permit(site) {
-                        return self.dispatch_from(site, rule, permit, self.now());
+                    if let Some((permit, from)) = self.open_permit(site) {
+                        return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };

@@ -60,7 +60,7 @@ pub struct Room {
     pub robots_known_at: Option<Time>,
     /// The next page may follow its robots.txt at once.
     pub follows_robots: bool,
-    /// Without pacing a permit is good for any number of requests: this one until then, by our clock.
+    /// Without pacing a permit is good for any number of requests: this one from then on, by our clock.
     pub open_permit: Option<(Permit, Time)>,
     /// The group whose turn was taken for the next page, in the pace of the group.
     pub turn_of: Option<String>,
