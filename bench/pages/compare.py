@@ -1,6 +1,7 @@
 """What a page costs from the Redis list to the Kafka event: `fetchwell pages`, and the plain program of its design."""
 
 import argparse
+import contextlib
 import datetime
 import os
 import signal
@@ -77,9 +78,11 @@ class Monitor(threading.Thread):
         self.start()
 
     def run(self):
-        for heard in self.monitor.listen():
-            name = heard["command"].split(" ", 1)[0].upper()
-            self.seen += heard["client_type"] != "lua" and name not in self.WATCHING
+        # After its round nobody speaks any more; while one lasts we ask for the pages ourselves.
+        with contextlib.suppress(redis.TimeoutError):
+            for heard in self.monitor.listen():
+                name = heard["command"].split(" ", 1)[0].upper()
+                self.seen += heard["client_type"] != "lua" and name not in self.WATCHING
 
     def ended(self):
         return self.seen
