@@ -1,6 +1,6 @@
 //! Feeds: what they list, whatever state they are in; which page a link means; and lists of feeds.
 //!
-//! Pure: no I/O, no clock. [`read`] makes a [`Feed`] of RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed, [`clean`]
+//! Pure: no I/O, no clock. [`read`] makes a [`Feed`] of RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed, [`clean()`]
 //! takes what tracks its readers out of a link, [`leads_elsewhere`] tells links that must be asked where they
 //! lead, and [`opml`] reads and writes lists of feeds.
 //!
@@ -82,7 +82,7 @@ impl fmt::Display for Format {
 /// Something that a feed lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its page, as the feed names it: [`clean`] it before use.
+    /// Its page, as the feed names it: [`clean()`] it before use.
     pub link: WebUrl,
     /// Its title as plain text; may be empty.
     pub title: String,

@@ -23,7 +23,7 @@ pub(crate) enum CommonCrawlCommand {
 /// What every command of this door may be told.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
-    /// The archive: a URL, the path of a folder, or s3://BUCKET [default: https://data.commoncrawl.org]
+    /// The archive: a URL, the path of a folder, or s3://BUCKET [default: data.commoncrawl.org]
     #[arg(long, value_name = "URL|DIR|s3://…")]
     base: Option<String>,
 }
