@@ -60,9 +60,6 @@ const TANGLED: [&str; 20] = [
 ];
 const TIMES: usize = 500_000;
 
-/// Whoever asks first whether it is text never gets here with more.
-const MAX_BINARY_BYTES: usize = 8 << 20;
-
 /// Each with a name, no larger than this.
 pub(crate) fn all(max_bytes: usize) -> impl Iterator<Item = (String, Vec<u8>)> {
     let long = LONG.map(|part| (part, max_bytes / part.len()));
@@ -79,7 +76,7 @@ fn others(max_bytes: usize) -> impl Iterator<Item = (String, Vec<u8>)> {
         format!("{before}{}{after}", part.repeat(times)).into_bytes()
     };
     let data = r"{&quot;a&quot;:&quot;\u003c/p\u003e&quot;},";
-    let binary = (0..max_bytes.min(MAX_BINARY_BYTES)).map(|at| (at * 31 % 251) as u8).collect();
+    let binary = (0..max_bytes).map(|at| (at * 31 % 251) as u8).collect();
     let words = "Bees and <b>wasps</b> &eacute; ".repeat(max_bytes / 40).into_bytes();
     let utf_16 = "<p>a".repeat(max_bytes / 8).encode_utf16().flat_map(u16::to_be_bytes).collect();
     [
