@@ -96,6 +96,21 @@ pub enum Transition {
 }
 
 impl Breaker {
+    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Breaker {
+        let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
+        let state = match self.state {
+            State::Closed => State::Closed,
+            State::Open { probe_at, failed_probes } => {
+                State::Open { probe_at: moved(probe_at), failed_probes }
+            }
+            State::HalfOpen { lost_at, failed_probes } => {
+                State::HalfOpen { lost_at: moved(lost_at), failed_probes }
+            }
+        };
+        Breaker { state, failing_since: self.failing_since.map(moved), ..self }
+    }
+
     /// A request to the site failed by the site's fault.
     pub fn failed(&mut self, now: Time, rule: &BreakerRule, chance: f64) -> Transition {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);

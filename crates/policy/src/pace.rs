@@ -124,6 +124,13 @@ impl Pace {
         self.used_until
     }
 
+    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Pace {
+        let Pace { used_until, interval, last_head } = self;
+        let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
+        Pace { used_until: moved(used_until), interval, last_head: moved(last_head) }
+    }
+
     /// Cuts off what lies further ahead than `bound`: a clock that jumped back must not close a site.
     pub fn clamp(&mut self, now: Time, bound: Time) {
         self.used_until = self.used_until.min(bound);

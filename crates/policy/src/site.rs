@@ -198,6 +198,22 @@ impl SiteState {
         self.pace.assume_head(lost_at + rate.grace(), rate);
     }
 
+    /// The same by another clock, for a store that is moved to a server: penalties and open breakers last
+    /// as long there as they would have here. See [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteState {
+        let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, last_served } =
+            self;
+        let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
+        SiteState {
+            pace: pace.by_clock_ahead_by_us(ahead_us),
+            breaker: breaker.by_clock_ahead_by_us(ahead_us),
+            generation,
+            penalty_until: moved(penalty_until),
+            limited_in_a_row,
+            last_served: last_served.map(moved),
+        }
+    }
+
     /// True when nothing is lost by forgetting the site.
     pub fn is_forgettable(&self, now: Time) -> bool {
         self.forgettable_at().is_some_and(|at| at <= now)

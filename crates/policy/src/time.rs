@@ -37,6 +37,15 @@ impl Time {
         self.0
     }
 
+    /// The same point by another clock, which is ahead of this one by so much (behind it: less than zero).
+    /// What stands for "never yet" stays that.
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Time {
+        match self {
+            Time::EPOCH | Time::FAR_FUTURE => self,
+            Time(micros) => Time(micros.saturating_add(ahead_us)),
+        }
+    }
+
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -72,6 +81,14 @@ fn saturating_micros(span: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_clock_moves_what_happened_and_nothing_else() {
+        let moved = |time: Time| time.by_clock_ahead_by_us(-250);
+        assert_eq!(moved(Time::from_micros(1_000)), Time::from_micros(750));
+        assert_eq!(moved(Time::EPOCH), Time::EPOCH);
+        assert_eq!(moved(Time::FAR_FUTURE), Time::FAR_FUTURE);
+    }
 
     #[test]
     fn arithmetic_saturates_instead_of_wrapping() {

@@ -6,6 +6,7 @@ mod held;
 pub mod kafka;
 pub mod memory;
 mod moment;
+pub mod moving;
 pub mod postgres;
 pub mod rabbitmq;
 pub mod redis;

@@ -119,6 +119,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CallersCommand,
     },
+    /// Move what "serve" keeps in SQLite to a PostgreSQL database, without losing a message
+    Migrate(MigrateArgs),
     /// Fetch the URLs of a list into a page cache, and tell of each page by an event
     Pages(PagesArgs),
     /// Look after the URLs that "pages" has given up
@@ -228,6 +230,14 @@ pub(crate) enum CallersCommand {
         /// Whose
         name: String,
     },
+}
+
+/// `fetchwell migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Where to: postgres://user:password@host/database, with nothing of Fetchwell's in it
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
 }
 
 /// `fetchwell demo`.

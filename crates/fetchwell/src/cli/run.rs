@@ -80,6 +80,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
         }
+        Command::Migrate(args) => {
+            let settings = load()?;
+            let mut flags = flags.clone();
+            flags.retain(|flag| flag.key != "store");
+            flags.push(Flag { key: "store", name: "--to", value: args.to });
+            let target = Settings::load(&Sources { flags: &flags, ..sources })
+                .map_err(|faults| Exit::Usage(faults.to_string()))?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::retriever::migrate(&settings, &target, cli.global.json).await
+        }
         Command::Pages(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);

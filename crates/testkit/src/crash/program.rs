@@ -40,6 +40,11 @@ impl Program {
         self
     }
 
+    /// The same for a program that is somebody's already.
+    pub(super) fn add_flags(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    }
+
     /// Adds a variable to the environment of all its processes.
     pub fn variable(mut self, name: &str, value: &str) -> Program {
         self.variables.push((name.to_owned(), value.to_owned()));

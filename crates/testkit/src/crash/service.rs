@@ -71,6 +71,12 @@ impl Service {
         assert!(ended.is_ok_and(|status| status.success()), "it ended badly:\n{}", self.log());
     }
 
+    /// Starts it again with these flags besides, at another address.
+    pub async fn start_again_with(&mut self, flags: &[&str]) {
+        self.program.add_flags(flags);
+        self.start_again().await;
+    }
+
     /// Starts it again on its store, at another address.
     pub async fn start_again(&mut self) {
         (self.child, self.address) = launch(&self.program).await;

@@ -16,6 +16,7 @@ mod ledger;
 mod meta;
 mod moment;
 mod moves;
+pub(super) mod moving_in;
 mod names;
 mod new_row;
 mod presence;

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(500);
 pub struct SqliteQueue {
     pub(super) db: Db,
     pub(super) clock: Clock,
-    pub(super) queue: i64,
+    pub(in crate::adapters) queue: i64,
     pub(super) news: Arc<Notify>,
     lease_ttl: Duration,
     run_once: bool,
@@ -368,7 +368,7 @@ fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Res
     moves.enter().map(|_| ())
 }
 
-fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {
+pub(super) fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {
     let lives =
         |(epoch, expires_at): &(i64, Time)| *expires_at > now && !presence::is_gone(store, *epoch);
     Ok(instances(tx, queue)?.iter().any(lives))

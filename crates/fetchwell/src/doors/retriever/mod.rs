@@ -4,6 +4,7 @@ mod callers;
 mod counted;
 mod deliveries;
 mod first_start;
+mod migrate;
 mod options;
 mod plan;
 mod serve;
@@ -13,4 +14,5 @@ pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};
 
 pub(crate) use callers::run as callers;
+pub(crate) use migrate::run as migrate;
 pub(crate) use serve::serve;

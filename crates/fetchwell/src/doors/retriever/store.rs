@@ -15,7 +15,14 @@ pub(super) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, C
     match &values.store {
         StoreUrl::Sqlite(path) => {
             // A store keeps to the politeness store it was first used with, whoever uses it.
-            let clock = sqlite::clock(&open_queue_db(settings).await?).await?;
+            let db = open_queue_db(settings).await?;
+            if let Some(to) = sqlite::moved_to(&db).await? {
+                return Err(Exit::Usage(format!(
+                    "what {} kept for \"serve\" was moved to {to}; use --store with that address",
+                    values.store
+                )));
+            }
+            let clock = sqlite::clock(&db).await?;
             let store = sqlite::open_retriever(path, clock.clone(), lease_ttl, poll).await?;
             Ok((store, clock))
         }
