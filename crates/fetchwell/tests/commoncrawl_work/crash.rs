@@ -66,12 +66,26 @@ impl Fleet {
         }
     }
 
+    /// What the workers said last, for whoever wonders why they do nothing.
+    async fn last_words(&mut self) -> String {
+        let mut words = String::new();
+        for worker in self.workers.iter_mut().filter_map(Option::take) {
+            let said = worker.process.kill().await.stderr;
+            let lines: Vec<&str> = said.lines().rev().take(40).collect();
+            words.extend(lines.iter().rev().map(|line| format!("{line}\n")));
+            words.push_str("---\n");
+        }
+        words
+    }
+
     /// Waits until all pages are there, and stops gently.
     async fn finish(mut self, archive: &TestArchive) {
         let began = Instant::now();
         while self.ground.known_pages() < archive.pages.len() {
-            let known = self.ground.known_pages();
-            assert!(began.elapsed() < DEADLINE, "{known} of {} pages", archive.pages.len());
+            if began.elapsed() > DEADLINE {
+                let known = self.ground.known_pages();
+                panic!("{known} of {} pages\n{}", archive.pages.len(), self.last_words().await);
+            }
             self.look_after();
             sleep(Duration::from_millis(100)).await;
         }
