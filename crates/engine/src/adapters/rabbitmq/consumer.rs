@@ -38,11 +38,15 @@ pub(super) struct Deliveries {
     pub(super) news: Arc<Notify>,
     /// The first connection stands, for the one who waits for it.
     began: Notify,
+    /// Somebody doubts that the connection still works.
+    doubt: Notify,
 }
 
 struct State {
     /// Counts the connections. What an earlier one brought is the broker's again: it delivers it anew.
     generation: u64,
+    /// The connection that did not answer in time: it is to be given up.
+    doubted: u64,
     /// Why there is no connection now.
     away: Option<StoreFault>,
     next_id: LeaseId,
@@ -64,9 +68,9 @@ impl Deliveries {
     pub(super) fn new(clock: Clock) -> Deliveries {
         let away = Some(StoreFault::Unavailable("RabbitMQ: not connected yet".to_owned()));
         let (waiting, held) = (BTreeMap::new(), HashMap::new());
-        let state = State { generation: 0, away, next_id: 1, waiting, held };
-        let (news, began) = (Arc::default(), Notify::new());
-        Deliveries { state: Mutex::new(state), clock, news, began }
+        let state = State { generation: 0, doubted: 0, away, next_id: 1, waiting, held };
+        let (news, began, doubt) = (Arc::default(), Notify::new(), Notify::new());
+        Deliveries { state: Mutex::new(state), clock, news, began, doubt }
     }
 
     /// Waits for the first connection, as long as one may take.
@@ -102,6 +106,25 @@ impl Deliveries {
     /// How to settle a batch, while it is ours.
     pub(super) fn held(&self, id: LeaseId) -> Option<Held> {
         self.state().held.get(&id).cloned()
+    }
+
+    /// The connection does not answer. With it all goes back that is not settled, so that nothing stays
+    /// with a broker that takes it for ours.
+    pub(super) fn give_up_connection(&self) {
+        let mut state = self.state();
+        state.doubted = state.generation;
+        self.doubt.notify_one();
+    }
+
+    /// Returns when the connection that stands is to be given up.
+    async fn given_up(&self) {
+        loop {
+            self.doubt.notified().await;
+            let state = self.state();
+            if state.doubted == state.generation {
+                return;
+            }
+        }
     }
 
     /// A batch was settled.
@@ -207,6 +230,7 @@ impl Keeper {
                         return Err(self.link.unavailable("the queue was deleted; it is made again"));
                     }
                 },
+                () = self.deliveries.given_up() => return Err(self.link.silent()),
                 () = self.stop.cancelled() => {
                     self.close(&connection).await;
                     return Ok(());
@@ -233,5 +257,24 @@ impl Keeper {
         }
         let gone = "the connection was closed".to_owned();
         self.deliveries.lose(StoreFault::Unavailable(gone));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_doubt_ends_the_connection_that_it_is_about_and_no_other() {
+        let deliveries = Deliveries::new(Clock::system());
+        deliveries.begin();
+        assert!(deliveries.given_up().now_or_never().is_none());
+        deliveries.give_up_connection();
+        assert!(deliveries.given_up().now_or_never().is_some());
+        deliveries.give_up_connection();
+        deliveries.begin();
+        assert!(deliveries.given_up().now_or_never().is_none(), "the next one is as good as new");
     }
 }

@@ -10,10 +10,12 @@ use fetchwell_policy::time::Time;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::RabbitQueue;
 use super::consumer::{Deliveries, Held, Keeper};
+use super::link::ANSWER_WITHIN;
 use super::message::Outgoing;
 use crate::ports::{
     Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
@@ -88,12 +90,26 @@ impl RabbitInstance {
                 self.deliveries.put_off(lease, *at);
                 return Settled::Confirmed;
             }
-            Settlement::HandBack { .. } => held.acker.nack(requeue()).await,
-            _ => held.acker.ack(BasicAckOptions::default()).await,
+            Settlement::HandBack { .. } => self.heard(held.acker.nack(requeue())).await,
+            _ => self.heard(held.acker.ack(BasicAckOptions::default())).await,
         };
         self.deliveries.forget(lease.id);
         // Where the connection is gone, the broker delivers it again.
         if matches!(done, Ok(true)) { Settled::Confirmed } else { Settled::Stale }
+    }
+
+    /// A connection that takes too long to take a word is given up: it may have died without a sign.
+    async fn heard<T>(
+        &self,
+        word: impl Future<Output = lapin::Result<T>> + Send,
+    ) -> Result<T, StoreFault> {
+        match timeout(ANSWER_WITHIN, word).await {
+            Ok(heard) => heard.map_err(|error| self.queue.link.fault(&error)),
+            Err(_) => {
+                self.deliveries.give_up_connection();
+                Err(self.queue.link.silent())
+            }
+        }
     }
 }
 
@@ -121,7 +137,7 @@ impl Source for RabbitInstance {
         }
         let current = self.deliveries.generation()?;
         for kept in self.deliveries.kept_too_long() {
-            kept.nack(requeue()).await.map_err(|error| self.queue.link.fault(&error))?;
+            self.heard(kept.nack(requeue())).await?;
         }
         let before = self.generation.swap(current, Ordering::Relaxed);
         let kept = before == NONE || before == current;

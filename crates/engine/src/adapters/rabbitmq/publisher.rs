@@ -119,7 +119,8 @@ impl Publisher {
                 body,
                 properties.clone(),
             );
-            confirms.push(sent.await.map_err(|error| self.link.fault(&error))?);
+            let sent = timeout(ANSWER_WITHIN, sent).await.map_err(|_| self.link.silent())?;
+            confirms.push(sent.map_err(|error| self.link.fault(&error))?);
         }
         self.wait_for(standing, confirms).await
     }
