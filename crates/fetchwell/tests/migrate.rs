@@ -48,7 +48,9 @@ async fn results(service: &Service, many: usize) -> Vec<Value> {
     while found.len() < many {
         assert!(began.elapsed() < Duration::from_secs(120), "{} of {many} results", found.len());
         let line = format!("GET /outbox?after={}&wait=5", found.len());
-        found.extend(ask(service, &line, &[], &Value::Null).await["messages"].as_array().unwrap().clone());
+        found.extend(
+            ask(service, &line, &[], &Value::Null).await["messages"].as_array().unwrap().clone(),
+        );
     }
     found
 }
@@ -73,7 +75,11 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
 
     // While it runs, nothing moves.
     let refused = service.program().run(&["migrate", "--to", &target]).await.expect_code(2);
-    assert!(refused.stderr.contains("a process is at work on sqlite:fetchwell.db"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("a process is at work on sqlite:fetchwell.db"),
+        "{}",
+        refused.stderr
+    );
     service.stop().await;
     let waiting = 26 - results_in_file(&service).await;
     assert!(waiting >= 3, "only {waiting} wait");
@@ -121,9 +127,7 @@ async fn a_move_that_is_cut_off_is_made_whole_by_the_next() {
     let target = unused_postgres_schema(server).await;
     let origin = web();
     let mut service = Service::start(program(&origin)).await;
-    let message = |number| {
-        json!({"url": format!("http://slow.test/{number}"), "retailer": "admhr", "correlation_id": "c"})
-    };
+    let message = |number| json!({"url": format!("http://slow.test/{number}"), "retailer": "admhr", "correlation_id": "c"});
     for batch in 0..5 {
         let messages: Vec<Value> = (batch * 1_000..(batch + 1) * 1_000).map(message).collect();
         ask(&service, "POST /fetch/batch", &[], &json!({"messages": messages})).await;

@@ -107,11 +107,7 @@ async fn rescue(queue: &SqliteQueue) -> Result<(), StoreFault> {
     instance.leave().await
 }
 
-async fn move_all(
-    from: &Db,
-    departure: Departure,
-    arrival: Arrival,
-) -> Result<Moved, StoreFault> {
+async fn move_all(from: &Db, departure: Departure, arrival: Arrival) -> Result<Moved, StoreFault> {
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
     let (arrived, has_arrived) = oneshot::channel();
     let leaving = from.write(move |tx| departure.leave(tx, &parts, has_arrived));

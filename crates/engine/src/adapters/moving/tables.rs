@@ -173,12 +173,7 @@ pub(in crate::adapters) static TABLES: &[Table] = &[
 pub(in crate::adapters) static SITES: Table = Table {
     what: "sites",
     into: "fetchwell_site",
-    columns: &[
-        ("site", Text),
-        ("rate_limit", Text),
-        ("circuit", Text),
-        ("forgettable_at", Whole),
-    ],
+    columns: &[("site", Text), ("rate_limit", Text), ("circuit", Text), ("forgettable_at", Whole)],
     select: "SELECT site, state FROM site",
 };
 

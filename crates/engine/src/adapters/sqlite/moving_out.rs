@@ -145,7 +145,10 @@ impl Departure {
             part.push(values_of(row)?)?;
             count += 1;
             if part.is_full() {
-                send(parts, Part::Rows(table, std::mem::replace(&mut part, Rows::of(table)).columns))?;
+                send(
+                    parts,
+                    Part::Rows(table, std::mem::replace(&mut part, Rows::of(table)).columns),
+                )?;
             }
         }
         if part.rows > 0 {

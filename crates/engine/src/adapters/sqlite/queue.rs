@@ -368,7 +368,12 @@ fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Res
     moves.enter().map(|_| ())
 }
 
-pub(super) fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {
+pub(super) fn is_in_use(
+    tx: &Connection,
+    queue: i64,
+    store: &Path,
+    now: Time,
+) -> rusqlite::Result<bool> {
     let lives =
         |(epoch, expires_at): &(i64, Time)| *expires_at > now && !presence::is_gone(store, *epoch);
     Ok(instances(tx, queue)?.iter().any(lives))

@@ -18,7 +18,10 @@ pub(crate) async fn run(from: &Settings, to: &Settings, as_json: bool) -> Result
         )));
     };
     if !path.exists() {
-        return Err(Exit::Usage(format!("there is no file {}; name it with --store", path.display())));
+        return Err(Exit::Usage(format!(
+            "there is no file {}; name it with --store",
+            path.display()
+        )));
     }
     let db = open_queue_db(from).await?;
     let clock = sqlite::clock(&db).await?;
@@ -26,7 +29,9 @@ pub(crate) async fn run(from: &Settings, to: &Settings, as_json: bool) -> Result
     let name = to.values.store.to_string();
     match move_retriever(&db, &clock, &database, &name).await? {
         Moved::All(counts) => tell(file, &name, &counts, as_json),
-        Moved::Before if as_json => print(format!("{}\n", json!({"to": name, "moved": {}})).as_bytes()),
+        Moved::Before if as_json => {
+            print(format!("{}\n", json!({"to": name, "moved": {}})).as_bytes())
+        }
         Moved::Before => print(format!("{file} was moved to {name} before\n").as_bytes()),
         Moved::FileInUse => Err(Exit::Usage(format!(
             "a process is at work on {file}; stop it (SIGTERM) and try again"
