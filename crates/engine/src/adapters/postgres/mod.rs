@@ -19,6 +19,7 @@ mod moves;
 pub(super) mod moving_in;
 mod names;
 mod new_row;
+mod oversight;
 mod presence;
 mod queue;
 mod reading;

@@ -19,6 +19,7 @@ mod meta;
 mod moves;
 pub(super) mod moving_out;
 mod outbox;
+mod oversight;
 mod pages;
 mod politeness;
 mod presence;

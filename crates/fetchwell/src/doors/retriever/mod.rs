@@ -9,6 +9,7 @@ mod options;
 mod plan;
 mod serve;
 mod store;
+mod storied;
 
 pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};
@@ -16,3 +17,4 @@ pub use plan::{Extracted, obituary, plan, retry_rule};
 pub(crate) use callers::run as callers;
 pub(crate) use migrate::run as migrate;
 pub(crate) use serve::serve;
+pub(crate) use store::open_store;
