@@ -36,6 +36,8 @@ struct Explanation {
     robots: RobotsPart,
     pace: PacePart,
     breaker: BreakerPart,
+    /// An operator paused the site: nothing goes until it is resumed.
+    paused: Option<PausedPart>,
     next_slot_in_seconds: f64,
     addresses: Vec<String>,
     refused_because: Option<String>,
@@ -57,6 +59,12 @@ struct RobotsPart {
 struct PacePart {
     interval_seconds: f64,
     source: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct PausedPart {
+    by: String,
+    for_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,7 +132,10 @@ async fn learn(
     let known = parts.politeness.robots(&origin).await?;
     let view = gate.view(known.as_ref());
     let refused = parts.client.addresses(url).await.is_err();
-    if refused || !matches!(view, RobotsView::Fetch) {
+    // A site that is paused is asked for nothing, however long one waits.
+    let (state, _) = parts.politeness.look(&url.site()).await?;
+    let is_paused = state.is_some_and(|state| state.orders.paused.is_some());
+    if refused || is_paused || !matches!(view, RobotsView::Fetch) {
         return Ok((known, view));
     }
     let record = fetch_robots(settings, parts, &origin, known).await?;
@@ -211,7 +222,7 @@ fn explain(
     };
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
-    let (rate, source) = gate.rate(&site, crawl_delay);
+    let (rate, source) = gate.rate_under_orders(&state, &site, crawl_delay);
     let slot = state.pace.earliest(store_now.max(state.penalty_until), rate);
     let slot = slot.max(state.breaker.blocked_until().unwrap_or(store_now));
     let (breaker, probe_at) = match state.breaker.state {
@@ -238,6 +249,10 @@ fn explain(
             state: breaker,
             next_probe_in_seconds: probe_at.map(|at| at.since(store_now).as_secs_f64()),
         },
+        paused: state.orders.paused.as_ref().map(|given| PausedPart {
+            by: given.by.clone(),
+            for_seconds: store_now.since(given.at).as_secs_f64(),
+        }),
         next_slot_in_seconds: slot.since(store_now).as_secs_f64(),
         addresses: Vec::new(),
         refused_because: match view {
@@ -297,6 +312,10 @@ fn in_words(explanation: &Explanation) -> String {
     let probe = breaker
         .next_probe_in_seconds
         .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
+    let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
+        let (by, seconds) = (&paused.by, paused.for_seconds);
+        format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
+    });
     let addresses = match explanation.addresses.as_slice() {
         [] => "not looked up".to_owned(),
         found => found.join(", "),
@@ -304,7 +323,7 @@ fn in_words(explanation: &Explanation) -> String {
     format!(
         "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
          robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
-         pace            one request every {interval} s ({source})\n  \
+         pace            one request every {interval} s ({source})\n{paused}  \
          breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
          addresses       {addresses}\n",
         url = explanation.url,

@@ -183,6 +183,11 @@ const STEPS: &[&str] = &["
         value TEXT NOT NULL
     );
 ", "
+    -- Orders of operators and counts, as JSON, and whether there is more to say of a site than its pace.
+    ALTER TABLE fetchwell_site ADD COLUMN notes TEXT, ADD COLUMN notable BOOLEAN NOT NULL DEFAULT TRUE;
+    CREATE INDEX fetchwell_site_name ON fetchwell_site (site COLLATE \"C\");
+    CREATE INDEX fetchwell_site_notable ON fetchwell_site (site COLLATE \"C\") WHERE notable;
+", "
     -- For those who look after a service. `story` is what became of the last attempts, JSON lines. A failed
     -- message has its reason here, too, as a dead job has: so one index lists failures, and groups them. It
     -- has no place for long texts.

@@ -27,7 +27,9 @@ mod queue;
 mod retention;
 mod rounds;
 mod schema;
+mod sites;
 mod submitting;
+mod waiting;
 
 use std::path::Path;
 

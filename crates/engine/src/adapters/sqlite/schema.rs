@@ -278,6 +278,10 @@ const STEPS: &[&str] = &["
         at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ", "
+    -- Whether there is more to say of a site than its pace: it is found by that.
+    ALTER TABLE site ADD COLUMN notable INTEGER NOT NULL DEFAULT 1;
+    CREATE INDEX site_notable ON site (site) WHERE notable = 1;
+", "
     -- For those who look after a service. `story` is what became of the last attempts, JSON lines. A failed
     -- message has its reason here, too, as a dead job has: so one index lists failures, and groups them.
     ALTER TABLE job ADD COLUMN story TEXT;
