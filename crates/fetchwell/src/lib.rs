@@ -5,6 +5,7 @@ pub mod cli;
 mod demo;
 pub mod doors;
 mod explain;
+mod measures;
 mod plant;
 mod prometheus;
 pub mod settings;

@@ -21,6 +21,7 @@ use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 
 use crate::cli::Exit;
+use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
 
 /// The parts that every door shares.
@@ -33,6 +34,8 @@ pub(crate) struct Parts {
     pub(crate) client: Arc<http::Client>,
     /// Where this process listens: the client never connects there.
     pub(crate) own_listeners: OwnListeners,
+    /// What this process does, counted.
+    pub(crate) measures: Arc<Measures>,
 }
 
 impl Parts {
@@ -44,6 +47,7 @@ impl Parts {
             clock: store_clock(settings).await?,
             client,
             own_listeners,
+            measures: Arc::default(),
         })
     }
 
@@ -53,7 +57,8 @@ impl Parts {
         let politeness =
             MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
         let (client, own_listeners) = client(settings)?;
-        Ok(Parts { politeness: Arc::new(politeness), clock, client, own_listeners })
+        let (politeness, measures) = (Arc::new(politeness), Arc::default());
+        Ok(Parts { politeness, clock, client, own_listeners, measures })
     }
 
     /// A gate by these settings.
@@ -62,8 +67,14 @@ impl Parts {
         Gate::new(self.politeness.clone(), rules, self.clock.clone())
     }
 
-    /// All that a pipeline needs besides a door.
-    pub(crate) fn plant(&self, settings: &Settings, gate: Gate, watcher: Watcher) -> Plant {
+    /// All that the pipeline of this door needs besides the door. What it does is counted.
+    pub(crate) fn plant(
+        &self,
+        settings: &Settings,
+        gate: Gate,
+        door: DoorName,
+        watcher: Watcher,
+    ) -> Plant {
         let values = &settings.values;
         let limits = Limits {
             max_in_flight: values.max_in_flight,
@@ -78,7 +89,7 @@ impl Parts {
             limits,
             clock: self.clock.clone(),
             seed: random_seed(),
-            watcher,
+            watcher: self.measures.listening(door, watcher),
         }
     }
 }
