@@ -14,13 +14,13 @@ mod trial;
 use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::Politeness;
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 
 /// A place with one politeness store in it, empty at first.
 pub trait PolitenessStore: Send + Sync {
     /// Opens the store as a process does at its start. Opened twice, it is the same store.
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness>;
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites>;
 
     /// Another place of the same kind, with nothing in it.
     fn fresh(&self) -> Box<dyn PolitenessStore>;

@@ -146,7 +146,7 @@ impl RandomHistory {
 
     async fn look(&mut self, handle: usize) {
         let name = self.some_site();
-        assert_eq!(self.handles[handle].look(&name).await, self.model.get(&name).copied());
+        assert_eq!(self.handles[handle].look(&name).await, self.model.get(&name).cloned());
     }
 
     async fn sweep(&mut self, handle: usize) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Politeness, SiteAsk, SiteReport, Turn};
+use fetchwell_engine::ports::{SiteAsk, SiteReport, Turn};
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
@@ -24,7 +25,7 @@ pub(super) fn rule() -> BreakerRule {
 /// A store under test, as one process sees it.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
-    pub(super) store: Arc<dyn Politeness>,
+    pub(super) store: Arc<dyn Sites>,
 }
 
 impl Trial {
