@@ -2,6 +2,7 @@
 
 mod api;
 pub mod cli;
+mod dashboard;
 mod demo;
 pub mod doors;
 mod explain;

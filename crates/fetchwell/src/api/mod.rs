@@ -59,7 +59,7 @@ use problem::{Kind, Problem};
 use crate::measures::Measures;
 
 pub(crate) use audit::{AuditWriter, audit_log};
-pub(crate) use identity::TOKEN_CACHE;
+pub(crate) use identity::{Peer, TOKEN_CACHE};
 pub(crate) use metrics::Metrics;
 pub(crate) use routes::router;
 pub(crate) use server::{Connections, serve};

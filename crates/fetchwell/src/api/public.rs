@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -82,9 +82,4 @@ pub(super) async fn metrics(
     api.measures.door(DoorName::Serve).note_ledger(Some(ledger));
     let text = api.metrics.render(&ledger) + &api.measures.render();
     Ok((content_type, text).into_response())
-}
-
-/// The front page.
-pub(super) async fn front_page() -> Redirect {
-    Redirect::to("/docs")
 }

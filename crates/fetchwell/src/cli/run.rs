@@ -29,6 +29,10 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         let (key, name) = ("pages.metrics_listen", "--metrics-listen");
         flags.push(Flag { key, name, value: listen.clone() });
     }
+    if let Command::Pages(PagesArgs { dashboard: Some(listen), .. }) = &cli.command {
+        let (key, name) = ("pages.dashboard_listen", "--dashboard");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
     if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {
         let (key, name) = ("feeds.opml", "--opml");
         flags.push(Flag { key, name, value: file.clone() });

@@ -25,7 +25,7 @@ pub(crate) mod schedule;
 pub mod webhooks;
 
 mod foregone;
-mod notation;
+pub(crate) mod notation;
 mod one_page;
 #[cfg(test)]
 mod samples;

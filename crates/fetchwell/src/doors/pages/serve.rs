@@ -17,6 +17,7 @@ use super::metrics::PageMetrics;
 use super::place::{Log, Place};
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
+use super::showing;
 use crate::cli::Exit;
 use crate::doors::telling;
 use crate::measures::DoorName;
@@ -36,6 +37,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
     let listener = telling::listen(values.pages_metrics_listen).await?;
+    let shown_at = showing::listen(values.pages_dashboard_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
     let parts = Parts::open(settings).await?;
@@ -53,12 +55,15 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
             told.serve(listener, stop.clone()).await;
         }
     };
-    let (ended, (), ()) = tokio::join!(
+    let shown = showing::Showing { settings, place: &place, parts: &parts };
+    let (ended, (), (), shown) = tokio::join!(
         flow(settings, &place, &parts, &metrics, &stop),
         telling,
         sweep(&place, values.pages_event_retention, &stop),
+        shown.serve(shown_at, &stop),
     );
     ended?;
+    shown?;
     Ok(Exit::Ok)
 }
 

@@ -22,7 +22,8 @@ use super::store::open_store;
 use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
-use crate::doors::webhooks;
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::doors::{articles, webhooks};
 use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::settings::{Settings, Values};
@@ -61,21 +62,45 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         most: settings.values.retriever_max_connections,
         grace: settings.values.shutdown_grace,
     };
+    let dashboard = Dashboard::new(subject(settings, &store, &parts).await?, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        api::serve(listener, api::router(&api), bounds, stop.clone()).await;
+        api::serve(listener, api::router(&api, &dashboard), bounds, stop.clone()).await;
         api_ended.cancel();
     };
-    let (messages, deliveries, (), (), ()) = tokio::join!(
+    let (messages, deliveries, (), (), (), ()) = tokio::join!(
         ending_all(&stop, messages(settings, &parts, &store, metrics, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
         audit.run(store.inbox.clone(), api_ended.clone()),
         prune(store.inbox.clone(), settings.values.retriever_retention, stop.clone()),
+        dashboard.keep_history(),
     );
     messages.and(deliveries)?;
     Ok(Exit::Ok)
+}
+
+/// What the dashboard shows.
+async fn subject(
+    settings: &Settings,
+    store: &RetrieverStore,
+    parts: &Parts,
+) -> Result<Subject, Exit> {
+    Ok(Subject {
+        door: dashboard::Door::Serve,
+        settings: settings.clone(),
+        clock: parts.clock.clone(),
+        doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
+        trail: Trail::Store(store.inbox.clone()),
+        measures: parts.measures.clone(),
+        history: History::default(),
+        sites: Some(parts.politeness.clone()),
+        waiting: None,
+        oversight: None,
+        dead_letters: None,
+        articles: articles::open(settings).await?,
+    })
 }
 
 async fn listen(values: &Values) -> Result<TcpListener, Exit> {

@@ -11,6 +11,7 @@ mod counts;
 mod outgoing;
 mod progress;
 mod publishing;
+pub(crate) mod standing;
 mod window;
 
 use std::path::PathBuf;

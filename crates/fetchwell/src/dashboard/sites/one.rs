@@ -1,0 +1,57 @@
+//! One site.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use fetchwell_engine::sites::SiteRow;
+use fetchwell_policy::url::Site;
+use http::Uri;
+
+use super::ordering::offers;
+use super::{Absent, in_seconds, interval, maybe_seconds, rows, standing, waiting};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::offer::Offer;
+
+#[derive(Template)]
+#[template(path = "site.html")]
+struct Page<'a> {
+    visitor: &'a Visitor,
+    back: &'a str,
+    row: &'a SiteRow,
+    has_messages: bool,
+    offers: Vec<Offer>,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let Some(sites) = &dashboard.subject.sites else {
+        return layout::page(&dashboard, &visitor, &uri, (Section::Sites, "Sites"), &Absent);
+    };
+    let site = named(&name)?;
+    let (known, now) = sites.site(&site).await?;
+    let rows = rows(&dashboard.subject, &[known], now).await?;
+    let [row] = &rows[..] else { return Err(Fault::NotFound("there is no such site")) };
+    let content = Page {
+        visitor: &visitor,
+        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        row,
+        has_messages: dashboard.subject.oversight.is_some(),
+        offers: offers(row),
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::Sites, site.as_str()), &content)
+}
+
+/// The site of that name.
+pub(super) fn named(name: &str) -> Result<Site, Fault> {
+    Site::parse(name).map_err(|_| Fault::NotFound("that is no site; write a host, or HOST:PORT"))
+}
