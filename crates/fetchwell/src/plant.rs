@@ -61,6 +61,12 @@ impl Parts {
         Ok(Parts { politeness, clock, client, own_listeners, measures })
     }
 
+    /// The same, but counted elsewhere.
+    pub(crate) fn counted_by(mut self, measures: &Arc<Measures>) -> Parts {
+        self.measures = measures.clone();
+        self
+    }
+
     /// A gate by these settings.
     pub(crate) fn gate(&self, settings: &Settings, give_up_after: Option<Duration>) -> Gate {
         let rules = gate_rules(settings, give_up_after);

@@ -9,6 +9,7 @@ use fetchwell_engine::ports::Settlement;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 
 use crate::doors::fetch::{Onlooker, Progress};
+use crate::measures::Measures;
 
 /// Counts what the flow does. Cheap to clone.
 #[derive(Clone, Default)]
@@ -17,6 +18,7 @@ pub(super) struct Counters {
     pub(super) skipped: Arc<AtomicU64>,
     pub(super) under_way: Arc<AtomicU64>,
     pub(super) progress: Arc<Progress>,
+    pub(super) measures: Arc<Measures>,
 }
 
 impl Counters {
@@ -27,6 +29,7 @@ impl Counters {
             watcher: Arc::new(move |heard| news.hear(&heard)),
             web: Box::new(move |web| Arc::new(Gauged { web, under_way: under_way.clone() })),
             progress: self.progress.clone(),
+            measures: self.measures.clone(),
         }
     }
 

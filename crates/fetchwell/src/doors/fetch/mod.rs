@@ -189,7 +189,7 @@ impl Run<'_> {
         finish: impl Finish<Row> + 'static,
         to_file: bool,
     ) -> Result<Exit, Exit> {
-        let parts = Parts::open(self.settings).await?;
+        let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
         let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();

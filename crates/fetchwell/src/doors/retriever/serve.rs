@@ -50,6 +50,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let metrics = Arc::new(Metrics::default());
     let foundation = Foundation {
         inbox: store.inbox.clone(),
+        oversight: store.oversight.clone(),
         results: store.results.clone(),
         clock,
         guard: address_guard(settings),
@@ -97,7 +98,7 @@ async fn subject(
         history: History::default(),
         sites: Some(parts.politeness.clone()),
         waiting: None,
-        oversight: None,
+        oversight: Some(store.oversight.clone()),
         dead_letters: None,
         articles: articles::open(settings).await?,
     })
