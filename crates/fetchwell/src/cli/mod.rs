@@ -9,6 +9,7 @@ mod oversight;
 mod pages;
 mod run;
 mod schedule;
+mod sites;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
 pub(crate) use schedule::ScheduleArgs;
+pub(crate) use sites::{SitesCommand, SitesListArgs};
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
@@ -158,6 +160,11 @@ pub(crate) enum Command {
         /// Which part of the work
         #[command(subcommand)]
         command: CommonCrawlCommand,
+    },
+    /// See how sites stand, and steer them: pause, resume, set a pace
+    Sites {
+        #[command(subcommand)]
+        command: SitesCommand,
     },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),

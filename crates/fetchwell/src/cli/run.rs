@@ -131,6 +131,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let GlobalFlags { json, quiet, .. } = cli.global;
             doors::commoncrawl::run(&settings, command, json, quiet).await
         }
+        Command::Sites { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::sites::run(&settings, command, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;

@@ -23,6 +23,7 @@ pub(crate) mod oversight;
 pub mod pages;
 pub mod retriever;
 pub(crate) mod schedule;
+pub(crate) mod sites;
 pub mod webhooks;
 
 mod foregone;

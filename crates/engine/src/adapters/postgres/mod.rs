@@ -31,6 +31,7 @@ mod sharing;
 mod submission;
 mod submitting;
 mod taking;
+mod waiting;
 
 pub use claiming::CLAIM;
 pub use database::Database;

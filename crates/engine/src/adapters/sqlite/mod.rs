@@ -28,6 +28,7 @@ mod rounds;
 mod schema;
 mod sites;
 mod submitting;
+mod waiting;
 
 use std::path::Path;
 

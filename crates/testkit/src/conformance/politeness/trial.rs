@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::{SiteAsk, SiteReport, Turn};
 use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
@@ -116,6 +117,11 @@ impl Trial {
 
     pub(super) async fn look(&self, name: &str) -> Option<SiteState> {
         self.store.look(&site(name)).await.expect("a site can be looked at").0
+    }
+
+    /// Gives an order, and says whether it changed anything.
+    pub(super) async fn order(&self, name: &str, order: Order) -> bool {
+        self.store.order(&site(name), order, "operator").await.expect("an order is heard")
     }
 
     pub(super) async fn sweep(&self) -> u64 {
