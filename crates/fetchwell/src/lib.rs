@@ -12,3 +12,4 @@ pub mod settings;
 mod signals;
 mod telemetry;
 mod timestamp;
+mod traces;

@@ -23,6 +23,7 @@ use fetchwell_policy::url::Site;
 use crate::cli::Exit;
 use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
+use crate::traces::Tracer;
 
 /// The parts that every door shares.
 pub(crate) struct Parts {
@@ -36,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) own_listeners: OwnListeners,
     /// What this process does, counted.
     pub(crate) measures: Arc<Measures>,
+    /// The same, traced, where somebody collects traces.
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl Parts {
@@ -48,6 +51,7 @@ impl Parts {
             client,
             own_listeners,
             measures: Arc::default(),
+            tracer: Tracer::from_environment()?,
         })
     }
 
@@ -58,7 +62,8 @@ impl Parts {
             MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
         let (client, own_listeners) = client(settings)?;
         let (politeness, measures) = (Arc::new(politeness), Arc::default());
-        Ok(Parts { politeness, clock, client, own_listeners, measures })
+        let tracer = Tracer::from_environment()?;
+        Ok(Parts { politeness, clock, client, own_listeners, measures, tracer })
     }
 
     /// A gate by these settings.
@@ -89,8 +94,17 @@ impl Parts {
             limits,
             clock: self.clock.clone(),
             seed: random_seed(),
-            watcher: self.measures.listening(door, watcher),
+            watcher: self.watcher(door, watcher),
         }
+    }
+
+    /// Whoever watches the pipeline of a door: counters, then traces, then the door's own.
+    fn watcher(&self, door: DoorName, own: Watcher) -> Watcher {
+        let traced = match &self.tracer {
+            Some(tracer) => tracer.listening(door, own),
+            None => own,
+        };
+        self.measures.listening(door, traced)
     }
 }
 
