@@ -3,9 +3,12 @@
 mod api;
 pub mod cli;
 mod demo;
+mod doctor;
 pub mod doors;
 mod explain;
+mod health;
 mod measures;
+mod operator_client;
 mod plant;
 mod prometheus;
 pub mod settings;

@@ -5,13 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
-use fetchwell_engine::web::{Exchange, Leave, Method, Phases, Request, Web};
-use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_engine::web::{Method, Request};
 use fetchwell_policy::url::WebUrl;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::runtime;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
@@ -20,6 +15,7 @@ use tracing::{info, warn};
 use super::otlp::request_body;
 use super::span::Span;
 use crate::cli::Exit;
+use crate::operator_client::OperatorClient;
 
 /// Spans in one request.
 const MOST_PER_REQUEST: usize = 512;
@@ -30,21 +26,21 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends spans.
 pub(super) struct Exporter {
-    client: Client,
+    client: OperatorClient,
     collector: WebUrl,
     service: String,
-    /// What did not fit into the queue.
-    dropped: Arc<AtomicU64>,
+    /// Spans that nobody got.
+    lost: Arc<AtomicU64>,
 }
 
 impl Exporter {
     pub(super) fn new(
         collector: WebUrl,
         service: String,
-        dropped: Arc<AtomicU64>,
+        lost: Arc<AtomicU64>,
     ) -> Result<Exporter, Exit> {
-        let client = Client::new(http_settings())?;
-        Ok(Exporter { client, collector, service, dropped })
+        let client = OperatorClient::new(PATIENCE)?;
+        Ok(Exporter { client, collector, service, lost })
     }
 
     /// Sends what comes, until nobody is left who could bring more.
@@ -55,26 +51,26 @@ impl Exporter {
         }
     }
 
+    /// A collector that is away is worth one line, and another one when it is back.
     async fn send_all(self, mut waiting: Receiver<Span>) {
-        let mut is_failing = false;
-        let mut spans = Vec::new();
+        let (mut is_away, mut spans) = (false, Vec::new());
         while gather(&mut waiting, &mut spans).await {
             match self.send(&spans).await {
-                Ok(()) if is_failing => {
-                    let lost = self.dropped.swap(0, Ordering::Relaxed);
-                    info!(lost, "the trace collector takes traces again");
-                    is_failing = false;
+                Ok(()) if is_away => {
+                    let lost = self.lost.swap(0, Ordering::Relaxed);
+                    info!(lost, "the collector of traces is back");
+                    is_away = false;
                 }
                 Ok(()) => {}
                 Err(why) => {
-                    self.dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
-                    if !is_failing {
-                        let collector = self.collector.as_str();
+                    self.lost.fetch_add(spans.len() as u64, Ordering::Relaxed);
+                    if !is_away {
                         warn!(
-                            "traces are lost: {collector} {why}; mend it or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+                            "traces are lost: {} {why}; mend it, or unset OTEL_EXPORTER_OTLP_ENDPOINT",
+                            self.collector.as_str()
                         );
                     }
-                    is_failing = true;
+                    is_away = true;
                 }
             }
             spans.clear();
@@ -86,14 +82,7 @@ impl Exporter {
         let request = Request::ungoverned(self.collector.clone())
             .by(Method::Post(body.into()))
             .with_header("content-type", "application/json");
-        let mut phases = Phases::default();
-        match self.client.exchange(&request, &mut AtOnce, &mut phases).await {
-            Exchange::Answered(answer) if (200..300).contains(&answer.status) => Ok(()),
-            Exchange::Answered(answer) => Err(format!("answers {}", answer.status)),
-            Exchange::Failed(Happened::OurFault(why)) => Err(why),
-            Exchange::Failed(happened) => Err(format!("can't be asked: {happened}")),
-            Exchange::NotSent => Err("dropped its connection".to_owned()),
-        }
+        self.client.ask(&request).await.map(|_| ())
     }
 }
 
@@ -111,34 +100,4 @@ async fn gather(waiting: &mut Receiver<Span>, spans: &mut Vec<Span>) -> bool {
         }
     }
     true
-}
-
-/// The collector is the operator's own: any address will do, and nothing is to be waited for.
-fn http_settings() -> HttpSettings {
-    let anywhere = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
-    HttpSettings {
-        user_agent: concat!("Fetchwell/", env!("CARGO_PKG_VERSION"), " OTLP").to_owned(),
-        limits: HttpLimits {
-            connect_timeout: PATIENCE,
-            request_timeout: PATIENCE,
-            max_idle_connections: 1,
-            ..HttpLimits::default()
-        },
-        guard: AddressGuard::new(anywhere),
-        resolve: Vec::new(),
-        dns: DnsSettings { servers: Vec::new(), timeout: PATIENCE },
-        own_listeners: OwnListeners::default(),
-        private_only: Arc::new(|_| false),
-        extra_ca_file: None,
-    }
-}
-
-/// Leave for a request that no gate has a say in.
-struct AtOnce;
-
-#[async_trait]
-impl Leave for AtOnce {
-    async fn to_write(&mut self) -> bool {
-        true
-    }
 }

@@ -46,7 +46,7 @@ const MOST_WAITING: usize = 8_192;
 pub(crate) struct Tracer {
     /// `None` only while it is dropped.
     spans: Option<Sender<Span>>,
-    dropped: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -67,12 +67,12 @@ impl Tracer {
 
     fn start(collector: WebUrl, service: String) -> Result<Tracer, Exit> {
         let (spans, waiting) = channel(MOST_WAITING);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let exporter = Exporter::new(collector, service, dropped.clone())?;
+        let lost = Arc::new(AtomicU64::new(0));
+        let exporter = Exporter::new(collector, service, lost.clone())?;
         let thread = std::thread::Builder::new()
             .name("traces".to_owned())
             .spawn(move || exporter.run(waiting))?;
-        Ok(Tracer { spans: Some(spans), dropped, thread: Mutex::new(Some(thread)) })
+        Ok(Tracer { spans: Some(spans), lost, thread: Mutex::new(Some(thread)) })
     }
 
     /// Traces what a door's pipeline tells, and passes it on.
@@ -89,7 +89,7 @@ impl Tracer {
     fn hand_over(&self, span: Span) {
         let taken = self.spans.as_ref().is_some_and(|spans| spans.try_send(span).is_ok());
         if !taken {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
