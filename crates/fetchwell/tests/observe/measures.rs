@@ -126,11 +126,11 @@ async fn pages_counts_what_it_does() {
     let page = until(address, r#"fetchwell_in_flight{door="pages"}"#, |n| n == 0.0).await;
     page.follows_the_naming();
     for (sample, value) in [
-        (r#"fetchwell_requests_total{door="pages",kind="page",status="2xx"}"#, 3.0),
-        (r#"fetchwell_requests_total{door="pages",kind="page",status="4xx"}"#, 1.0),
-        (r#"fetchwell_requests_total{door="pages",kind="page",status="5xx"}"#, 6.0),
-        (r#"fetchwell_requests_total{door="pages",kind="robots",status="2xx"}"#, 2.0),
-        (r#"fetchwell_requests_total{door="pages",kind="probe",status="none"}"#, 0.0),
+        (r#"fetchwell_requests_total{door="pages",kind="page",status_class="2xx"}"#, 3.0),
+        (r#"fetchwell_requests_total{door="pages",kind="page",status_class="4xx"}"#, 1.0),
+        (r#"fetchwell_requests_total{door="pages",kind="page",status_class="5xx"}"#, 6.0),
+        (r#"fetchwell_requests_total{door="pages",kind="robots",status_class="2xx"}"#, 2.0),
+        (r#"fetchwell_requests_total{door="pages",kind="probe",status_class="none"}"#, 0.0),
         (r#"fetchwell_request_failures_total{door="pages",reason="client_error"}"#, 1.0),
         (r#"fetchwell_outcomes_total{door="pages",outcome="skipped"}"#, 1.0),
         (r#"fetchwell_outcomes_total{door="pages",outcome="dead"}"#, 1.0),
@@ -175,7 +175,7 @@ async fn serve_tells_of_both_of_its_flows() {
     let page = until(service.address, done, |done| done == 1.0).await;
     page.follows_the_naming();
     assert_eq!(
-        page.value(r#"fetchwell_requests_total{door="webhooks",kind="page",status="2xx"}"#),
+        page.value(r#"fetchwell_requests_total{door="webhooks",kind="page",status_class="2xx"}"#),
         0.0
     );
     assert_eq!(page.value(r#"fetchwell_ledger_jobs{door="serve",state="done"}"#), 1.0);
@@ -191,6 +191,6 @@ async fn articles_watch_tells_where_it_is_asked_to() {
     program.run(&feed).await.expect_code(0);
     let (_child, address) =
         door(&program, &["articles", "watch", "--metrics-listen", "127.0.0.1:0"]).await;
-    let asked = r#"fetchwell_requests_total{door="feeds",kind="page",status="4xx"}"#;
+    let asked = r#"fetchwell_requests_total{door="feeds",kind="page",status_class="4xx"}"#;
     until(address, asked, |asked| asked >= 2.0).await.follows_the_naming();
 }
