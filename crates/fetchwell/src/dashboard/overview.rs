@@ -36,7 +36,7 @@ struct Overview {
     outcomes: Outcomes,
     durations: Durations,
     minutes: Vec<Minute>,
-    trouble: Option<Vec<Trouble>>,
+    trouble: Vec<Trouble>,
     began: String,
     ends: String,
 }

@@ -6,9 +6,9 @@ use fetchwell_engine::articles::Articles;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::dead_letters::DeadLetters;
 use fetchwell_engine::oversight::Oversight;
-use fetchwell_engine::sites::{Sites, Waiting};
 
 use super::{Doorkeeper, History, Trail};
+use crate::doors::sites::SiteDesk;
 use crate::measures::Measures;
 use crate::settings::Settings;
 
@@ -47,9 +47,7 @@ pub(crate) struct Subject {
     pub(crate) measures: Arc<Measures>,
     pub(crate) history: History,
     /// The politeness store's sites.
-    pub(crate) sites: Option<Arc<dyn Sites>>,
-    /// The queue that knows what waits for them.
-    pub(crate) waiting: Option<Arc<dyn Waiting>>,
+    pub(crate) sites: Arc<SiteDesk>,
     /// Everybody's messages.
     pub(crate) oversight: Option<Arc<dyn Oversight>>,
     /// The URLs of a list that were given up.

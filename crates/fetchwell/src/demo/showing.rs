@@ -1,6 +1,7 @@
 //! The demo's dashboard: for everybody on this machine to look at, and for nobody to act on.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -10,6 +11,7 @@ use super::counters::Counters;
 use crate::api::{self, Connections};
 use crate::cli::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::doors::sites::SiteDesk;
 use crate::plant::Parts;
 use crate::settings::Settings;
 
@@ -38,6 +40,8 @@ impl Showing {
             Err(_) => at(0).await?,
         };
         let address = format!("http://{}/", listener.local_addr()?);
+        let (politeness, clock) = (parts.politeness.clone(), parts.clock.clone());
+        let sites = Arc::new(SiteDesk::open(settings, politeness, None, clock).await?);
         let subject = Subject {
             door: dashboard::Door::Demo,
             settings: settings.clone(),
@@ -46,8 +50,7 @@ impl Showing {
             trail: Trail::of_process(),
             measures: counters.measures.clone(),
             history: History::default(),
-            sites: Some(parts.politeness.clone()),
-            waiting: None,
+            sites,
             oversight: None,
             dead_letters: None,
             articles: None,

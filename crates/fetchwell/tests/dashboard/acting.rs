@@ -31,13 +31,13 @@ async fn orders_to_a_site_stand_in_the_store() {
     let said = order("set-rate", &[("rate", "0.25")]).await;
     assert!(said.contains("every 4.0 s, by operator"), "{said}");
     assert!(order("set-rate", &[("rate", "0")]).await.contains("no pacing at all"));
-    assert!(order("set-rate", &[("rate", "fast")]).await.contains("a number of requests"));
+    assert!(order("set-rate", &[("rate", "fast")]).await.contains("must be 0, or from"));
     assert_eq!(site(&service, "shop.test").await["pace"]["interval_seconds"], 4.0);
     order("clear-rate", &[]).await;
     order("reset-breaker", &[]).await;
     order("refetch-robots", &[]).await;
     let audit = operator.page("/dashboard/system").await;
-    for action in ["site_pause", "site_resume", "site_set_rate", "site_clear_rate"] {
+    for action in ["pause_site", "resume_site", "set_site_rate", "clear_site_rate"] {
         assert!(audit.contains(action), "{action}");
     }
     assert_eq!(operator.submit(page, &format!("{page}/explode"), &[]).await.status, 404);

@@ -11,6 +11,7 @@ use super::sessions::Notice;
 use super::visitor::{Visitor, address};
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
+use crate::doors::sites::Operator;
 
 /// An order that may be carried out. There is no other way to come by one than to be an operator.
 pub(in super::super) struct Order {
@@ -43,20 +44,24 @@ impl FromRequest<Arc<Dashboard>> for Order {
 }
 
 impl Order {
-    /// Who gave it.
-    pub(in super::super) fn by(&self) -> &str {
-        &self.by.caller.name
+    /// Who gave it, and from where.
+    pub(in super::super) fn operator(&self) -> Operator {
+        Operator { name: self.by.caller.name.clone(), from: self.from.clone() }
     }
 
-    /// It was carried out: kept in the audit, and told on the page that the form came from.
-    pub(in super::super) async fn done(
-        self,
+    /// Keeps in the audit what was done.
+    pub(in super::super) async fn note(
+        &self,
         dashboard: &Dashboard,
-        (action, detail): (&str, String),
-        text: String,
-    ) -> Result<Response, Fault> {
-        dashboard.trail().note(self.by(), action, detail, &self.from).await?;
-        Ok(self.back(dashboard, Notice { is_good: true, text }))
+        action: &str,
+        detail: String,
+    ) -> Result<(), Fault> {
+        Ok(dashboard.trail().note(&self.by.caller.name, action, detail, &self.from).await?)
+    }
+
+    /// It was carried out: told on the page that the form came from.
+    pub(in super::super) fn told(self, dashboard: &Dashboard, text: String) -> Response {
+        self.back(dashboard, Notice { is_good: true, text })
     }
 
     /// It could not be: told on the page that the form came from.

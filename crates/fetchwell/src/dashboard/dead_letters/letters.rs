@@ -196,7 +196,8 @@ pub(in super::super) async fn revise(
         return Ok(order.not_done(&dashboard, why));
     }
     let text = format!("{done}: {}.", words::count::<usize>(revised));
-    order.done(&dashboard, (verb, detail), text).await
+    order.note(&dashboard, verb, detail).await?;
+    Ok(order.told(&dashboard, text))
 }
 
 /// Every letter as a line of JSON, page by page.

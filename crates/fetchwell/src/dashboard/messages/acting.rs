@@ -107,7 +107,8 @@ pub(in super::super) async fn act(
         if !deeds.iter().any(|deed| deed.is_done()) {
             return Ok(order.not_done(&dashboard, format!("{told}.")));
         }
-        return order.done(&dashboard, (&action, told.clone()), format!("{told}.")).await;
+        order.note(&dashboard, &action, told.clone()).await?;
+        return Ok(order.told(&dashboard, format!("{told}.")));
     }
     let filter = as_seen(form)?;
     let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
@@ -118,7 +119,8 @@ pub(in super::super) async fn act(
     };
     let text = format!("{done}: {}. Left alone: {}.", words::count::<u64>(acted.done), words::count::<u64>(acted.left_alone));
     let detail = format!("{} of those that match: {}", acted.done, filter::command(act.as_str(), &filter));
-    order.done(&dashboard, (&action, detail), text).await
+    order.note(&dashboard, &action, detail).await?;
+    Ok(order.told(&dashboard, text))
 }
 
 /// The filter of a form: it must say as of when, and something must narrow it down.

@@ -15,7 +15,7 @@ const TEXTS: [(&str, &str); 6] = [
     ("retailer", "--retailer"),
     ("caller", "--caller"),
     ("reason", "--reason"),
-    ("text", "--url-contains"),
+    ("text", "--url"),
     ("correlation_id", "--correlation-id"),
 ];
 

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::sites::{Condition, SiteQuery, SiteRow};
+use fetchwell_engine::sites::{Condition, SiteQuery};
 use http::Uri;
 use url::form_urlencoded::Serializer;
 
-use super::{Absent, interval, maybe_seconds, robots_age, rows, standing, waiting};
+use super::{interval, maybe_seconds, robots_age, standing};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Visitor};
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
+use crate::dashboard::words;
+use crate::doors::sites::SiteRow;
 
 /// Sites on a page.
 const MOST: usize = 50;
@@ -39,10 +41,6 @@ pub(in super::super) async fn page(
     visitor: Visitor,
     uri: Uri,
 ) -> Result<Response, Fault> {
-    let title = (Section::Sites, "Sites");
-    let Some(sites) = &dashboard.subject.sites else {
-        return layout::page(&dashboard, &visitor, &uri, title, &Absent);
-    };
     let form = Form::of(uri.query().unwrap_or_default().as_bytes());
     let query = SiteQuery {
         after: form.text("after").map(str::to_owned),
@@ -50,14 +48,14 @@ pub(in super::super) async fn page(
         condition: form.text("is").and_then(Condition::parse),
         most: MOST,
     };
-    let found = sites.sites(&query).await?;
+    let found = dashboard.subject.sites.page(&query).await?;
     let content = Page {
         text: query.text.clone().unwrap_or_default(),
         tabs: tabs(&query),
-        rows: rows(&dashboard.subject, &found.sites, found.now).await?,
+        rows: found.rows,
         next: found.next.map(|next| path(&query, query.condition, Some(&next))),
     };
-    layout::page(&dashboard, &visitor, &uri, title, &content)
+    layout::page(&dashboard, &visitor, &uri, (Section::Sites, "Sites"), &content)
 }
 
 fn tabs(query: &SiteQuery) -> Vec<Tab> {

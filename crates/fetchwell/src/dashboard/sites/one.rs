@@ -5,17 +5,18 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use fetchwell_engine::sites::SiteRow;
 use fetchwell_policy::url::Site;
 use http::Uri;
 
 use super::ordering::offers;
-use super::{Absent, in_seconds, interval, maybe_seconds, rows, standing, waiting};
+use super::{in_seconds, interval, maybe_seconds, standing};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
+use crate::dashboard::words;
+use crate::doors::sites::SiteRow;
 
 #[derive(Template)]
 #[template(path = "site.html")]
@@ -34,13 +35,8 @@ pub(in super::super) async fn page(
     Path(name): Path<String>,
     uri: Uri,
 ) -> Result<Response, Fault> {
-    let Some(sites) = &dashboard.subject.sites else {
-        return layout::page(&dashboard, &visitor, &uri, (Section::Sites, "Sites"), &Absent);
-    };
     let site = named(&name)?;
-    let (known, now) = sites.site(&site).await?;
-    let rows = rows(&dashboard.subject, &[known], now).await?;
-    let [row] = &rows[..] else { return Err(Fault::NotFound("there is no such site")) };
+    let row = &dashboard.subject.sites.row(&site).await?;
     let content = Page {
         visitor: &visitor,
         back: uri.path_and_query().map_or("/", |path| path.as_str()),

@@ -1,20 +1,18 @@
 //! Orders to a site.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use fetchwell_engine::sites::SiteRow;
-use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order as SiteOrder};
-use fetchwell_policy::pace::Rate;
+use fetchwell_policy::orders::Order as SiteOrder;
 use url::form_urlencoded;
 
 use super::one::named;
-use crate::dashboard::Dashboard;
-use crate::dashboard::access::{Form, Order};
+use crate::dashboard::{Dashboard, Trail};
+use crate::dashboard::access::Order;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer, Question};
+use crate::doors::sites::{SiteRow, action, detail};
 
 /// What can be ordered of a site.
 pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
@@ -62,59 +60,30 @@ pub(in super::super) async fn order(
     Path((name, word)): Path<(String, String)>,
     order: Order,
 ) -> Result<Response, Fault> {
-    let Some(sites) = &dashboard.subject.sites else {
-        return Err(Fault::NotFound("this process knows no sites"));
-    };
+    let desk = &dashboard.subject.sites;
     let site = named(&name)?;
     let (wanted, said) = match word.as_str() {
         "pause" => (SiteOrder::Pause, "is paused: its URLs wait unharmed"),
         "resume" => (SiteOrder::Resume, "goes on"),
-        "set-rate" => match interval(&order.form, dashboard.subject.settings.values.i_own_these_sites) {
-            Ok(interval) => (SiteOrder::SetInterval(interval), "has its new pace"),
-            Err(why) => return Ok(order.not_done(&dashboard, why.to_owned())),
-        },
+        "set-rate" => {
+            let rate = order.form.text("rate").and_then(|text| text.parse().ok());
+            match desk.order_of_rate(rate.unwrap_or(f64::NAN)) {
+                Ok(wanted) => (wanted, "has its new pace"),
+                Err(why) => return Ok(order.not_done(&dashboard, format!("Requests per second: {why}."))),
+            }
+        }
         "clear-rate" => (SiteOrder::ClearInterval, "has the pace of the settings again"),
         "reset-breaker" => (SiteOrder::ResetBreaker, "counts as sound"),
         "refetch-robots" => (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page"),
         _ => return Err(Fault::NotFound("there is no such order")),
     };
-    if !sites.order(&site, wanted, order.by()).await? {
+    let obeyed = desk.order(&site, wanted, &order.operator()).await?;
+    // The desk keeps an audit of its own where the store has one.
+    if let Trail::Process(_) = &dashboard.subject.trail {
+        order.note(&dashboard, action(wanted), detail(&site, wanted, obeyed.changed)).await?;
+    }
+    if !obeyed.changed {
         return Ok(order.not_done(&dashboard, format!("{site} was so already; nothing was changed.")));
     }
-    let detail = match wanted {
-        SiteOrder::SetInterval(interval) => format!("{site} to one request every {interval:?}"),
-        _ => site.to_string(),
-    };
-    let action = format!("site_{}", wanted.as_str().replace('-', "_"));
-    order.done(&dashboard, (&action, detail), format!("{site} {said}.")).await
-}
-
-/// The interval of a rate that was typed.
-fn interval(form: &Form, owns_sites: bool) -> Result<Duration, &'static str> {
-    let rate = form.text("rate").and_then(|text| text.parse::<f64>().ok());
-    match rate.filter(|rate| rate.is_finite() && *rate >= 0.0) {
-        None => Err("A rate is a number of requests per second, such as 0.5."),
-        Some(0.0) if !owns_sites => {
-            Err("A rate of 0 is no pacing at all, which needs --i-own-these-sites. To stop a site, pause it.")
-        }
-        Some(rate) => match Rate::per_second(rate, 1).interval {
-            interval if interval <= MAX_ORDERED_INTERVAL => Ok(interval),
-            _ => Err("That is less than one request a day. To stop a site, pause it."),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_a_number_within_bounds() {
-        let of = |text: &str, owns| interval(&Form::of(format!("rate={text}").as_bytes()), owns).ok();
-        assert_eq!(of("0.5", false), Some(Duration::from_secs(2)));
-        assert_eq!(of("0", true), Some(Duration::ZERO));
-        for wrong in ["", "x", "-1", "NaN", "inf", "0", "0.00001"] {
-            assert_eq!(of(wrong, false), None, "{wrong}");
-        }
-    }
+    Ok(order.told(&dashboard, format!("{site} {said}.")))
 }

@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::StoreFault;
 use fetchwell_engine::sites::{Condition, SiteQuery};
 
-use super::{maybe_seconds, rows, standing};
+use super::{maybe_seconds, standing};
 use crate::dashboard::subject::Subject;
 
 /// Sites of each kind.
@@ -17,14 +17,12 @@ pub(in super::super) struct Trouble {
     pub(in super::super) detail: String,
 }
 
-/// Some of them; `None`: this process knows no sites.
-pub(in super::super) async fn of(subject: &Subject) -> Result<Option<Vec<Trouble>>, StoreFault> {
-    let Some(sites) = &subject.sites else { return Ok(None) };
+/// Some of them.
+pub(in super::super) async fn of(subject: &Subject) -> Result<Vec<Trouble>, StoreFault> {
     let mut found: Vec<Trouble> = Vec::new();
     for condition in [Condition::BreakerOpen, Condition::Paused, Condition::Resting] {
         let query = SiteQuery { condition: Some(condition), most: MOST_EACH, ..SiteQuery::default() };
-        let page = sites.sites(&query).await?;
-        for row in rows(subject, &page.sites, page.now).await? {
+        for row in subject.sites.page(&query).await?.rows {
             if found.iter().any(|known| known.site == row.site) {
                 continue;
             }
@@ -37,5 +35,5 @@ pub(in super::super) async fn of(subject: &Subject) -> Result<Option<Vec<Trouble
             found.push(Trouble { site: row.site, word, mood, detail });
         }
     }
-    Ok(Some(found))
+    Ok(found)
 }

@@ -14,6 +14,7 @@ use crate::api::{self, Connections, Token};
 use crate::cli::{Exit, print};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
+use crate::doors::sites::SiteDesk;
 use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
 use crate::settings::Settings;
@@ -73,16 +74,17 @@ impl Showing<'_> {
     }
 
     async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
+        let (politeness, clock) = (self.parts.politeness.clone(), self.parts.clock.clone());
+        let sites = SiteDesk::open(self.settings, politeness, None, clock.clone()).await?;
         Ok(Subject {
             door: dashboard::Door::Pages,
             settings: self.settings.clone(),
-            clock: self.parts.clock.clone(),
+            clock,
             doorkeeper,
             trail: Trail::of_process(),
             measures: self.parts.measures.clone(),
             history: History::default(),
-            sites: Some(self.parts.politeness.clone()),
-            waiting: None,
+            sites: Arc::new(sites),
             oversight: None,
             dead_letters: Some(match &self.place.queue {
                 UrlList::Redis(queue) => Arc::new(queue.clone()),

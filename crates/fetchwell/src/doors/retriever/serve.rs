@@ -23,6 +23,7 @@ use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
@@ -47,10 +48,13 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     parts.own_listeners.register(address);
     first_start::welcome(&*store.inbox, &clock, address).await?;
 
+    let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
+    let sites = Arc::new(SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
     let foundation = Foundation {
         inbox: store.inbox.clone(),
         oversight: store.oversight.clone(),
+        sites: sites.clone(),
         results: store.results.clone(),
         clock,
         guard: address_guard(settings),
@@ -63,7 +67,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         most: settings.values.retriever_max_connections,
         grace: settings.values.shutdown_grace,
     };
-    let dashboard = Dashboard::new(subject(settings, &store, &parts).await?, stop.clone());
+    let dashboard = Dashboard::new(subject(settings, &store, &parts, sites).await?, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
@@ -87,6 +91,7 @@ async fn subject(
     settings: &Settings,
     store: &RetrieverStore,
     parts: &Parts,
+    sites: Arc<SiteDesk>,
 ) -> Result<Subject, Exit> {
     Ok(Subject {
         door: dashboard::Door::Serve,
@@ -96,8 +101,7 @@ async fn subject(
         trail: Trail::Store(store.inbox.clone()),
         measures: parts.measures.clone(),
         history: History::default(),
-        sites: Some(parts.politeness.clone()),
-        waiting: None,
+        sites,
         oversight: Some(store.oversight.clone()),
         dead_letters: None,
         articles: articles::open(settings).await?,
