@@ -79,6 +79,13 @@ pub struct Lease {
     pub accepted_at: Time,
 }
 
+impl Lease {
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.history.failures().saturating_add(self.interruptions).saturating_add(1)
+    }
+}
+
 /// What a source is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
@@ -137,6 +144,11 @@ pub trait Source: Send + Sync {
     /// Leaves: what this instance still holds can be taken by others at once.
     async fn leave(&self) -> Result<(), StoreFault> {
         Ok(())
+    }
+
+    /// How many leases of dead instances it has rescued so far.
+    fn rescued(&self) -> u64 {
+        0
     }
 
     /// Notified when something was put in by this process. It only wakes: what others put in is found
@@ -480,13 +492,18 @@ pub struct Ledger {
 impl Ledger {
     /// Whether nothing is missing and nothing is double.
     pub fn balances(&self) -> bool {
-        self.accepted
-            == self.done + self.skipped + self.queued + self.in_flight + self.delayed + self.dead
+        self.difference() == 0
+    }
+
+    /// What was accepted less what is accounted for: jobs that are missing, or (below 0) double.
+    pub fn difference(&self) -> i64 {
+        let Ledger { done, skipped, queued, in_flight, delayed, dead, .. } = self;
+        self.accepted - (done + skipped + queued + in_flight + delayed + dead)
     }
 
     /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
     /// delayed, in flight and dead.
-    pub fn difference(&self, counted: [i64; 4]) -> Option<String> {
+    pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {
         let told = [self.queued, self.delayed, self.in_flight, self.dead];
         let mut wrong = Vec::new();
         if !self.balances() {

@@ -2,12 +2,18 @@
 
 mod api;
 pub mod cli;
+mod dashboard;
 mod demo;
+mod doctor;
 pub mod doors;
 mod explain;
+mod health;
+mod measures;
+mod operator_client;
 mod plant;
 mod prometheus;
 pub mod settings;
 mod signals;
 mod telemetry;
 mod timestamp;
+mod traces;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::News;
 use super::conductor::{Conductor, Event, Work};
+use super::{News, SettledLease};
 use crate::ports::{Finished, Settled, Settlement, StoreFault};
 use crate::web::Phases;
 use crate::workbench::JobKey;
@@ -66,7 +67,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.spread(News::Stale);
         }
         let phases = Phases { sink, ..phases };
-        debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
+        let (site, attempt) = (lease.job.site.as_ref().map(Site::as_str), lease.attempt());
+        debug!(
+            target: "fetchwell::settled",
+            lease = lease.id, url = lease.job.url, site, attempt, ?settlement, ?phases
+        );
         if let Settlement::Retry { at, .. }
         | Settlement::Recur { at, .. }
         | Settlement::HandBack { at } = &settlement
@@ -74,7 +79,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.take_at = self.take_at.min(*at);
             self.exhausted = false;
         }
-        self.spread(News::Settled(settlement, phases));
+        let age = self.now().since(lease.accepted_at);
+        let ended_at = self.plant.clock.wall();
+        let told = SettledLease { lease, settlement, phases, age, ended_at };
+        self.spread(News::Settled(Box::new(told)));
         if self.leases_held == 0 {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
         }

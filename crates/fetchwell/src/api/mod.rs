@@ -63,8 +63,10 @@ use identity::KnownTokens;
 use memory::Memory;
 use problem::{Kind, Problem};
 
+use crate::measures::Measures;
+
 pub(crate) use audit::{AuditWriter, audit_log};
-pub(crate) use identity::TOKEN_CACHE;
+pub(crate) use identity::{Peer, TOKEN_CACHE};
 pub(crate) use metrics::Metrics;
 pub(crate) use oversight::{
     CountView, DeedView, DossierView, FailuresView, QueueView, SightingView,
@@ -99,12 +101,13 @@ pub(crate) struct Rules {
 pub(crate) struct Api {
     inbox: Arc<dyn Inbox>,
     oversight: Arc<dyn Oversight>,
-    sites: SiteDesk,
+    sites: Arc<SiteDesk>,
     results: Bell,
     clock: Clock,
     guard: AddressGuard,
     rules: Rules,
     metrics: Arc<Metrics>,
+    measures: Arc<Measures>,
     audit: audit::AuditLog,
     known_tokens: KnownTokens,
     allowances: Allowances,
@@ -119,11 +122,13 @@ pub(crate) struct Api {
 pub(crate) struct Foundation {
     pub(crate) inbox: Arc<dyn Inbox>,
     pub(crate) oversight: Arc<dyn Oversight>,
-    pub(crate) sites: SiteDesk,
+    pub(crate) sites: Arc<SiteDesk>,
     pub(crate) results: Bell,
     pub(crate) clock: Clock,
     pub(crate) guard: AddressGuard,
     pub(crate) metrics: Arc<Metrics>,
+    /// What the flows do.
+    pub(crate) measures: Arc<Measures>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -139,6 +144,7 @@ impl Api {
             clock: on.clock,
             guard: on.guard,
             metrics: on.metrics,
+            measures: on.measures,
             audit,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),

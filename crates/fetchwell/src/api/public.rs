@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::problem::{Kind, Problem, ProblemBody};
+use crate::measures::DoorName;
 
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
@@ -78,10 +79,7 @@ pub(super) async fn metrics(
     }
     let ledger = api.stored(api.inbox.ledger().await)?;
     let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Ok((content_type, api.metrics.render(&ledger)).into_response())
-}
-
-/// The front page.
-pub(super) async fn front_page() -> Redirect {
-    Redirect::to("/docs")
+    api.measures.door(DoorName::Serve).note_ledger(Some(ledger));
+    let text = api.metrics.render(&ledger) + &api.measures.render();
+    Ok((content_type, text).into_response())
 }

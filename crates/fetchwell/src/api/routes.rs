@@ -21,6 +21,7 @@ use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
+use crate::dashboard::{self, Dashboard};
 
 /// What is set on every answer that does not say otherwise itself.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -32,7 +33,7 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 ];
 
 /// Everything that can be asked for.
-pub(crate) fn router(api: &Arc<Api>) -> Router {
+pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(openapi::document())
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))
@@ -47,7 +48,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
     let page = docs::Page::of(&document);
     let document: Arc<str> = document.to_json().unwrap_or_default().into();
     router
-        .route("/", get(public::front_page))
+        .merge(dashboard::router(dashboard))
         .route("/openapi.json", get(openapi_json))
         .route("/docs", get(docs_page))
         .layer(Extension(page))

@@ -9,6 +9,9 @@ pub(crate) struct PagesArgs {
     /// Where to tell metrics [default: 0.0.0.0:9100]; '' tells none
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) metrics_listen: Option<String>,
+    /// Show a dashboard, at 127.0.0.1:8081 where nothing else is said
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8081")]
+    pub(crate) dashboard: Option<String>,
     /// Without one of these it fetches until it is stopped
     #[command(subcommand)]
     pub(crate) command: Option<PagesCommand>,

@@ -6,12 +6,12 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::{
-    Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, OutboxCommand, PagesArgs,
-    ServeArgs,
+    ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
+    OutboxCommand, PagesArgs, ServeArgs,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment};
-use crate::{demo, doors, explain, telemetry};
+use crate::{demo, doctor, doors, explain, health, telemetry};
 
 /// Does what was typed.
 pub async fn run(cli: Cli) -> Result<Exit, Exit> {
@@ -28,6 +28,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     }
     if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
         let (key, name) = ("pages.metrics_listen", "--metrics-listen");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
+    if let Command::Pages(PagesArgs { dashboard: Some(listen), .. }) = &cli.command {
+        let (key, name) = ("pages.dashboard_listen", "--dashboard");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
+    if let Command::Articles { command: ArticlesCommand::Watch { metrics_listen: Some(listen) } } =
+        &cli.command
+    {
+        let (key, name) = ("articles.metrics_listen", "--metrics-listen");
         flags.push(Flag { key, name, value: listen.clone() });
     }
     if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {
@@ -142,6 +152,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             doors::sites::run(&settings, command, cli.global.json).await
         }
+        Command::Doctor => doctor::run(&sources, cli.global.json).await,
+        Command::Health { url } => health::run(&url).await,
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;

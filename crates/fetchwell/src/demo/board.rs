@@ -34,6 +34,8 @@ pub(super) struct Snapshot {
     /// The sites with trouble.
     pub(super) troubled: Vec<SiteLine>,
     pub(super) is_stopping: bool,
+    /// Where the dashboard is; '' where there is none.
+    pub(super) dashboard: String,
 }
 
 /// One site on the screen.
@@ -97,6 +99,11 @@ impl<'a> Board<'a> {
         let snapshot = Snapshot { sites: scenario.sites.len(), total, ..Snapshot::default() };
         let (started, looked, limiters) = (Instant::now(), None, HashSet::new());
         Board { scenario, origin, parts, counters, started, looked, limiters, snapshot }
+    }
+
+    /// Says where there is more to see.
+    pub(super) fn show_address(&mut self, address: &str) {
+        self.snapshot.dashboard = address.to_owned();
     }
 
     /// How things stand now.

@@ -9,6 +9,7 @@ use fetchwell_engine::ports::Settlement;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 
 use crate::doors::fetch::{Onlooker, Progress};
+use crate::measures::Measures;
 
 /// Counts what the flow does. Cheap to clone.
 #[derive(Clone, Default)]
@@ -17,6 +18,7 @@ pub(super) struct Counters {
     pub(super) skipped: Arc<AtomicU64>,
     pub(super) under_way: Arc<AtomicU64>,
     pub(super) progress: Arc<Progress>,
+    pub(super) measures: Arc<Measures>,
 }
 
 impl Counters {
@@ -27,15 +29,17 @@ impl Counters {
             watcher: Arc::new(move |heard| news.hear(&heard)),
             web: Box::new(move |web| Arc::new(Gauged { web, under_way: under_way.clone() })),
             progress: self.progress.clone(),
+            measures: self.measures.clone(),
         }
     }
 
     fn hear(&self, news: &News) {
-        match news {
-            News::Settled(Settlement::Done | Settlement::Dead { .. }, _) => {
+        let News::Settled(settled) = news else { return };
+        match settled.settlement {
+            Settlement::Done | Settlement::Dead { .. } => {
                 self.done.fetch_add(1, Ordering::Relaxed);
             }
-            News::Settled(Settlement::Skipped, _) => {
+            Settlement::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
             }
             _ => {}

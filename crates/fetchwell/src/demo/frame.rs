@@ -31,7 +31,7 @@ pub(super) fn frame(
     height: usize,
 ) -> Vec<Line> {
     let mut lines = head(snapshot, width);
-    let foot = vec![(Tint::Dim, foot_text(snapshot).to_owned())];
+    let foot = foot(snapshot);
     let room = height.saturating_sub(lines.len() + 1);
     // Each part has a blank line and a heading; where there is little room, the sites have it.
     let event_lines = if room > 12 { EVENT_LINES.min(room / 2 - 2) } else { 0 };
@@ -148,12 +148,17 @@ fn event_line(event: &str) -> Line {
     vec![(tint, event.to_owned())]
 }
 
-fn foot_text(snapshot: &Snapshot) -> &'static str {
+fn foot(snapshot: &Snapshot) -> Line {
     if snapshot.is_stopping {
-        "stopping: what is under way may finish; once more stops at once"
-    } else {
-        "q stops"
+        let text = "stopping: what is under way may finish; once more stops at once";
+        return vec![(Tint::Dim, text.to_owned())];
     }
+    let mut foot = vec![(Tint::Dim, "q stops".to_owned())];
+    if !snapshot.dashboard.is_empty() {
+        foot.push((Tint::Dim, "   the dashboard: ".to_owned()));
+        foot.push((Tint::Bold, snapshot.dashboard.clone()));
+    }
+    foot
 }
 
 fn secs(span: Duration) -> String {

@@ -12,6 +12,7 @@ mod report;
 mod scenario;
 mod screen;
 mod show;
+mod showing;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::time::{MissedTickBehavior, interval};
+use tracing::info;
 
 use crate::cli::{DemoArgs, Exit, GlobalFlags};
 use crate::doors::fetch;
@@ -30,6 +32,7 @@ use origin::Origin;
 use report::{Left, Report};
 use scenario::{Scenario, Size};
 use show::Show;
+use showing::Showing;
 
 /// Settings that make in a minute what else takes ten. All else is as it is by default.
 const QUICKER: [(&str, &str); 6] = [
@@ -84,7 +87,10 @@ impl Demo {
     async fn run(&self, show: &Show) -> Result<Report, Exit> {
         let counters = Counters::default();
         let parts = Parts::open(&self.settings).await?;
+        let showing = Showing::begin(&self.settings, &parts, &counters).await?;
+        info!("the dashboard is at {}", showing.address);
         let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
+        board.show_address(&showing.address);
         let rows = self.folder.path().join("rows.jsonl");
         let (settings, urls) = (self.settings.clone(), self.scenario.urls.clone());
         let (path, stop, onlooker) = (rows.clone(), show.stop.clone(), counters.onlooker());

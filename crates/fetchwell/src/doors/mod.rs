@@ -27,7 +27,7 @@ pub(crate) mod sites;
 pub mod webhooks;
 
 mod foregone;
-mod notation;
+pub(crate) mod notation;
 mod one_page;
 #[cfg(test)]
 mod samples;

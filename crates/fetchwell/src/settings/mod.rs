@@ -21,6 +21,7 @@ mod layer;
 mod names;
 mod reader;
 mod schema;
+mod secrets;
 mod servers;
 mod suggest;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use key::Door;
 pub(crate) use names::category_name;
 pub use reader::Effective;
 pub use schema::{Category, Retailer, Values};
+pub use secrets::SecretText;
 
 use reader::{Findings, Reader, read_named_tables};
 use schema::Site;

@@ -20,6 +20,7 @@ use super::combined::{ListOf, Optional};
 use super::key::{Key, commoncrawl, key, pages, pages_seconds};
 use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
+use super::secrets::{LongSecret, SecretText};
 use super::servers::{ListName, Servers, TopicName};
 use super::texts::{Contact, FilePath, HeaderText};
 
@@ -249,6 +250,9 @@ table! {
         articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
         /// How long "articles watch" pauses between two cycles.
         articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
+        /// Where "articles watch" tells its metrics, as ADDR:PORT; empty: nowhere.
+        articles_metrics_listen: Option<SocketAddr> = Optional(Listen),
+            key("articles.metrics_listen", "");
 
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a folder.
         commoncrawl_base: ArchiveBase = Archive,
@@ -297,6 +301,13 @@ table! {
         /// Where "commoncrawl work" tells its metrics, as ADDR:PORT; empty: nowhere.
         commoncrawl_work_metrics_listen: Option<SocketAddr> = Optional(Listen),
             key("commoncrawl.work_metrics_listen", "0.0.0.0:9001");
+
+        /// Where "pages" shows its dashboard, as ADDR:PORT; empty: nowhere. "--dashboard" is 127.0.0.1:8081.
+        pages_dashboard_listen: Option<SocketAddr> = Optional(Listen),
+            key("pages.dashboard_listen", "");
+        /// What opens the dashboard of "pages": 32 characters or more. Empty: one is made at each start, and
+        /// printed. (That of "serve" is for its viewers and operators.)
+        dashboard_token: Option<SecretText> = Optional(LongSecret), key("dashboard.token", "").secret();
 
         /// How log lines look: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");

@@ -5,6 +5,7 @@ mod claiming;
 mod connections;
 mod database;
 mod ending;
+mod examination;
 mod finish;
 mod following;
 mod id_stock;
@@ -36,6 +37,7 @@ mod waiting;
 
 pub use claiming::CLAIM;
 pub use database::Database;
+pub use examination::{PostgresFacts, examine};
 pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
 pub use keeper::PostgresKeeper;

@@ -19,13 +19,27 @@ pub(crate) use place::{Claims, QUEUE as CLAIMS};
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 
+use std::sync::Arc;
+
+use fetchwell_engine::articles::Articles;
+
 use crate::cli::{ArticlesCommand, Exit};
 use crate::doors::notation::sha1_hex;
-use crate::settings::Settings;
+use crate::settings::{Settings, StoreUrl};
 
 /// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
 pub fn uid(url: &str) -> String {
     sha1_hex(url.as_bytes()).chars().take(16).collect()
+}
+
+/// The articles of the store, for those who only look; `None`: such a store has none.
+pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>>, Exit> {
+    match &settings.values.store {
+        StoreUrl::Postgres(_) => Ok(None),
+        StoreUrl::Redis(_) | StoreUrl::Sqlite(_) => {
+            Ok(Some(place::Place::open(settings).await?.articles))
+        }
+    }
 }
 
 /// Does what was typed.
@@ -36,7 +50,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, Exit> {
     match command {
         ArticlesCommand::Run => run::once(settings).await,
-        ArticlesCommand::Watch => watch::watch(settings).await,
+        ArticlesCommand::Watch { .. } => watch::watch(settings).await,
         ArticlesCommand::List(args) => commands::list(settings, args, as_json).await,
         ArticlesCommand::Show { article, markdown } => {
             commands::show(settings, &article, markdown, as_json).await

@@ -12,6 +12,9 @@ use fetchwell_engine::dead_letters::{
 };
 use serde_json::json;
 
+pub(crate) use print::{letter_line, site_name};
+pub(crate) use which::CANARIES;
+
 use super::url_list::UrlList;
 use crate::cli::{DlqCommand, Exit, ListArgs, Which, print};
 use crate::plant::sqlite_path;

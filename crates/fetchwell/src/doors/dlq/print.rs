@@ -66,7 +66,7 @@ pub(super) fn in_full(letters: &[DeadLetter], as_json: bool) -> String {
 }
 
 /// A letter as a line of JSON.
-pub(super) fn letter_line(letter: &DeadLetter) -> String {
+pub(crate) fn letter_line(letter: &DeadLetter) -> String {
     let DeadGroup { reason, site } = &letter.group;
     let details = details_of(letter);
     let line = json!({"url": letter.url, "site": site, "reason": reason, "details": details});
@@ -74,7 +74,7 @@ pub(super) fn letter_line(letter: &DeadLetter) -> String {
 }
 
 /// The name of a site, or of none.
-pub(super) fn site_name(site: &str) -> &str {
+pub(crate) fn site_name(site: &str) -> &str {
     if site.is_empty() { NO_SITE } else { site }
 }
 

@@ -7,7 +7,7 @@ use super::print::NO_SITE;
 use crate::cli::{Exit, Which};
 
 /// So many of a group are tried by `--canary`.
-const CANARIES: usize = 10;
+pub(crate) const CANARIES: usize = 10;
 
 /// Those that were named.
 pub(super) fn letters(which: &Which) -> Result<Letters, Exit> {

@@ -22,7 +22,8 @@ use fetchwell_engine::pipeline;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand};
-use crate::plant::Parts;
+use crate::measures::DoorName;
+use crate::plant::{Parts, Told};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use place::Place;
@@ -48,7 +49,7 @@ pub(crate) async fn run(
         FeedsCommand::List => commands::list(settings, as_json).await,
         FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
         FeedsCommand::Ingest { all } => {
-            let ingested = ingest(settings, all, &stop_on_signal()).await?;
+            let ingested = ingest(settings, all, &Told::default(), &stop_on_signal()).await?;
             crate::cli::print(print::ingested(&ingested, as_json).as_bytes())
         }
         FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
@@ -61,11 +62,12 @@ pub(crate) async fn run(
 pub(crate) async fn ingest(
     settings: &Settings,
     all: bool,
+    told: &Told,
     stop: &CancellationToken,
 ) -> Result<Ingested, Exit> {
     let place = Place::open(settings).await?;
     let feeds = Subscribed::all(settings, &place).await?;
-    let parts = Parts::open(settings).await?;
+    let parts = Parts::open_for_cycle(settings, told).await?;
     let (wait, clock) = (settings.values.feeds_max_wait, parts.clock.clone());
     let round = Arc::new(Round::new(place, clock, wait, settings.values.http_max_redirects));
     round.claim(feeds, all).await?;
@@ -74,7 +76,7 @@ pub(crate) async fn ingest(
     }
     // Deadlines end the waiting for a site that stays closed.
     let gate = parts.gate(settings, None);
-    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate, DoorName::Feeds, Arc::new(|_| {}));
     let ended = tokio::select! {
         ended = pipeline::run(round.door(), plant, stop.clone()) => ended,
         fault = round.keep_claims() => Err(fault),

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::Progress;
 use super::{Run, output};
 use crate::cli::{Exit, Format};
+use crate::measures::Measures;
 use crate::plant::open_queue_db;
 use crate::settings::Settings;
 
@@ -27,12 +28,14 @@ pub(crate) struct Onlooker {
     pub(crate) web: Box<Between>,
     /// Counts what came out.
     pub(crate) progress: Arc<Progress>,
+    /// Counts what is done.
+    pub(crate) measures: Arc<Measures>,
 }
 
 impl Default for Onlooker {
     fn default() -> Onlooker {
-        let progress = Arc::default();
-        Onlooker { watcher: Arc::new(|_| {}), web: Box::new(|web| web), progress }
+        let (progress, measures) = (Arc::default(), Arc::default());
+        Onlooker { watcher: Arc::new(|_| {}), web: Box::new(|web| web), progress, measures }
     }
 }
 

@@ -14,6 +14,7 @@ mod place;
 mod plan;
 mod record;
 mod serve;
+mod showing;
 
 pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};

@@ -17,8 +17,10 @@ use super::metrics::PageMetrics;
 use super::place::{Log, Place};
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
+use super::showing;
 use crate::cli::Exit;
 use crate::doors::telling;
+use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::{Settings, Values, WhenUnreachable};
 use crate::signals::stop_on_signal;
@@ -35,6 +37,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
     let listener = telling::listen(values.pages_metrics_listen).await?;
+    let shown_at = showing::listen(values.pages_dashboard_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
     let parts = Parts::open(settings).await?;
@@ -47,16 +50,20 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let metrics = Arc::new(PageMetrics::default());
     let telling = async {
         if let Some(listener) = listener {
-            let told = Exposition::new(place.queue.clone(), metrics.clone());
+            let told =
+                Exposition::new(place.queue.clone(), metrics.clone(), parts.measures.clone());
             told.serve(listener, stop.clone()).await;
         }
     };
-    let (ended, (), ()) = tokio::join!(
+    let shown = showing::Showing { settings, place: &place, parts: &parts };
+    let (ended, (), (), shown) = tokio::join!(
         flow(settings, &place, &parts, &metrics, &stop),
         telling,
         sweep(&place, values.pages_event_retention, &stop),
+        shown.serve(shown_at, &stop),
     );
     ended?;
+    shown?;
     Ok(Exit::Ok)
 }
 
@@ -82,7 +89,8 @@ async fn flow(
         }),
         obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
     };
-    let plant = parts.plant(settings, parts.gate(settings, None), metrics.watcher());
+    let plant =
+        parts.plant(settings, parts.gate(settings, None), DoorName::Pages, metrics.watcher());
     let running = async {
         let ended = pipeline::run(door, plant, stop.clone()).await;
         stop.cancel();

@@ -22,8 +22,10 @@ use super::store::open_store;
 use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
-use crate::doors::webhooks;
+use crate::doors::{articles, webhooks};
+use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
@@ -47,16 +49,17 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     first_start::welcome(&*store.inbox, &clock, address).await?;
 
     let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
-    let sites = SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?;
+    let sites = Arc::new(SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
     let foundation = Foundation {
         inbox: store.inbox.clone(),
         oversight: store.oversight.clone(),
-        sites,
+        sites: sites.clone(),
         results: store.results.clone(),
         clock,
         guard: address_guard(settings),
         metrics: metrics.clone(),
+        measures: parts.measures.clone(),
         stop: stop.clone(),
     };
     let (api, audit) = Api::new(foundation, rules(&settings.values));
@@ -64,21 +67,45 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         most: settings.values.retriever_max_connections,
         grace: settings.values.shutdown_grace,
     };
+    let dashboard = Dashboard::new(subject(settings, &store, &parts, sites).await?, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        api::serve(listener, api::router(&api), bounds, stop.clone()).await;
+        api::serve(listener, api::router(&api, &dashboard), bounds, stop.clone()).await;
         api_ended.cancel();
     };
-    let (messages, deliveries, (), (), ()) = tokio::join!(
+    let (messages, deliveries, (), (), (), ()) = tokio::join!(
         ending_all(&stop, messages(settings, &parts, &store, metrics, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
         audit.run(store.inbox.clone(), api_ended.clone()),
         prune(store.inbox.clone(), settings.values.retriever_retention, stop.clone()),
+        dashboard.keep_history(),
     );
     messages.and(deliveries)?;
     Ok(Exit::Ok)
+}
+
+/// What the dashboard shows.
+async fn subject(
+    settings: &Settings,
+    store: &RetrieverStore,
+    parts: &Parts,
+    sites: Arc<SiteDesk>,
+) -> Result<Subject, Exit> {
+    Ok(Subject {
+        door: dashboard::Door::Serve,
+        settings: settings.clone(),
+        clock: parts.clock.clone(),
+        doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
+        trail: Trail::Store(store.inbox.clone()),
+        measures: parts.measures.clone(),
+        history: History::default(),
+        sites,
+        oversight: Some(store.oversight.clone()),
+        dead_letters: None,
+        articles: articles::open(settings).await?,
+    })
 }
 
 async fn listen(values: &Values) -> Result<TcpListener, Exit> {
@@ -136,7 +163,7 @@ async fn messages(
     rules.pace.groups = retailers_pace(settings);
     rules.robots.pages_fail_with_it = true;
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let mut plant = parts.plant(settings, gate, DoorName::Serve, Arc::new(|_| {}));
     plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
     flow(door, plant, &*source, stop).await
 }
@@ -167,7 +194,7 @@ async fn deliveries(
     let rules = GateRules { pace, ..gate_rules(settings, None) };
     let politeness = Arc::new(Apart::new(parts.politeness.clone(), "webhook"));
     let gate = Gate::new(politeness, rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
     plant.limits =
         Limits { max_in_flight: WEBHOOKS_IN_FLIGHT, window: WEBHOOKS_WINDOW, ..plant.limits };
     flow(door, plant, &*source, stop).await

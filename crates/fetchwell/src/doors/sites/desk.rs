@@ -158,7 +158,7 @@ async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
 }
 
 /// What was done, as the audit has it.
-fn action(order: Order) -> &'static str {
+pub(crate) fn action(order: Order) -> &'static str {
     match order {
         Order::Pause => "pause_site",
         Order::Resume => "resume_site",
@@ -169,7 +169,8 @@ fn action(order: Order) -> &'static str {
     }
 }
 
-fn detail(site: &Site, order: Order, changed: bool) -> String {
+/// On what, as the audit has it.
+pub(crate) fn detail(site: &Site, order: Order, changed: bool) -> String {
     let what = match order {
         Order::SetInterval(interval) => {
             format!("{site}: one request every {} s", interval.as_secs_f64())

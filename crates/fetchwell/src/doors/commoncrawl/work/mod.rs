@@ -18,4 +18,5 @@ pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
+pub(crate) use output::standing;
 pub(super) use serve::serve;

@@ -16,6 +16,7 @@ mod manifest;
 mod recovery;
 mod seal;
 mod segment;
+pub(crate) mod standing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,0 +1,58 @@
+//! What a form says.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use tokio::time::timeout;
+use url::form_urlencoded;
+
+use crate::dashboard::fault::Fault;
+
+/// The largest form; ours are far smaller.
+const MOST_BYTES: usize = 64 << 10;
+/// How long one may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Fields, in the order in which they stand.
+#[derive(Debug, Default)]
+pub(in super::super) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads one.
+    pub(super) async fn read(body: Body) -> Result<Form, Fault> {
+        let bytes = timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await;
+        let Ok(Ok(bytes)) = bytes else {
+            return Err(Fault::BadRequest("the form is too large, or took too long to come"));
+        };
+        Ok(Form::of(&bytes))
+    }
+
+    /// Of what stands behind the question mark of a URL, or in a body.
+    pub(in super::super) fn of(bytes: &[u8]) -> Form {
+        Form(form_urlencoded::parse(bytes).into_owned().collect())
+    }
+
+    /// A field; '' and what is not there are alike.
+    pub(in super::super) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// A field that must be there.
+    pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, Fault> {
+        self.text(name).ok_or(Fault::BadRequest("the form is incomplete; reload the page and try again"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_name() {
+        let form = Form::of(b"a=1+2&b=%C3%A4&empty=+&a=3");
+        assert_eq!((form.text("a"), form.text("b")), (Some("1 2"), Some("ä")));
+        assert_eq!((form.text("empty"), form.text("c")), (None, None));
+        assert!(form.need("b").is_ok() && form.need("empty").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! Logging in by a token, logging out, and the choice of colours.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use fetchwell_engine::inbox::{Caller, Role, TokenHash};
+use http::StatusCode;
+use http::header::{RETRY_AFTER, SET_COOKIE};
+use sha2::{Digest, Sha256};
+
+use super::cookies;
+use super::form::Form;
+use super::order::local;
+use super::same_origin::is_ours;
+use super::sessions::LIFETIME;
+use super::visitor::{Theme, Visitor, address};
+use crate::dashboard::Dashboard;
+use crate::dashboard::assets::Assets;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::html;
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage<'a> {
+    assets: &'static Assets,
+    theme: Theme,
+    door: &'static str,
+    has_callers: bool,
+    to: &'a str,
+    fault: Option<String>,
+}
+
+/// The form.
+pub(in super::super) async fn form(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+    let (mut parts, _) = request.into_parts();
+    let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
+    let to = local(query.text("to").unwrap_or("/")).to_owned();
+    if Visitor::from_request_parts(&mut parts, &dashboard).await.is_ok() {
+        return Ok(Redirect::to(&to).into_response());
+    }
+    page(&dashboard, Theme::of(&parts), &to, None)
+}
+
+/// Opens a session for whoever has a token.
+pub(in super::super) async fn log_in(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+    let (parts, body) = request.into_parts();
+    if !is_ours(&parts.headers, &parts.uri) {
+        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+    }
+    let (from, theme) = (address(&parts), Theme::of(&parts));
+    let form = Form::read(body).await?;
+    let to = local(form.text("to").unwrap_or("/"));
+    if let Some(wait) = dashboard.attempts.wait(from) {
+        let seconds = wait.as_secs() + 1;
+        let fault = format!("Too many logins failed from {from}. Try again in {seconds} s.");
+        let page = page(&dashboard, theme, to, Some(fault))?;
+        let wait = [(RETRY_AFTER, seconds.to_string())];
+        return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
+    }
+    let hash: Option<TokenHash> = form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
+    let caller = match &hash {
+        Some(hash) => dashboard.subject.doorkeeper.caller_of(hash).await?,
+        None => None,
+    };
+    match (caller, hash) {
+        (Some(Caller { name, role: Role::Caller }), _) => {
+            let page = page(&dashboard, theme, to, Some(for_viewers(&name)))?;
+            Ok((StatusCode::FORBIDDEN, page).into_response())
+        }
+        (Some(caller), Some(hash)) => {
+            let id = dashboard.sessions.open(hash).map_err(|error| Fault::Internal(error.to_string()))?;
+            dashboard.trail().note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string()).await?;
+            let cookie = cookies::set(&parts.headers, cookies::SESSION, &id, LIFETIME.as_secs());
+            Ok(([(SET_COOKIE, cookie)], Redirect::to(to)).into_response())
+        }
+        _ => refused(&dashboard, from, theme, to).await,
+    }
+}
+
+async fn refused(dashboard: &Dashboard, from: IpAddr, theme: Theme, to: &str) -> Result<Response, Fault> {
+    dashboard.attempts.failed(from);
+    dashboard.trail().authentication_failed("a login to the dashboard", &from.to_string()).await?;
+    let fault = "That token is not known here, or was revoked.".to_owned();
+    let page = page(dashboard, theme, to, Some(fault))?;
+    Ok((StatusCode::UNAUTHORIZED, page).into_response())
+}
+
+fn for_viewers(name: &str) -> String {
+    format!(
+        "This is the token of {name}, a caller: it is good for the API. The dashboard is for viewers and \
+         operators. One gets such a token by: fetchwell callers add NAME --role viewer"
+    )
+}
+
+/// Ends the session.
+pub(in super::super) async fn log_out(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+    let (parts, _) = request.into_parts();
+    if !is_ours(&parts.headers, &parts.uri) {
+        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+    }
+    if let Some(id) = cookies::value(&parts.headers, cookies::SESSION) {
+        dashboard.sessions.close(id);
+    }
+    let cookie = cookies::set(&parts.headers, cookies::SESSION, "", 0);
+    Ok(([(SET_COOKIE, cookie)], Redirect::to("/dashboard/login")).into_response())
+}
+
+/// Keeps the choice of colours, which is nobody else's business: no session is needed.
+pub(in super::super) async fn choose_theme(request: Request) -> Result<Response, Fault> {
+    const A_YEAR_IN_SECONDS: u64 = 365 * 86_400;
+    let (parts, body) = request.into_parts();
+    if !is_ours(&parts.headers, &parts.uri) {
+        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+    }
+    let form = Form::read(body).await?;
+    let theme = form.text("theme").map(Theme::parse).unwrap_or_default();
+    let cookie = cookies::set(&parts.headers, cookies::THEME, theme.as_str(), A_YEAR_IN_SECONDS);
+    Ok(([(SET_COOKIE, cookie)], Redirect::to(local(form.text("back").unwrap_or("/")))).into_response())
+}
+
+fn page(dashboard: &Dashboard, theme: Theme, to: &str, fault: Option<String>) -> Result<Response, Fault> {
+    let door = dashboard.subject.door.command();
+    let has_callers = dashboard.subject.has_callers();
+    html(&LoginPage { assets: Assets::get(), theme, door, has_callers, to, fault })
+}

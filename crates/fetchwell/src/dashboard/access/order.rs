@@ -1,0 +1,100 @@
+//! An order: a form that an operator sent from a page of ours.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::form::Form;
+use super::same_origin::is_ours;
+use super::sessions::Notice;
+use super::visitor::{Visitor, address};
+use crate::dashboard::Dashboard;
+use crate::dashboard::fault::Fault;
+use crate::doors::sites::Operator;
+
+/// An order that may be carried out. There is no other way to come by one than to be an operator.
+pub(in super::super) struct Order {
+    pub(in super::super) form: Form,
+    by: Visitor,
+    from: String,
+}
+
+impl FromRequest<Arc<Dashboard>> for Order {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Order, Fault> {
+        let (mut parts, body) = request.into_parts();
+        if !is_ours(&parts.headers, &parts.uri) {
+            return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+        }
+        let by = Visitor::from_request_parts(&mut parts, dashboard).await?;
+        if !by.may_act() {
+            let who = format!("{} may look, and not act; that takes the role operator", by.caller.name);
+            return Err(Fault::Forbidden(who));
+        }
+        let form = Form::read(body).await?;
+        // Random bits that only this session's pages have: a comparison's time tells nothing useful.
+        if form.text("csrf") != Some(&by.csrf) {
+            let why = "the page that this came from is of another session; reload it and try again";
+            return Err(Fault::Forbidden(why.to_owned()));
+        }
+        Ok(Order { form, by, from: address(&parts).to_string() })
+    }
+}
+
+impl Order {
+    /// Who gave it, and from where.
+    pub(in super::super) fn operator(&self) -> Operator {
+        Operator { name: self.by.caller.name.clone(), from: self.from.clone() }
+    }
+
+    /// Keeps in the audit what was done.
+    pub(in super::super) async fn note(
+        &self,
+        dashboard: &Dashboard,
+        action: &str,
+        detail: String,
+    ) -> Result<(), Fault> {
+        Ok(dashboard.trail().note(&self.by.caller.name, action, detail, &self.from).await?)
+    }
+
+    /// It was carried out: told on the page that the form came from.
+    pub(in super::super) fn told(self, dashboard: &Dashboard, text: String) -> Response {
+        self.back(dashboard, Notice { is_good: true, text })
+    }
+
+    /// It could not be: told on the page that the form came from.
+    pub(in super::super) fn not_done(self, dashboard: &Dashboard, text: String) -> Response {
+        self.back(dashboard, Notice { is_good: false, text })
+    }
+
+    fn back(&self, dashboard: &Dashboard, notice: Notice) -> Response {
+        if let Some(session) = &self.by.session {
+            dashboard.sessions.say(session, notice);
+        }
+        Redirect::to(local(self.form.text("back").unwrap_or("/"))).into_response()
+    }
+}
+
+/// A path of ours, so that no form leads elsewhere.
+pub(super) fn local(path: &str) -> &str {
+    let is_ours = path == "/" || path.starts_with("/?") || path.starts_with("/dashboard/");
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_ours && is_plain { path } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_way_leads_elsewhere() {
+        for path in ["/", "/?a=b", "/dashboard/sites?text=%C3%A4"] {
+            assert_eq!(local(path), path);
+        }
+        for path in ["//evil.test/", "https://evil.test", "", "/dashboardx", "/dashboard/\r\nx: y", "/\\evil.test"] {
+            assert_eq!(local(path), "/");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Who looks at a page.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use fetchwell_engine::inbox::{Caller, Role};
+use http::request::Parts;
+
+use super::cookies;
+use super::doorkeeper::{Doorkeeper, ONLOOKER};
+use super::sessions::Notice;
+use crate::api::Peer;
+use crate::dashboard::Dashboard;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::live::IsLive;
+
+/// Which colours somebody likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Theme {
+    /// Those of the system.
+    #[default]
+    Auto,
+    /// Light ones.
+    Light,
+    /// Dark ones.
+    Dark,
+}
+
+impl Theme {
+    pub(in super::super) fn as_str(self) -> &'static str {
+        match self {
+            Theme::Auto => "auto",
+            Theme::Light => "light",
+            Theme::Dark => "dark",
+        }
+    }
+
+    pub(super) fn parse(word: &str) -> Theme {
+        let all = [Theme::Light, Theme::Dark];
+        all.into_iter().find(|theme| theme.as_str() == word).unwrap_or_default()
+    }
+
+    /// Of a request.
+    pub(super) fn of(parts: &Parts) -> Theme {
+        cookies::value(&parts.headers, cookies::THEME).map(Theme::parse).unwrap_or_default()
+    }
+}
+
+/// Somebody who may look.
+pub(in super::super) struct Visitor {
+    pub(in super::super) caller: Caller,
+    pub(in super::super) theme: Theme,
+    /// What every form of the session holds; '' where nobody can act.
+    pub(in super::super) csrf: String,
+    /// What came of the last order.
+    pub(in super::super) notice: Option<Notice>,
+    /// The page is looked at again, by itself.
+    pub(in super::super) is_live: bool,
+    pub(super) session: Option<String>,
+}
+
+impl Visitor {
+    /// Whether this one may change something.
+    pub(in super::super) fn may_act(&self) -> bool {
+        self.session.is_some() && self.caller.role == Role::Operator
+    }
+
+    /// Whether this one can log out.
+    pub(in super::super) fn is_logged_in(&self) -> bool {
+        self.session.is_some()
+    }
+}
+
+impl FromRequestParts<Arc<Dashboard>> for Visitor {
+    type Rejection = Fault;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Visitor, Fault> {
+        let theme = Theme::of(parts);
+        let is_live = parts.extensions.get::<IsLive>().is_some();
+        if matches!(dashboard.subject.doorkeeper, Doorkeeper::Nobody) {
+            let caller = Caller { name: ONLOOKER.to_owned(), role: Role::Viewer };
+            let csrf = String::new();
+            return Ok(Visitor { caller, theme, csrf, notice: None, is_live, session: None });
+        }
+        let wanted = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let id = cookies::value(&parts.headers, cookies::SESSION);
+        let found = id.and_then(|id| Some((id, dashboard.sessions.find(id, !is_live)?)));
+        let Some((id, session)) = found else { return Err(Fault::LogIn { wanted }) };
+        let caller = dashboard.subject.doorkeeper.caller_of(&session.token).await?;
+        let Some(caller) = caller.filter(|caller| caller.role != Role::Caller) else {
+            dashboard.sessions.close(id);
+            return Err(Fault::LogIn { wanted });
+        };
+        // A page that looks again by itself must not say it in the place of one that is read.
+        let may_say = !is_live && parts.method == http::Method::GET;
+        let notice = may_say.then(|| dashboard.sessions.take_notice(id)).flatten();
+        Ok(Visitor { caller, theme, csrf: session.csrf, notice, is_live, session: Some(id.to_owned()) })
+    }
+}
+
+/// The address that a request came from.
+pub(super) fn address(parts: &Parts) -> IpAddr {
+    let unknown = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+    parts.extensions.get::<Peer>().map_or(unknown, |Peer(address)| address.ip())
+}

@@ -1,0 +1,94 @@
+//! The newest articles of a category.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::articles::{Counts, Fields, Status, Wanted};
+use fetchwell_policy::time::Time;
+use http::Uri;
+
+use super::field;
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::{Form, Visitor};
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::words;
+
+/// Articles on a page.
+const MOST: usize = 60;
+/// Categories that have a tab; more are found by their address.
+const MOST_TABS: usize = 40;
+
+#[derive(Template)]
+#[template(path = "articles.html")]
+struct Page {
+    found: Option<Found>,
+}
+
+struct Found {
+    counts: Counts,
+    tabs: Vec<(String, u64)>,
+    category: Option<String>,
+    failures: bool,
+    stories: Vec<Story>,
+}
+
+/// An article in the list, or a link that gave none.
+struct Story {
+    uid: String,
+    title: String,
+    about: String,
+    site: String,
+    category: String,
+    fetched: String,
+    is_article: bool,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let title = (Section::Articles, "Articles");
+    let Some(articles) = &dashboard.subject.articles else {
+        return layout::page(&dashboard, &visitor, &uri, title, &Page { found: None });
+    };
+    let query = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let category = query.text("category").map(str::to_owned);
+    let failures = query.text("show") == Some("failures");
+    let status = Some(if failures { Status::Failure } else { Status::Success });
+    let wanted = Wanted { category: category.clone(), status, most: MOST };
+    let counts = articles.count().await?;
+    let mut tabs: Vec<(String, u64)> = counts.by_category.clone().into_iter().collect();
+    tabs.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
+    tabs.truncate(MOST_TABS);
+    let stories = articles.list(&wanted).await?.iter().map(Story::of).collect();
+    let found = Some(Found { counts, tabs, category, failures, stories });
+    layout::page(&dashboard, &visitor, &uri, title, &Page { found })
+}
+
+impl Story {
+    fn of(fields: &Fields) -> Story {
+        let text = |name: &str| field(fields, name).to_owned();
+        let is_article = field(fields, "status") == Status::Success.as_str();
+        let title = [text("title"), text("url")].into_iter().find(|title| !title.is_empty());
+        Story {
+            uid: text("uid"),
+            title: title.unwrap_or_default(),
+            about: text(if is_article { "abstract" } else { "reason" }),
+            site: text("site"),
+            category: text("category"),
+            fetched: fetched(fields),
+            is_article,
+        }
+    }
+}
+
+/// When it was fetched.
+fn fetched(fields: &Fields) -> String {
+    let seconds = field(fields, "fetched_ts").parse();
+    seconds.map(|seconds| words::moment(Time::from_secs(seconds))).unwrap_or_default()
+}

@@ -1,0 +1,14 @@
+//! Articles: by category, and read as a reader would.
+
+mod list;
+mod one;
+mod reader;
+
+use fetchwell_engine::articles::Fields;
+
+pub(super) use list::page;
+pub(super) use one::page as article;
+
+fn field<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    fields.get(name).map_or("", String::as_str)
+}

@@ -1,0 +1,57 @@
+//! One article.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::Uri;
+
+use super::field;
+use super::reader::{self, Block};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+
+#[derive(Template)]
+#[template(path = "article.html")]
+struct Page<'a> {
+    title: &'a str,
+    byline: Vec<&'a str>,
+    category: &'a str,
+    lang: &'a str,
+    url: &'a str,
+    image: Option<&'a str>,
+    reason: &'a str,
+    blocks: Vec<Block>,
+    uid: &'a str,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    Path(uid): Path<String>,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let unknown = Fault::NotFound("nothing is kept of that article; they live for seven days");
+    let Some(articles) = &dashboard.subject.articles else { return Err(unknown) };
+    let Some(fields) = articles.find(&uid).await? else { return Err(unknown) };
+    let text = |name: &str| field(&fields, name);
+    let markdown = if text("markdown").is_empty() { text("clean_text") } else { text("markdown") };
+    let byline = [text("author"), text("site"), text("published")];
+    let title = if text("title").is_empty() { text("url") } else { text("title") };
+    let content = Page {
+        title,
+        byline: byline.into_iter().filter(|part| !part.is_empty()).collect(),
+        category: text("category"),
+        lang: if reader::is_language(text("lang")) { text("lang") } else { "" },
+        url: text("url"),
+        image: Some(text("image")).filter(|image| reader::is_web_address(image)),
+        reason: text("reason"),
+        blocks: reader::blocks(markdown, title),
+        uid: text("uid"),
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::Articles, title), &content)
+}

@@ -1,0 +1,54 @@
+//! The files that pages are dressed with: embedded, named by their content, kept by browsers.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+
+use super::Dashboard;
+use super::fault::Fault;
+use crate::doors::notation::sha256_hex;
+
+const STYLE: &str = include_str!("assets/style.css");
+const SCRIPT: &str = include_str!("assets/live.js");
+const ICON: &str = include_str!("assets/icon.svg");
+
+/// Where pages find them.
+pub(super) struct Assets {
+    pub(super) style: String,
+    pub(super) script: String,
+    pub(super) icon: String,
+}
+
+impl Assets {
+    /// They never change while the program runs.
+    pub(super) fn get() -> &'static Assets {
+        static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
+            style: path("style.css", STYLE),
+            script: path("live.js", SCRIPT),
+            icon: path("icon.svg", ICON),
+        });
+        &ASSETS
+    }
+}
+
+/// Another content has another address, so a browser may keep it for ever.
+fn path(name: &str, content: &str) -> String {
+    format!("/dashboard/assets/{name}?{}", &sha256_hex(content.as_bytes())[..16])
+}
+
+/// One of them.
+pub(super) async fn asset(
+    State(_): State<Arc<Dashboard>>,
+    Path(name): Path<String>,
+) -> Result<Response, Fault> {
+    let (kind, content) = match name.as_str() {
+        "style.css" => ("text/css; charset=utf-8", STYLE),
+        "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "icon.svg" => ("image/svg+xml", ICON),
+        _ => return Err(Fault::NotFound("there is no such file")),
+    };
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
+    Ok((headers, content).into_response())
+}

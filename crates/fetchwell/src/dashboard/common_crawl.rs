@@ -1,0 +1,81 @@
+//! Common Crawl: how far batchers and workers have come.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use http::Uri;
+use tokio::time::Instant;
+
+use super::Dashboard;
+use super::access::Visitor;
+use super::fault::Fault;
+use super::layout::{self, Section};
+use super::words;
+use crate::doors::commoncrawl::batch::standing::{BatcherStanding, batchers};
+use crate::doors::commoncrawl::work::standing::{FolderStanding, folder};
+
+/// A rate is said of this long.
+const LATELY: Duration = Duration::from_secs(300);
+
+#[derive(Template)]
+#[template(path = "common_crawl.html")]
+struct Page {
+    batchers: Vec<BatcherStanding>,
+    folder: Option<FolderStanding>,
+    output: String,
+    /// Documents per second, where two looks can tell.
+    rate: Option<f64>,
+}
+
+/// How many documents there were when somebody looked.
+#[derive(Default)]
+pub(super) struct Looks(Mutex<VecDeque<(Instant, u64)>>);
+
+impl Looks {
+    /// Documents per second since the first look that was lately.
+    fn rate(&self, documents: u64) -> Option<f64> {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.retain(|(at, _)| at.elapsed() < LATELY);
+        looks.push_back((Instant::now(), documents));
+        let (at, before) = looks.front()?;
+        let seconds = at.elapsed().as_secs_f64();
+        (seconds >= 1.0).then(|| documents.saturating_sub(*before) as f64 / seconds)
+    }
+}
+
+/// The page.
+pub(super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let output = dashboard.subject.settings.values.commoncrawl_output.clone();
+    let shown = output.display().to_string();
+    let looked = tokio::task::spawn_blocking(move || {
+        (batchers(Path::new(".")), folder(&output))
+    });
+    let (batchers, folder) = looked.await.map_err(|error| Fault::Internal(error.to_string()))?;
+    let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
+    let content = Page { batchers, folder, output: shown, rate };
+    layout::page(&dashboard, &visitor, &uri, (Section::CommonCrawl, "Common Crawl"), &content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_needs_two_looks() {
+        let looks = Looks::default();
+        assert_eq!(looks.rate(100), None);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(looks.rate(150), Some(5.0));
+        tokio::time::advance(LATELY).await;
+        assert_eq!(looks.rate(200), None, "the first looks were too long ago");
+    }
+}

@@ -1,0 +1,72 @@
+//! Dead letters, counted by reason and site. A long list takes its time, so one count serves all who look
+//! for a while, and says by when it was made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, GroupSize};
+use fetchwell_engine::ports::StoreFault;
+use fetchwell_policy::time::Time;
+use tokio::time::{Instant, timeout};
+
+/// A count serves for so long.
+const KEEPS: Duration = Duration::from_secs(2);
+/// A page waits for a new count no longer than this; then it shows the last one.
+const PATIENCE: Duration = Duration::from_millis(120);
+
+/// Counts.
+#[derive(Default)]
+pub(in super::super) struct Census {
+    last: Mutex<Option<(Instant, Arc<Counted>)>>,
+    /// One count at a time, however many look.
+    counting: tokio::sync::Mutex<()>,
+}
+
+/// The groups, the largest first.
+pub(super) struct Counted {
+    pub(super) as_of: Time,
+    pub(super) letters: u64,
+    pub(super) groups: Vec<(DeadGroup, GroupSize)>,
+}
+
+impl Census {
+    /// The latest count; `None`: the first one is still being made.
+    pub(super) async fn look(
+        self: &Arc<Census>,
+        letters: &Arc<dyn DeadLetters>,
+        clock: &Clock,
+    ) -> Result<Option<Arc<Counted>>, StoreFault> {
+        if let Some((at, counted)) = self.last()
+            && at.elapsed() < KEEPS
+        {
+            return Ok(Some(counted));
+        }
+        let (census, letters, as_of) = (self.clone(), letters.clone(), clock.wall());
+        let counting = tokio::spawn(async move { census.count(&*letters, as_of).await });
+        match timeout(PATIENCE, counting).await {
+            Ok(Ok(Err(fault))) => Err(fault),
+            _ => Ok(self.last().map(|(_, counted)| counted)),
+        }
+    }
+
+    /// The next look counts anew.
+    pub(super) fn is_over(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn last(&self) -> Option<(Instant, Arc<Counted>)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn count(&self, letters: &dyn DeadLetters, as_of: Time) -> Result<(), StoreFault> {
+        let Ok(_alone) = self.counting.try_lock() else { return Ok(()) };
+        let mut groups: Vec<_> = letters.dead_groups().await?.into_iter().collect();
+        groups.sort_by_key(|(_, size)| std::cmp::Reverse(size.letters));
+        let letters = groups.iter().map(|(_, size)| size.letters).sum();
+        let counted = Arc::new(Counted { as_of, letters, groups });
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((Instant::now(), counted));
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Dead letters: what was given up, by reason and site, and what to do about it.
+//!
+//! Of `pages` these are URLs on a list (`letters`); of `serve` they are messages that failed (`failures`),
+//! which keep their results and are tried anew as messages of their own.
+
+mod as_of;
+mod census;
+mod failures;
+pub(super) mod letters;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use http::Uri;
+
+use super::Dashboard;
+use super::access::Visitor;
+use super::fault::Fault;
+use super::layout::{self, Section};
+
+pub(super) use census::Census;
+
+#[derive(Template)]
+#[template(path = "absent_letters.html")]
+struct Absent;
+
+/// The page.
+pub(super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    if let Some(oversight) = &dashboard.subject.oversight {
+        return failures::page(&dashboard, &visitor, &uri, &**oversight).await;
+    }
+    if let Some(letters) = &dashboard.subject.dead_letters {
+        return letters::page(&dashboard, &visitor, &uri, letters).await;
+    }
+    layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &Absent)
+}

@@ -1,0 +1,80 @@
+//! What a visitor is told where there is no page.
+
+use askama::Template;
+use axum::response::{IntoResponse, Redirect, Response};
+use fetchwell_engine::ports::StoreFault;
+use http::StatusCode;
+use tracing::{error, warn};
+use url::form_urlencoded;
+
+use super::assets::Assets;
+use super::layout::html;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Nobody knows who asks.
+    LogIn {
+        /// The page that was asked for.
+        wanted: String,
+    },
+    /// Whoever asks may not, for this reason.
+    Forbidden(String),
+    /// There is no such thing, and this is where to look.
+    NotFound(&'static str),
+    /// The request makes no sense.
+    BadRequest(&'static str),
+    /// The store can't be asked now.
+    Store(StoreFault),
+    /// It is our fault.
+    Internal(String),
+}
+
+impl From<StoreFault> for Fault {
+    fn from(fault: StoreFault) -> Fault {
+        Fault::Store(fault)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "fault.html")]
+struct FaultPage<'a> {
+    assets: &'static Assets,
+    title: &'a str,
+    text: &'a str,
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let (status, title, text) = match self {
+            Fault::LogIn { wanted } => return log_in(&wanted),
+            Fault::Forbidden(why) => (StatusCode::FORBIDDEN, "Not allowed", sentence(&why)),
+            Fault::NotFound(hint) => (StatusCode::NOT_FOUND, "Not found", sentence(hint)),
+            Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Not understood", sentence(why)),
+            Fault::Store(fault) => {
+                warn!("a page of the dashboard could not be shown: {fault}");
+                let text = "The store can't be asked now. The log says why; `fetchwell doctor` finds out more.";
+                (StatusCode::SERVICE_UNAVAILABLE, "The store is not there", text.to_owned())
+            }
+            Fault::Internal(why) => {
+                error!("a page of the dashboard could not be made: {why}");
+                let text = "The page could not be made. The log says why.";
+                (StatusCode::INTERNAL_SERVER_ERROR, "Our fault", text.to_owned())
+            }
+        };
+        let page = html(&FaultPage { assets: Assets::get(), title, text: &text });
+        (status, page.unwrap_or_else(|_| title.into_response())).into_response()
+    }
+}
+
+fn log_in(wanted: &str) -> Response {
+    let to: String = form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
+    Redirect::to(&format!("/dashboard/login?to={to}")).into_response()
+}
+
+/// A reason as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}

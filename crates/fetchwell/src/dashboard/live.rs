@@ -1,0 +1,142 @@
+//! Pages that look again by themselves: whoever asks for a page as a stream of events gets it anew
+//! whenever it has changed.
+//!
+//! There is one way to make a page; here it is asked for again and again. So every page is live, with
+//! every filter, and a session that ends or a token that is revoked ends the stream.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
+
+use super::Dashboard;
+
+/// How often a page is looked at.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// A line goes out at least so often, so that both ends know that the other is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Pages that are watched at once; more are as they were when they were loaded.
+pub(super) const MOST_WATCHED: usize = 64;
+/// The largest page.
+const MOST_BYTES: usize = 8 << 20;
+/// What tells a browser to load the page anew: it is told why there.
+const OVER: &str = "event: over\ndata:\n\n";
+
+/// Marks a request that a page makes by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IsLive;
+
+/// Answers those who ask for a stream with one.
+pub(super) async fn stream(
+    State(dashboard): State<Arc<Dashboard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let is_wanted = accepts.is_some_and(|kinds| kinds.contains("text/event-stream"));
+    if !is_wanted || request.method() != Method::GET {
+        return next.run(request).await;
+    }
+    let Ok(place) = dashboard.watched.clone().try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "30")]).into_response();
+    };
+    let last_sent = Instant::now();
+    let watch = Watch { dashboard, next, request: Asked::of(&request), seen: Bytes::new(), last_sent, _place: place };
+    let events = futures::stream::unfold(Some(watch), |watch| async {
+        let (event, watch) = watch?.look_again().await?;
+        Some((Ok::<_, Infallible>(event), watch))
+    });
+    let mut response = Response::new(Body::from_stream(events));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+/// What is asked for again and again: a request without its body can be made as often as needed.
+struct Asked(Arc<dyn Fn() -> Request + Send + Sync>);
+
+impl Asked {
+    fn of(request: &Request) -> Asked {
+        let (uri, headers) = (request.uri().clone(), request.headers().clone());
+        let extensions = request.extensions().clone();
+        Asked(Arc::new(move || {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = headers.clone();
+            *request.extensions_mut() = extensions.clone();
+            request.extensions_mut().insert(IsLive);
+            request
+        }))
+    }
+}
+
+struct Watch {
+    dashboard: Arc<Dashboard>,
+    next: Next,
+    request: Asked,
+    seen: Bytes,
+    last_sent: Instant,
+    /// Given back when nobody watches any more.
+    _place: OwnedSemaphorePermit,
+}
+
+impl Watch {
+    /// The next event, and whether there is another after it; `None`: the server stops.
+    async fn look_again(mut self) -> Option<(Bytes, Option<Watch>)> {
+        loop {
+            tokio::select! {
+                () = sleep(INTERVAL) => {}
+                () = self.dashboard.stop.cancelled() => return None,
+            }
+            let response = self.next.clone().run((self.request.0)()).await;
+            if response.status() != StatusCode::OK {
+                return Some((Bytes::from_static(OVER.as_bytes()), None));
+            }
+            let page = to_bytes(response.into_body(), MOST_BYTES).await.ok()?;
+            let heartbeat = self.last_sent.elapsed() >= HEARTBEAT;
+            let event = if page != self.seen {
+                event(&page)
+            } else if heartbeat {
+                Bytes::from_static(b": still here\n\n")
+            } else {
+                continue;
+            };
+            self.seen = page;
+            self.last_sent = Instant::now();
+            return Some((event, Some(self)));
+        }
+    }
+}
+
+/// A page as an event: each of its lines is one of the event's.
+fn event(page: &Bytes) -> Bytes {
+    let page = String::from_utf8_lossy(page);
+    let mut text = String::with_capacity(page.len() + 1_024);
+    for line in page.split(['\n', '\r']) {
+        text.push_str("data: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push('\n');
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_page_ends_its_event() {
+        let event = event(&Bytes::from_static(b"<p>\r\nevent: over\n\n</p>"));
+        let text = std::str::from_utf8(&event).unwrap();
+        assert!(text.ends_with("data: </p>\n\n"));
+        assert!(text.trim_end().lines().all(|line| line.starts_with("data: ")), "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! What can be done about messages, and doing it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::oversight::{Act, Count, Filter, MessageState, Sighting};
+
+use super::{filter, oversight};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::{Form, Order};
+use crate::dashboard::fault::Fault;
+use crate::dashboard::offer::{Mood, Offer};
+use crate::dashboard::words;
+
+/// A canary is one message.
+const CANARIES: usize = 1;
+
+/// Where the forms go.
+const ACTION: &str = "/dashboard/messages/act";
+const CANCELLING: &str = "It ends; its caller is told that an operator cancelled it.";
+
+/// What can be done about one message.
+pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
+    let offer = |act: Act, label: &str, about, mood| Offer {
+        action: ACTION.to_owned(),
+        label: label.to_owned(),
+        about,
+        command: format!("fetchwell messages {} {}", act.as_str(), message.id),
+        mood,
+        fields: vec![("what", act.as_str().to_owned()), ("id", message.id.to_string())],
+        asks: None,
+    };
+    match message.state {
+        MessageState::Completed | MessageState::Failed => {
+            let about = "As a message of its own; this one keeps its result.";
+            vec![offer(Act::Retry, "Try again", about, Mood::First)]
+        }
+        MessageState::Delayed => vec![
+            offer(Act::Retry, "Try now", "It is due at once, at its site’s pace.", Mood::First),
+            offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave),
+        ],
+        MessageState::Queued => vec![offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave)],
+        MessageState::Processing => Vec::new(),
+    }
+}
+
+/// What can be done about all that match, where they stand so that there is something to be done.
+pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
+    if count.found == 0 {
+        return Vec::new();
+    }
+    let number = how_many(count);
+    let offer = |act: Act, label: String, about, mood, canary: bool| {
+        let mut fields = filter::fields(as_seen);
+        fields.push(("what", act.as_str().to_owned()));
+        let mut command = filter::command(act.as_str(), as_seen);
+        if canary {
+            fields.push(("canary", "1".to_owned()));
+            command.push_str(" --canary");
+        }
+        Offer { action: ACTION.to_owned(), label, about, command, mood, fields, asks: None }
+    };
+    match as_seen.state {
+        Some(MessageState::Failed | MessageState::Delayed) => {
+            let one = "The newest of them, to see how it fares.";
+            let all = "What came or ended since is left alone.";
+            vec![
+                offer(Act::Retry, "Try one".to_owned(), one, Mood::First, true),
+                offer(Act::Retry, format!("Try all {number}"), all, Mood::Plain, false),
+            ]
+        }
+        Some(MessageState::Queued) => {
+            let about = "They end; their callers are told. What came since is left alone.";
+            vec![offer(Act::Cancel, format!("Cancel all {number}"), about, Mood::Grave, false)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `1,234`, or `at least 10,000`.
+pub(super) fn how_many(count: &Count) -> String {
+    let least = if count.is_exact { "" } else { "at least " };
+    format!("{least}{}", words::count::<u64>(count.found))
+}
+
+/// Acts on one message, or on those that matched when they were seen.
+pub(in super::super) async fn act(
+    State(dashboard): State<Arc<Dashboard>>,
+    order: Order,
+) -> Result<Response, Fault> {
+    let Some(oversight) = oversight(&dashboard) else {
+        return Err(Fault::NotFound("this process has no messages"));
+    };
+    let form = &order.form;
+    let act = match form.need("what")? {
+        "retry" => Act::Retry,
+        "cancel" => Act::Cancel,
+        _ => return Err(Fault::BadRequest("nobody knows how to do that")),
+    };
+    let action = format!("{}_messages", act.as_str());
+    if let Some(id) = form.text("id") {
+        let id: MessageId = id.parse().map_err(|_| Fault::BadRequest("id names no message"))?;
+        let deeds = oversight.act_on(act, &[id], None).await?;
+        let told = deeds.first().map_or_else(String::new, |deed| format!("{id} {}", deed.told()));
+        if !deeds.iter().any(|deed| deed.is_done()) {
+            return Ok(order.not_done(&dashboard, format!("{told}.")));
+        }
+        order.note(&dashboard, &action, told.clone()).await?;
+        return Ok(order.told(&dashboard, format!("{told}.")));
+    }
+    let filter = as_seen(form)?;
+    let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
+    let acted = oversight.act(act, &filter, most).await?;
+    let done = match act {
+        Act::Retry => "Tried anew",
+        Act::Cancel => "Cancelled",
+    };
+    let text = format!("{done}: {}. Left alone: {}.", words::count::<u64>(acted.done), words::count::<u64>(acted.left_alone));
+    let detail = format!("{} of those that match: {}", acted.done, filter::command(act.as_str(), &filter));
+    order.note(&dashboard, &action, detail).await?;
+    Ok(order.told(&dashboard, text))
+}
+
+/// The filter of a form: it must say as of when, and something must narrow it down.
+fn as_seen(form: &Form) -> Result<Filter, Fault> {
+    let filter = filter::read(form);
+    if filter.as_of.is_none() || filter.state.is_none() {
+        return Err(Fault::BadRequest("the form does not say which messages, as of when"));
+    }
+    Ok(filter)
+}

@@ -1,0 +1,99 @@
+//! A filter as it stands in a URL, in a form, and on a command line.
+
+use fetchwell_engine::oversight::{Filter, MessageState};
+use fetchwell_policy::time::Time;
+use url::form_urlencoded::Serializer;
+
+use crate::dashboard::access::Form;
+use crate::dashboard::words::shell;
+use crate::timestamp::rfc3339;
+
+/// The fields of a filter but for its state and its moment: their names in URLs, and the flags of
+/// `fetchwell messages`.
+const TEXTS: [(&str, &str); 6] = [
+    ("site", "--site"),
+    ("retailer", "--retailer"),
+    ("caller", "--caller"),
+    ("reason", "--reason"),
+    ("text", "--url"),
+    ("correlation_id", "--correlation-id"),
+];
+
+/// Reads one.
+pub(super) fn read(form: &Form) -> Filter {
+    let text = |name: &str| form.text(name).map(str::to_owned);
+    let as_of = form.text("as_of").and_then(|micros| micros.parse().ok()).map(Time::from_micros);
+    Filter {
+        state: form.text("state").and_then(MessageState::parse),
+        site: text("site"),
+        retailer: text("retailer"),
+        caller: text("caller"),
+        reason: text("reason"),
+        url_contains: text("text"),
+        correlation_id: text("correlation_id"),
+        as_of,
+    }
+}
+
+/// Its fields that say something, by their names in URLs and forms.
+pub(super) fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
+    let state = filter.state.map(|state| ("state", state.as_str().to_owned()));
+    let texts = values(filter).into_iter().zip(TEXTS);
+    let texts = texts.filter_map(|(value, (name, _))| Some((name, value.clone()?)));
+    let as_of = filter.as_of.map(|at| ("as_of", at.as_micros().to_string()));
+    state.into_iter().chain(texts).chain(as_of).collect()
+}
+
+/// Where messages are listed by it.
+pub(super) fn path(filter: &Filter, from: Option<i64>) -> String {
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs(fields(filter));
+    if let Some(from) = from {
+        query.append_pair("from", &from.to_string());
+    }
+    match query.finish() {
+        query if query.is_empty() => "/dashboard/messages".to_owned(),
+        query => format!("/dashboard/messages?{query}"),
+    }
+}
+
+/// The command that does the same.
+pub(super) fn command(act: &str, filter: &Filter) -> String {
+    let mut command = format!("fetchwell messages {act}");
+    let mut add = |flag: &str, value: &str| command.push_str(&format!(" {flag} {}", shell(value)));
+    if let Some(state) = filter.state {
+        add("--state", state.as_str());
+    }
+    for (value, (_, flag)) in values(filter).into_iter().zip(TEXTS) {
+        if let Some(value) = value {
+            add(flag, value);
+        }
+    }
+    if let Some(at) = filter.as_of {
+        add("--as-of", &rfc3339(at));
+    }
+    command
+}
+
+/// In the order of `TEXTS`.
+fn values(filter: &Filter) -> [&Option<String>; 6] {
+    let Filter { site, retailer, caller, reason, url_contains, correlation_id, .. } = filter;
+    [site, retailer, caller, reason, url_contains, correlation_id]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_comes_back_as_it_was() {
+        let query = "state=failed&site=a.test&reason=http_error+404&text=%C3%A4%26&as_of=1500000";
+        let filter = read(&Form::of(query.as_bytes()));
+        assert_eq!(filter.state, Some(MessageState::Failed));
+        assert_eq!(filter.url_contains.as_deref(), Some("ä&"));
+        assert_eq!(path(&filter, None), format!("/dashboard/messages?{query}"));
+        assert_eq!(path(&Filter::default(), None), "/dashboard/messages");
+        assert_eq!(path(&Filter::default(), Some(-7)), "/dashboard/messages?from=-7");
+        assert_eq!(read(&Form::of(b"state=odd&as_of=x&site=+")), Filter::default());
+    }
+}

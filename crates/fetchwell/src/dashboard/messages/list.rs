@@ -1,0 +1,86 @@
+//! The list of messages.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::oversight::{Count, Filter, MessageState, Sightings};
+use http::Uri;
+
+use super::acting::{how_many, offers_for_all};
+use super::{Absent, filter, mood, oversight};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::{Form, Visitor};
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::offer::Offer;
+use crate::dashboard::words;
+
+/// Messages on a page.
+const MOST: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "messages.html")]
+struct Page<'a> {
+    visitor: &'a Visitor,
+    back: &'a str,
+    filter: &'a Filter,
+    tabs: Vec<Tab>,
+    seen: Sightings,
+    count: Count,
+    next: Option<String>,
+    offers: Vec<Offer>,
+}
+
+struct Tab {
+    name: &'static str,
+    path: String,
+    is_current: bool,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let title = (Section::Messages, "Messages");
+    let Some(oversight) = oversight(&dashboard) else {
+        return layout::page(&dashboard, &visitor, &uri, title, &Absent);
+    };
+    let query = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let filter = filter::read(&query);
+    let from = query.text("from").and_then(|from| from.parse().ok());
+    let seen = oversight.list(&filter, from, MOST).await?;
+    // What is acted on is what was there to see, so it is counted as of the same moment.
+    let as_seen = Filter { as_of: Some(seen.as_of), ..filter.clone() };
+    let count = oversight.count(&as_seen).await?;
+    let content = Page {
+        visitor: &visitor,
+        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        tabs: tabs(&filter),
+        next: seen.next.map(|next| filter::path(&filter, Some(next))),
+        offers: offers_for_all(&as_seen, &count),
+        seen,
+        count,
+        filter: &filter,
+    };
+    layout::page(&dashboard, &visitor, &uri, title, &content)
+}
+
+/// A tab for each state; the other fields of the filter stay.
+fn tabs(filter: &Filter) -> Vec<Tab> {
+    let states = std::iter::once(None).chain(MessageState::ALL.map(Some));
+    let tab = |state: Option<MessageState>| Tab {
+        name: state.map_or("all", MessageState::as_str),
+        path: filter::path(&Filter { state, ..filter.clone() }, None),
+        is_current: filter.state == state,
+    };
+    states.map(tab).collect()
+}
+
+/// What stands in a field of the form.
+fn given(field: &Option<String>) -> &str {
+    field.as_deref().unwrap_or_default()
+}

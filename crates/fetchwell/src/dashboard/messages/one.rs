@@ -1,0 +1,78 @@
+//! One message: its way, its attempts, its result.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::oversight::{Dossier, Milestone, timeline};
+use http::Uri;
+
+use super::acting::offers_for_one;
+use super::{Absent, mood, oversight};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::offer::Offer;
+use crate::dashboard::words;
+
+/// Characters of a result's content that are shown.
+const MOST_CONTENT: usize = 4_000;
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct Page<'a> {
+    visitor: &'a Visitor,
+    back: &'a str,
+    dossier: &'a Dossier,
+    way: Vec<Milestone>,
+    content: Option<(String, usize)>,
+    offers: Vec<Offer>,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let title = (Section::Messages, "Message");
+    let Some(oversight) = oversight(&dashboard) else {
+        return layout::page(&dashboard, &visitor, &uri, title, &Absent);
+    };
+    let unknown = Fault::NotFound("there is no such message; those that ended long ago are taken out");
+    let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
+    let Some(dossier) = oversight.dossier(id).await? else { return Err(unknown) };
+    let content = Page {
+        visitor: &visitor,
+        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        way: timeline(&dossier),
+        content: content(&dossier),
+        offers: offers_for_one(&dossier.message),
+        dossier: &dossier,
+    };
+    layout::page(&dashboard, &visitor, &uri, title, &content)
+}
+
+/// The beginning of what was fetched, as text, and how many characters there are.
+fn content(dossier: &Dossier) -> Option<(String, usize)> {
+    let content = dossier.outbox.as_ref()?.result.content.as_ref()?;
+    Some((content.chars().take(MOST_CONTENT).collect(), content.chars().count()))
+}
+
+/// A stretch of a message's way, for people.
+fn stage_name(stage: &str) -> &str {
+    match stage {
+        "queued" => "Queued",
+        "robots" => "robots.txt known",
+        "slot" => "Its site’s turn came",
+        "connect" => "Connected",
+        "first_byte" => "First byte",
+        "extracted" => "Read and understood",
+        "delivered" => "Result stored",
+        other => other,
+    }
+}

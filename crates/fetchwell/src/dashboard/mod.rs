@@ -1,0 +1,88 @@
+//! The dashboard: what a person sees who opens a door's address, and what an operator can do there.
+//!
+//! | file | |
+//! |---|---|
+//! | `subject` | what a process has to show |
+//! | `routes` | which path leads where; what every answer has |
+//! | `access` | who comes in, what they may do, and how we know that it was they |
+//! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `system` | the pages |
+//! | `layout`, `offer`, `fault`, `assets`, `templates/` | what pages have in common |
+//! | `live` | pages that look again by themselves |
+//! | `history`, `charts` | the last quarter of an hour, and how it is drawn |
+//! | `trail` | the audit |
+//! | `words` | numbers and times for people |
+//!
+//! A page is made in one way, on the server, and is whole without a script. What a process does not
+//! have, its page says, with the command that would make it so.
+
+mod access;
+mod articles;
+mod assets;
+mod charts;
+mod common_crawl;
+mod dead_letters;
+mod fault;
+mod history;
+mod layout;
+mod live;
+mod messages;
+mod offer;
+mod overview;
+mod routes;
+mod sites;
+mod subject;
+mod system;
+mod trail;
+mod words;
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use access::{Attempts, Sessions};
+use dead_letters::Census;
+
+pub(crate) use access::Doorkeeper;
+pub(crate) use history::History;
+pub(crate) use routes::{alone, router};
+pub(crate) use subject::{Door, Subject};
+pub(crate) use trail::Trail;
+
+/// All that its handlers share.
+pub(crate) struct Dashboard {
+    subject: Subject,
+    sessions: Sessions,
+    attempts: Attempts,
+    census: Arc<Census>,
+    crawl_looks: common_crawl::Looks,
+    /// Places for pages that look again by themselves.
+    watched: Arc<Semaphore>,
+    /// Ends whatever waits.
+    stop: CancellationToken,
+}
+
+impl Dashboard {
+    /// A dashboard of this.
+    pub(crate) fn new(subject: Subject, stop: CancellationToken) -> Arc<Dashboard> {
+        Arc::new(Dashboard {
+            subject,
+            sessions: Sessions::default(),
+            attempts: Attempts::default(),
+            census: Arc::default(),
+            crawl_looks: common_crawl::Looks::default(),
+            watched: Arc::new(Semaphore::new(live::MOST_WATCHED)),
+            stop,
+        })
+    }
+
+    /// Looks at what is counted, from time to time, until the end.
+    pub(crate) async fn keep_history(&self) {
+        let Subject { history, measures, clock, .. } = &self.subject;
+        history.keep(measures, clock, &self.stop).await;
+    }
+
+    fn trail(&self) -> trail::Scribe<'_> {
+        trail::Scribe { trail: &self.subject.trail, clock: &self.subject.clock }
+    }
+}

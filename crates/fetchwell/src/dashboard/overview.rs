@@ -1,0 +1,238 @@
+//! Overview: how fast, how well, and what is waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::ports::Ledger;
+use fetchwell_policy::time::Time;
+use http::Uri;
+
+use super::Dashboard;
+use super::access::Visitor;
+use super::charts::{self, Bar};
+use super::fault::Fault;
+use super::history::{Came, EVERY, Look, REACHES};
+use super::layout::{self, Section};
+use super::sites::trouble::{self, Trouble};
+use super::words;
+use crate::measures::Snapshot;
+
+/// What is said of now is said of this long.
+const LATELY: Duration = Duration::from_secs(60);
+/// Looks that share a column of the chart of outcomes, and a point of the chart of durations.
+const LOOKS_A_COLUMN: usize = 2;
+const LOOKS_A_POINT: usize = 6;
+/// Looks in a minute, for the table.
+const LOOKS_A_ROW: usize = 12;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Overview {
+    now: Now,
+    ledger: Option<Ledger>,
+    outcomes: Outcomes,
+    durations: Durations,
+    minutes: Vec<Minute>,
+    trouble: Vec<Trouble>,
+    began: String,
+    ends: String,
+}
+
+/// The figures at the top.
+struct Now {
+    fetches_per_second: f64,
+    p50: Option<Duration>,
+    p95: Option<Duration>,
+    oldest: Option<Duration>,
+    politeness_p95: Option<Duration>,
+    worker_p95: Option<Duration>,
+    leases: usize,
+    in_flight: usize,
+    sites: usize,
+    breakers_open: usize,
+    breaker_longest: Duration,
+    rate_breaches: u64,
+    store_faults: u64,
+    up_for: Duration,
+}
+
+struct Outcomes {
+    bars: Vec<Bar>,
+    top: f64,
+}
+
+struct Durations {
+    p50: Vec<String>,
+    p95: Vec<String>,
+    top: f64,
+}
+
+/// A line of the table that says what the charts show.
+struct Minute {
+    until: Time,
+    came: [u64; Came::ALL.len()],
+    p50: Option<Duration>,
+    p95: Option<Duration>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let subject = &dashboard.subject;
+    let snapshot = subject.measures.snapshot();
+    let mut looks = dashboard.subject.history.looks();
+    looks.push(Look::of(&snapshot, subject.clock.wall()));
+    let end = looks.last().map_or(Time::EPOCH, |look| look.at);
+    let content = Overview {
+        now: Now::of(&snapshot, &looks),
+        ledger: sum_of_ledgers(&snapshot),
+        outcomes: Outcomes::of(&looks),
+        durations: Durations::of(&looks),
+        minutes: minutes(&looks),
+        trouble: trouble::of(subject).await?,
+        began: words::time_of_day(end - REACHES),
+        ends: words::time_of_day(end),
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::Overview, "Overview"), &content)
+}
+
+impl Now {
+    fn of(snapshot: &Snapshot, looks: &[Look]) -> Now {
+        let last = looks.last().cloned().unwrap_or_default();
+        let from = looks.iter().find(|look| last.at.since(look.at) <= LATELY).cloned();
+        let from = from.unwrap_or_default();
+        let seconds = last.at.since(from.at).as_secs_f64();
+        let requests = last.requests().saturating_sub(from.requests()) as f64;
+        let took = last.request.since(&from.request);
+        let doors = || snapshot.doors.values();
+        Now {
+            fetches_per_second: if seconds > 0.0 { requests / seconds } else { 0.0 },
+            p50: took.quantile(0.5),
+            p95: took.quantile(0.95),
+            oldest: doors().filter_map(|door| door.window.oldest).max(),
+            politeness_p95: last.politeness_wait.since(&from.politeness_wait).quantile(0.95),
+            worker_p95: last.worker_wait.since(&from.worker_wait).quantile(0.95),
+            leases: doors().map(|door| door.window.leases).sum(),
+            in_flight: doors().map(|door| door.window.in_flight).sum(),
+            sites: doors().map(|door| door.window.sites).sum(),
+            breakers_open: doors().map(|door| door.circuits.count).sum(),
+            breaker_longest: doors().map(|door| door.circuits.longest).max().unwrap_or_default(),
+            rate_breaches: doors().map(|door| door.rate_breaches).sum(),
+            store_faults: doors().flat_map(|door| door.store_faults.values()).sum(),
+            up_for: snapshot.up_for,
+        }
+    }
+}
+
+fn sum_of_ledgers(snapshot: &Snapshot) -> Option<Ledger> {
+    let ledgers = snapshot.doors.values().filter_map(|door| door.ledger);
+    ledgers.reduce(|a, b| Ledger {
+        accepted: a.accepted + b.accepted,
+        done: a.done + b.done,
+        skipped: a.skipped + b.skipped,
+        queued: a.queued + b.queued,
+        in_flight: a.in_flight + b.in_flight,
+        delayed: a.delayed + b.delayed,
+        dead: a.dead + b.dead,
+    })
+}
+
+/// Pairs of looks that lie so many apart, counted from the last; `None` where there was none yet.
+fn stretches(looks: &[Look], apart: usize) -> Vec<Option<(&Look, &Look)>> {
+    let all = (REACHES.as_secs() / EVERY.as_secs()) as usize / apart;
+    let stretch = |back: usize| {
+        let later = looks.len().checked_sub(1 + back * apart)?;
+        let earlier = later.checked_sub(apart)?;
+        Some((looks.get(earlier)?, looks.get(later)?))
+    };
+    (0..all).rev().map(stretch).collect()
+}
+
+impl Outcomes {
+    fn of(looks: &[Look]) -> Outcomes {
+        let columns: Vec<[f64; Came::ALL.len()]> = stretches(looks, LOOKS_A_COLUMN)
+            .into_iter()
+            .map(|stretch| {
+                let Some((earlier, later)) = stretch else { return Default::default() };
+                let seconds = later.at.since(earlier.at).as_secs_f64().max(0.1);
+                later.came_since(earlier).map(|count| count as f64 / seconds)
+            })
+            .collect();
+        let most = columns.iter().map(|parts| parts.iter().sum()).fold(0.0, f64::max);
+        let top = charts::round_up(most);
+        Outcomes { bars: charts::stacked(&columns, top), top }
+    }
+
+    fn class(&self, part: &usize) -> &'static str {
+        Came::ALL.get(*part).map_or("", |came| came.class())
+    }
+}
+
+impl Durations {
+    fn of(looks: &[Look]) -> Durations {
+        let quantile = |share: f64| -> Vec<Option<f64>> {
+            let of = |(earlier, later): (&Look, &Look)| {
+                Some(later.request.since(&earlier.request).quantile(share)?.as_secs_f64())
+            };
+            stretches(looks, LOOKS_A_POINT).into_iter().map(|stretch| stretch.and_then(of)).collect()
+        };
+        let (p50, p95) = (quantile(0.5), quantile(0.95));
+        let most = p50.iter().chain(&p95).flatten().copied().fold(0.0, f64::max);
+        let top = charts::round_up(most);
+        Durations { p50: charts::line(&p50, top), p95: charts::line(&p95, top), top }
+    }
+
+    /// What stands at this share of the height.
+    fn label(&self, share: f64) -> String {
+        words::span(Duration::from_secs_f64(self.top * share))
+    }
+}
+
+/// Minute by minute, the last one first.
+fn minutes(looks: &[Look]) -> Vec<Minute> {
+    let minute = |(earlier, later): (&Look, &Look)| {
+        let took = later.request.since(&earlier.request);
+        let (p50, p95) = (took.quantile(0.5), took.quantile(0.95));
+        Minute { until: later.at, came: later.came_since(earlier), p50, p95 }
+    };
+    stretches(looks, LOOKS_A_ROW).into_iter().rev().flatten().map(minute).collect()
+}
+
+/// A duration, or a dash.
+fn known(span: &Option<Duration>) -> String {
+    span.map_or("–".to_owned(), words::span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(second: i64, answered: u64) -> Look {
+        let mut look = Look { at: Time::from_secs(second), ..Look::default() };
+        look.came[0] = answered;
+        look
+    }
+
+    #[test]
+    fn stretches_are_counted_from_the_last_look() {
+        let looks: Vec<Look> = (0..6).map(|n| look(5 * n, 10 * n as u64)).collect();
+        let found: Vec<_> = stretches(&looks, 2).into_iter().flatten().map(|(a, b)| (a.at, b.at)).collect();
+        let at = |n| Time::from_secs(n);
+        assert_eq!(found, [(at(5), at(15)), (at(15), at(25))]);
+        assert_eq!(stretches(&looks, 2).len(), 90);
+    }
+
+    #[test]
+    fn a_column_is_a_rate() {
+        let looks: Vec<Look> = (0..3).map(|n| look(5 * n, 10 * n as u64)).collect();
+        let outcomes = Outcomes::of(&looks);
+        assert!((outcomes.top - 2.0).abs() < 1e-9, "20 in 10 s");
+        assert_eq!((outcomes.bars.len(), outcomes.class(&outcomes.bars[0].part)), (1, "done"));
+    }
+}

@@ -1,0 +1,104 @@
+//! The list of sites.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::sites::{Condition, SiteQuery};
+use http::Uri;
+use url::form_urlencoded::Serializer;
+
+use super::{interval, maybe_seconds, robots_age, standing};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::{Form, Visitor};
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::words;
+use crate::doors::sites::SiteRow;
+
+/// Sites on a page.
+const MOST: usize = 50;
+
+#[derive(Template)]
+#[template(path = "sites.html")]
+struct Page {
+    text: String,
+    tabs: Vec<Tab>,
+    rows: Vec<SiteRow>,
+    next: Option<String>,
+}
+
+struct Tab {
+    name: &'static str,
+    path: String,
+    is_current: bool,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let form = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let query = SiteQuery {
+        after: form.text("after").map(str::to_owned),
+        text: form.text("text").map(str::to_lowercase),
+        condition: form.text("is").and_then(Condition::parse),
+        most: MOST,
+    };
+    let found = dashboard.subject.sites.page(&query).await?;
+    let content = Page {
+        text: query.text.clone().unwrap_or_default(),
+        tabs: tabs(&query),
+        rows: found.rows,
+        next: found.next.map(|next| path(&query, query.condition, Some(&next))),
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::Sites, "Sites"), &content)
+}
+
+fn tabs(query: &SiteQuery) -> Vec<Tab> {
+    let conditions = std::iter::once(None).chain(Condition::ALL.map(Some));
+    let tab = |condition: Option<Condition>| Tab {
+        name: condition.map_or("all", name),
+        path: path(query, condition, None),
+        is_current: query.condition == condition,
+    };
+    conditions.map(tab).collect()
+}
+
+fn name(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Paused => "paused",
+        Condition::Rated => "pace ordered",
+        Condition::BreakerOpen => "down",
+        Condition::Resting => "resting",
+        Condition::LimitedLately => "429 lately",
+        Condition::FailedLately => "failed lately",
+    }
+}
+
+fn path(query: &SiteQuery, condition: Option<Condition>, after: Option<&str>) -> String {
+    let mut pairs = Serializer::new(String::new());
+    let fields = [("is", condition.map(Condition::as_str)), ("text", query.text.as_deref()), ("after", after)];
+    pairs.extend_pairs(fields.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    match pairs.finish() {
+        query if query.is_empty() => "/dashboard/sites".to_owned(),
+        query => format!("/dashboard/sites?{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_stand_in_the_address() {
+        let query = SiteQuery { text: Some("a&b".to_owned()), ..SiteQuery::default() };
+        let condition = Some(Condition::BreakerOpen);
+        assert_eq!(path(&query, condition, Some("x.test")), "/dashboard/sites?is=breaker-open&text=a%26b&after=x.test");
+        assert_eq!(path(&SiteQuery::default(), None, None), "/dashboard/sites");
+        assert!(tabs(&query)[0].is_current);
+    }
+}

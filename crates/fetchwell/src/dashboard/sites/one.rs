@@ -1,0 +1,53 @@
+//! One site.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use fetchwell_policy::url::Site;
+use http::Uri;
+
+use super::ordering::offers;
+use super::{in_seconds, interval, maybe_seconds, standing};
+use crate::dashboard::Dashboard;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::layout::{self, Section};
+use crate::dashboard::offer::Offer;
+use crate::dashboard::words;
+use crate::doors::sites::SiteRow;
+
+#[derive(Template)]
+#[template(path = "site.html")]
+struct Page<'a> {
+    visitor: &'a Visitor,
+    back: &'a str,
+    row: &'a SiteRow,
+    has_messages: bool,
+    offers: Vec<Offer>,
+}
+
+/// The page.
+pub(in super::super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let site = named(&name)?;
+    let row = &dashboard.subject.sites.row(&site).await?;
+    let content = Page {
+        visitor: &visitor,
+        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        row,
+        has_messages: dashboard.subject.oversight.is_some(),
+        offers: offers(row),
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::Sites, site.as_str()), &content)
+}
+
+/// The site of that name.
+pub(super) fn named(name: &str) -> Result<Site, Fault> {
+    Site::parse(name).map_err(|_| Fault::NotFound("that is no site; write a host, or HOST:PORT"))
+}

@@ -1,0 +1,89 @@
+//! Orders to a site.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use fetchwell_policy::orders::Order as SiteOrder;
+use url::form_urlencoded;
+
+use super::one::named;
+use crate::dashboard::{Dashboard, Trail};
+use crate::dashboard::access::Order;
+use crate::dashboard::fault::Fault;
+use crate::dashboard::offer::{Mood, Offer, Question};
+use crate::doors::sites::{SiteRow, action, detail};
+
+/// What can be ordered of a site.
+pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
+    let site = &row.site;
+    let path: String = form_urlencoded::byte_serialize(site.as_bytes()).collect();
+    let offer = |word: &str, label: &str, about, mood| Offer {
+        action: format!("/dashboard/sites/{path}/{word}"),
+        label: label.to_owned(),
+        about,
+        command: format!("fetchwell sites {word} {site}"),
+        mood,
+        fields: Vec::new(),
+        asks: None,
+    };
+    let first = if row.paused.is_some() {
+        offer("resume", "Resume", "Requests go again, at its pace.", Mood::First)
+    } else {
+        let about = "Nothing goes there until it is resumed; its URLs wait unharmed.";
+        offer("pause", "Pause", about, Mood::First)
+    };
+    let every = row.pace.interval_seconds;
+    let proposal = if every > 0.0 { format!("{:.3}", 1.0 / every) } else { "1".to_owned() };
+    let about = "Instead of the settings’ own pace; a Crawl-delay is never undercut.";
+    let rate = Offer {
+        command: format!("fetchwell sites set-rate {site} {proposal}"),
+        asks: Some(Question { label: "Requests per second", name: "rate", proposal }),
+        ..offer("set-rate", "Set rate", about, Mood::Plain)
+    };
+    let clear = row.pace.ordered.is_some().then(|| Offer {
+        command: format!("fetchwell sites set-rate {site} --clear"),
+        ..offer("clear-rate", "Clear rate", "The pace of the settings holds again.", Mood::Plain)
+    });
+    let reset = "It counts as sound, and is met at its pace.";
+    let robots = "What is known of it is forgotten, and read before the next page.";
+    let mut offers = vec![first, rate];
+    offers.extend(clear);
+    offers.push(offer("reset-breaker", "Reset breaker", reset, Mood::Plain));
+    offers.push(offer("refetch-robots", "Read robots.txt again", robots, Mood::Plain));
+    offers
+}
+
+/// Gives one.
+pub(in super::super) async fn order(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path((name, word)): Path<(String, String)>,
+    order: Order,
+) -> Result<Response, Fault> {
+    let desk = &dashboard.subject.sites;
+    let site = named(&name)?;
+    let (wanted, said) = match word.as_str() {
+        "pause" => (SiteOrder::Pause, "is paused: its URLs wait unharmed"),
+        "resume" => (SiteOrder::Resume, "goes on"),
+        "set-rate" => {
+            let rate = order.form.text("rate").and_then(|text| text.parse().ok());
+            match desk.order_of_rate(rate.unwrap_or(f64::NAN)) {
+                Ok(wanted) => (wanted, "has its new pace"),
+                Err(why) => return Ok(order.not_done(&dashboard, format!("Requests per second: {why}."))),
+            }
+        }
+        "clear-rate" => (SiteOrder::ClearInterval, "has the pace of the settings again"),
+        "reset-breaker" => (SiteOrder::ResetBreaker, "counts as sound"),
+        "refetch-robots" => (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page"),
+        _ => return Err(Fault::NotFound("there is no such order")),
+    };
+    let obeyed = desk.order(&site, wanted, &order.operator()).await?;
+    // The desk keeps an audit of its own where the store has one.
+    if let Trail::Process(_) = &dashboard.subject.trail {
+        order.note(&dashboard, action(wanted), detail(&site, wanted, obeyed.changed)).await?;
+    }
+    if !obeyed.changed {
+        return Ok(order.not_done(&dashboard, format!("{site} was so already; nothing was changed.")));
+    }
+    Ok(order.told(&dashboard, format!("{site} {said}.")))
+}

@@ -1,0 +1,64 @@
+//! What a process has to show.
+
+use std::sync::Arc;
+
+use fetchwell_engine::articles::Articles;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::dead_letters::DeadLetters;
+use fetchwell_engine::oversight::Oversight;
+
+use super::{Doorkeeper, History, Trail};
+use crate::doors::sites::SiteDesk;
+use crate::measures::Measures;
+use crate::settings::Settings;
+
+/// Which door it is that shows itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// `fetchwell serve`
+    Serve,
+    /// `fetchwell pages`
+    Pages,
+    /// `fetchwell demo`
+    Demo,
+}
+
+impl Door {
+    /// What was typed to open it.
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Door::Serve => "serve",
+            Door::Pages => "pages",
+            Door::Demo => "demo",
+        }
+    }
+}
+
+/// All that there is to show. What is `None` is not there in this process.
+pub(crate) struct Subject {
+    pub(crate) door: Door,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    /// Who may come in.
+    pub(crate) doorkeeper: Doorkeeper,
+    /// Where it is kept who did what.
+    pub(crate) trail: Trail,
+    /// What this process counts, and what it counted lately.
+    pub(crate) measures: Arc<Measures>,
+    pub(crate) history: History,
+    /// The politeness store's sites.
+    pub(crate) sites: Arc<SiteDesk>,
+    /// Everybody's messages.
+    pub(crate) oversight: Option<Arc<dyn Oversight>>,
+    /// The URLs of a list that were given up.
+    pub(crate) dead_letters: Option<Arc<dyn DeadLetters>>,
+    /// What feeds brought.
+    pub(crate) articles: Option<Arc<dyn Articles>>,
+}
+
+impl Subject {
+    /// Whether there are callers, with tokens of their own.
+    pub(super) fn has_callers(&self) -> bool {
+        matches!(self.doorkeeper, Doorkeeper::Callers(_))
+    }
+}

@@ -1,0 +1,71 @@
+//! System: who is at work, on which store, by which settings, and who did what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use fetchwell_engine::inbox::AuditEntry;
+use fetchwell_engine::oversight::{InstanceView, QueueLedger};
+use http::Uri;
+
+use super::Dashboard;
+use super::access::Visitor;
+use super::fault::Fault;
+use super::layout::{self, Section};
+use super::{Trail, words};
+use crate::measures::snapshot::ProcessSnapshot;
+use crate::settings::{Effective, Origin};
+
+/// Entries of the audit that are shown.
+const AUDIT_MOST: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "system.html")]
+struct System<'a> {
+    store: String,
+    politeness: String,
+    at_work: Option<AtWork>,
+    process: ProcessSnapshot,
+    up_for: Duration,
+    audit: Vec<AuditEntry>,
+    is_audit_stored: bool,
+    given: Vec<&'a Effective>,
+    defaults: Vec<&'a Effective>,
+}
+
+/// Who is at work on a store, and on what.
+struct AtWork {
+    instances: Vec<InstanceView>,
+    ledgers: Vec<QueueLedger>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(dashboard): State<Arc<Dashboard>>,
+    visitor: Visitor,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let subject = &dashboard.subject;
+    let values = &subject.settings.values;
+    let (defaults, given) =
+        subject.settings.effective().iter().partition(|setting| setting.origin == Origin::Default);
+    let at_work = match &subject.oversight {
+        Some(store) => Some(AtWork { instances: store.instances().await?, ledgers: store.ledgers().await? }),
+        None => None,
+    };
+    let snapshot = subject.measures.snapshot();
+    let content = System {
+        at_work,
+        process: snapshot.process,
+        up_for: snapshot.up_for,
+        store: values.store.to_string(),
+        politeness: values.politeness.as_ref().map_or("the store itself".to_owned(), ToString::to_string),
+        audit: subject.trail.latest(AUDIT_MOST).await?,
+        is_audit_stored: matches!(subject.trail, Trail::Store(_)),
+        given,
+        defaults,
+    };
+    layout::page(&dashboard, &visitor, &uri, (Section::System, "System"), &content)
+}

@@ -1,0 +1,39 @@
+//! What workers have written to a folder, for those who only look: read from its manifest, without a lock.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::MANIFEST;
+
+/// The workers of a folder.
+#[derive(Default)]
+pub(crate) struct FolderStanding {
+    pub(crate) documents: u64,
+    pub(crate) bytes: u64,
+    pub(crate) sealed_segments: u64,
+    pub(crate) open_segments: u64,
+    /// The length of the file that lists pages which can't be read.
+    pub(crate) errors_bytes: u64,
+}
+
+/// What is in a folder of documents; `None`: no worker has written there.
+pub(crate) fn folder(folder: &Path) -> Option<FolderStanding> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags).ok()?;
+    let sums = "SELECT coalesce(sum(documents), 0), coalesce(sum(length) FILTER (WHERE documents > 0), 0),
+                       count(*) FILTER (WHERE is_sealed = 1 AND documents > 0),
+                       count(*) FILTER (WHERE is_sealed = 0),
+                       coalesce(sum(length) FILTER (WHERE documents = 0 AND is_sealed = 1), 0)
+                FROM segment";
+    let standing = manifest.query_row(sums, [], |row| {
+        Ok(FolderStanding {
+            documents: row.get(0)?,
+            bytes: row.get(1)?,
+            sealed_segments: row.get(2)?,
+            open_segments: row.get(3)?,
+            errors_bytes: row.get(4)?,
+        })
+    });
+    standing.ok()
+}

@@ -1,0 +1,96 @@
+//! The dashboard of this door, on a listener of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::place::Place;
+use crate::api::{self, Connections, Token};
+use crate::cli::{Exit, print};
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::doors::articles;
+use crate::doors::sites::SiteDesk;
+use crate::doors::url_list::UrlList;
+use crate::plant::Parts;
+use crate::settings::Settings;
+
+/// Those who look are few.
+const MAX_CONNECTIONS: usize = 256;
+/// How long an answer under way may take after the signal to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What is shown.
+pub(super) struct Showing<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) place: &'a Place,
+    pub(super) parts: &'a Parts,
+}
+
+/// Listens there, before anything is taken.
+pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
+    let Some(address) = address else { return Ok(None) };
+    TcpListener::bind(address).await.map(Some).map_err(|error| {
+        Exit::Usage(format!("can't listen on {address}: {error}; --dashboard=ADDR:PORT names another address"))
+    })
+}
+
+impl Showing<'_> {
+    /// Answers until `stop`. Whatever goes wrong with it stops nobody's fetching.
+    pub(super) async fn serve(
+        &self,
+        listener: Option<TcpListener>,
+        stop: &CancellationToken,
+    ) -> Result<(), Exit> {
+        let Some(listener) = listener else { return Ok(()) };
+        let address = listener.local_addr()?;
+        self.parts.own_listeners.register(address);
+        let doorkeeper = Doorkeeper::OneToken(self.token(address)?);
+        let dashboard = Dashboard::new(self.subject(doorkeeper).await?, stop.clone());
+        info!("the dashboard is at http://{address}/");
+        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
+        let serving = api::serve(listener, dashboard::alone(&dashboard), bounds, stop.clone());
+        tokio::join!(serving, dashboard.keep_history());
+        Ok(())
+    }
+
+    /// The hash of the token that was set; else of a new one, which is shown this once.
+    fn token(&self, address: SocketAddr) -> Result<[u8; 32], Exit> {
+        if let Some(token) = &self.settings.values.dashboard_token {
+            return Ok(Sha256::digest(token.reveal().as_bytes()).into());
+        }
+        let token = Token::generate()?;
+        let said = format!(
+            "The dashboard: http://{address}/\nIts token, until this process ends:\n\n  {}\n\n\
+             The setting dashboard.token names one that stays.\n",
+            token.reveal()
+        );
+        print(said.as_bytes())?;
+        Ok(token.hash())
+    }
+
+    async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
+        let (politeness, clock) = (self.parts.politeness.clone(), self.parts.clock.clone());
+        let sites = SiteDesk::open(self.settings, politeness, None, clock.clone()).await?;
+        Ok(Subject {
+            door: dashboard::Door::Pages,
+            settings: self.settings.clone(),
+            clock,
+            doorkeeper,
+            trail: Trail::of_process(),
+            measures: self.parts.measures.clone(),
+            history: History::default(),
+            sites: Arc::new(sites),
+            oversight: None,
+            dead_letters: Some(match &self.place.queue {
+                UrlList::Redis(queue) => Arc::new(queue.clone()),
+                UrlList::Sqlite(queue) => Arc::new(queue.clone()),
+            }),
+            articles: articles::open(self.settings).await?,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Settings that are secrets as a whole.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+use zeroize::Zeroizing;
+
+use super::fault::Wrong;
+use super::kinds::Kind;
+use super::layer::Raw;
+
+/// So many characters can't be guessed, if they were not chosen by hand.
+const LEAST_CHARS: usize = 32;
+
+/// A secret; whatever prints it prints `***`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(Zeroizing<String>);
+
+impl SecretText {
+    /// The secret itself, for the one who compares.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}
+
+/// A secret that can't be guessed. Its faults don't quote it.
+pub(super) struct LongSecret;
+
+impl Kind for LongSecret {
+    type Value = SecretText;
+
+    fn read(&self, raw: &Raw) -> Result<SecretText, Wrong> {
+        let text = raw.one()?.trim();
+        if text.len() < LEAST_CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Wrong::new(
+                "can be guessed, or typed by nobody",
+                format!("write {LEAST_CHARS} random characters or more, such as `openssl rand -hex 32` gives"),
+            ));
+        }
+        Ok(SecretText(Zeroizing::new(text.to_owned())))
+    }
+
+    fn show(&self, _: &SecretText) -> Json {
+        "***".into()
+    }
+}

@@ -1,0 +1,260 @@
+"""What a person does with the dashboard, in a real browser. Prints "all held" at its good end."""
+
+import json
+import os
+import re
+import urllib.request
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+SERVE, PAGES = os.environ["SERVE_URL"], os.environ["PAGES_URL"]
+OPERATOR, VIEWER = os.environ["OPERATOR_TOKEN"], os.environ["VIEWER_TOKEN"]
+PAGES_TOKEN = os.environ["PAGES_TOKEN"]
+SHOTS = Path(os.environ["SCREENSHOTS"])
+WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+SECTIONS = {
+    "overview": "/",
+    "sites": "/dashboard/sites",
+    "site": "/dashboard/sites/slow.test",
+    "messages": "/dashboard/messages",
+    "failed-messages": "/dashboard/messages?state=failed&site=shop.test",
+    "dead-letters": "/dashboard/dead-letters",
+    "articles": "/dashboard/articles",
+    "common-crawl": "/dashboard/common-crawl",
+    "system": "/dashboard/system",
+}
+
+
+def visit(browser: Browser, base: str, token: str, scheme: str = "light", size: dict[str, int] = WIDE, **more) -> Page:
+    """A page of a new browser of somebody who has logged in."""
+    context = browser.new_context(base_url=base, color_scheme=scheme, viewport=size, **more)
+    page = context.new_page()
+    watch(page)
+    page.goto("/")
+    expect(page).to_have_url(re.compile("/dashboard/login"))
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    return page
+
+
+def watch(page: Page) -> None:
+    """Whatever the browser complains of (a blocked style, a failing script) is a fault."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.complaints = complaints  # type: ignore[attr-defined]
+
+
+def examine(page: Page, what: str) -> None:
+    """No serious fault of accessibility, no complaint of the browser, nothing wider than the window."""
+    found = Axe().run(page)
+    grave = [fault for fault in found.response["violations"] if fault["impact"] in ("serious", "critical")]
+    told = [(fault["id"], [node["html"][:200] for node in fault["nodes"]][:4]) for fault in grave]
+    assert not grave, f"{what}: {json.dumps(told, indent=1)}"
+    assert not page.complaints, f"{what}: {page.complaints}"  # type: ignore[attr-defined]
+    wide, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide <= window, f"{what}: {wide} pixels in a window of {window}"
+    headings = page.get_by_role("heading", level=1).count()
+    assert headings == 1, f"{what}: {headings} main headings"
+
+
+def picture(page: Page, name: str, whole: bool = False) -> None:
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
+
+
+def said(page: Page) -> str:
+    return page.locator(".notice").first.inner_text()
+
+
+def post_message(url: str, correlation_id: str) -> None:
+    body = json.dumps({"url": url, "retailer": "admhr", "correlation_id": correlation_id}).encode()
+    headers = {"Authorization": f"Bearer {OPERATOR}", "Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(f"{SERVE}/fetch", body, headers)).read()
+
+
+def before_the_door(browser: Browser) -> None:
+    context = browser.new_context(base_url=SERVE, viewport=WIDE)
+    page = context.new_page()
+    watch(page)
+    page.goto("/dashboard/sites")
+    expect(page).to_have_url(re.compile(r"/dashboard/login\?to=%2Fdashboard%2Fsites"))
+    examine(page, "login")
+    picture(page, "login")
+    page.get_by_label("Token").fill("fw_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("not known here")
+    page.get_by_label("Token").fill(OPERATOR)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/dashboard/sites$"))
+    page.get_by_role("button", name="Log out").click()
+    expect(page).to_have_url(re.compile("/dashboard/login"))
+    context.close()
+
+
+def every_page(browser: Browser) -> None:
+    for scheme in ("light", "dark"):
+        for name, size in (("", WIDE), ("-narrow", NARROW)):
+            page = visit(browser, SERVE, OPERATOR, scheme, size)
+            for section, path in SECTIONS.items():
+                page.goto(path)
+                examine(page, f"{section}, {scheme}{name}")
+                if scheme == "light" or not name:
+                    picture(page, f"{section}-{scheme}{name}")
+            for path, link in (("/dashboard/messages?state=failed", "missing"), ("/dashboard/articles", "Foxes")):
+                page.goto(path)
+                page.get_by_role("link", name=link).first.click()
+                page.wait_for_load_state()
+                examine(page, f"{link}, {scheme}{name}")
+                if not name:
+                    picture(page, f"{'message' if link == 'missing' else 'article'}-{scheme}", whole=True)
+            page.context.close()
+
+
+def orders_to_a_site(browser: Browser) -> None:
+    page = visit(browser, SERVE, OPERATOR)
+    page.goto("/dashboard/sites")
+    page.get_by_role("link", name="shop.test").click()
+    expect(page.locator("code", has_text="fetchwell sites pause shop.test")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    assert "is paused" in said(page)
+    page.goto("/dashboard/sites?is=paused")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.get_by_role("link", name="shop.test").click()
+    page.get_by_role("button", name="Resume").click()
+    assert "goes on" in said(page)
+    page.get_by_label("Requests per second").fill("0.5")
+    page.get_by_role("button", name="Set rate").click()
+    expect(page.locator("#facts")).to_contain_text("every 2.0 s, by operator")
+    page.get_by_role("button", name="Clear rate").click()
+    expect(page.locator("#facts")).to_contain_text("default rate")
+    page.goto("/dashboard/sites/down.test")
+    expect(page.locator("#facts")).to_contain_text("down")
+    page.get_by_role("button", name="Reset breaker").click()
+    assert "counts as sound" in said(page)
+    page.get_by_role("button", name="Read robots.txt again").click()
+    assert "read again" in said(page)
+    page.context.close()
+
+
+def messages(browser: Browser) -> None:
+    page = visit(browser, SERVE, OPERATOR)
+    page.goto("/dashboard/messages")
+    page.get_by_label("URL contains").fill("missing?1")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile("text=missing"))
+    page.get_by_role("link", name="failed").click()
+    expect(page.get_by_role("heading", name=re.compile("^1 matching"))).to_be_visible()
+    page.get_by_role("link", name="missing?1").click()
+    expect(page.get_by_role("heading", name="Its way")).to_be_visible()
+    page.get_by_role("button", name="Try again").click()
+    assert "is tried anew as" in said(page)
+    page.get_by_text("Tried anew as").wait_for()
+    page.goto("/dashboard/dead-letters")
+    page.get_by_role("row", name=re.compile("http_error 404")).get_by_role("button", name="Try one").click()
+    assert "Tried anew: 1." in said(page)
+    page.goto("/dashboard/messages?state=failed&site=shop.test")
+    page.get_by_role("button", name=re.compile("Try all")).click()
+    assert re.search(r"Tried anew: \d+\. Left alone: \d+\.", said(page)), said(page)
+    page.goto("/dashboard/system")
+    expect(page.locator("#audit")).to_contain_text("retry_messages")
+    page.context.close()
+
+
+def live(browser: Browser) -> None:
+    page = visit(browser, SERVE, OPERATOR)
+    page.goto("/dashboard/messages")
+    expect(page.locator("#live-state")).to_contain_text("Live", timeout=20_000)
+    post_message("http://shop.test/page?live", "came-while-watching")
+    expect(page.get_by_text("came-while-watching")).to_be_visible(timeout=20_000)
+    page.goto("/")
+    expect(page.locator("#live-state")).to_contain_text("Live", timeout=20_000)
+    before = page.locator("#up").inner_text()
+    expect(page.locator("#up")).not_to_have_text(before, timeout=20_000)
+    page.context.close()
+
+
+def colours_and_keys(browser: Browser) -> None:
+    page = visit(browser, SERVE, VIEWER)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate(ground) != light
+    page.goto("/dashboard/sites")
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Auto").click()
+    assert page.evaluate(ground) == light
+    page.reload()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.context.close()
+
+
+def a_viewer(browser: Browser) -> None:
+    page = visit(browser, SERVE, VIEWER)
+    for path in (*SECTIONS.values(), "/dashboard/messages?state=failed"):
+        page.goto(path)
+        names = {button.inner_text() for button in page.get_by_role("button").all()}
+        assert names <= {"Light", "Auto", "Dark", "Log out", "Filter"}, f"{path}: {names}"
+    picture(page, "viewer-site")
+    page.context.close()
+
+
+def without_scripts(browser: Browser) -> None:
+    page = visit(browser, SERVE, OPERATOR, java_script_enabled=False)
+    expect(page.get_by_text("per second").first).to_be_visible()
+    page.goto("/dashboard/sites/news.test")
+    page.get_by_role("button", name="Pause").click()
+    assert "is paused" in said(page)
+    page.get_by_role("button", name="Resume").click()
+    assert "goes on" in said(page)
+    page.context.close()
+
+
+def dead_letters(browser: Browser) -> None:
+    page = visit(browser, PAGES, PAGES_TOKEN)
+    page.goto("/dashboard/messages")
+    expect(page.get_by_text("This process has no messages")).to_be_visible()
+    examine(page, "no messages")
+    page.goto("/dashboard/dead-letters")
+    page.get_by_role("link", name="the server answered 404").first.wait_for(timeout=60_000)
+    expect(page.locator("#groups-title")).to_contain_text("16 as of", timeout=60_000)
+    examine(page, "letters")
+    picture(page, "letters-light")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export all").click()
+    assert len(Path(download.value.path()).read_text().splitlines()) == 16
+    page.get_by_role("row", name=re.compile("14.*404")).get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("the server answered 404")
+    examine(page, "a group")
+    picture(page, "letter-group-light")
+    page.get_by_role("button", name="Drop", exact=True).first.click()
+    assert "Taken away for good: 1." in said(page)
+    page.get_by_role("button", name="Try again").first.click()
+    assert "Tried anew: 1." in said(page)
+    page.get_by_role("button", name="Try 10").click()
+    assert "Tried anew:" in said(page)
+    page.get_by_role("button", name=re.compile("Drop all")).click()
+    assert re.search("Taken away for good: [0-9]+", said(page)), said(page)
+    page.context.close()
+
+
+def main() -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
+        for story in (
+            before_the_door, every_page, orders_to_a_site, messages, live, colours_and_keys, a_viewer,
+            without_scripts, dead_letters,
+        ):
+            story(browser)
+            print(story.__name__, flush=True)
+        browser.close()
+    print("all held")
+
+
+main()

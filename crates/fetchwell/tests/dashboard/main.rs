@@ -1,0 +1,13 @@
+//! The dashboard as visitors meet it: over HTTP, and in a real browser.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+
+mod access;
+mod acting;
+mod browser;
+#[path = "../serve_api/client.rs"]
+mod client;
+mod letters;
+mod place;
+mod rendering;
+mod visit;
