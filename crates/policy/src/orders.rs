@@ -80,6 +80,19 @@ impl Orders {
         self.paused.is_some() || self.interval.is_some()
     }
 
+    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Orders {
+        let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
+        let given = |given: Given| Given { at: moved(given.at), ..given };
+        let ordered =
+            |ordered: OrderedInterval| OrderedInterval { given: given(ordered.given), ..ordered };
+        Orders {
+            paused: self.paused.map(given),
+            interval: self.interval.map(ordered),
+            robots_forgotten: self.robots_forgotten.map(moved),
+        }
+    }
+
     /// Whether there is nothing to be remembered.
     pub fn is_empty(&self) -> bool {
         *self == Orders::default()

@@ -34,6 +34,11 @@ impl Recent {
         seen.this_hour.saturating_add((f64::from(seen.hour_before) * share).ceil() as u32)
     }
 
+    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Recent {
+        Recent { began: self.began.by_clock_ahead_by_us(ahead_us), ..self }
+    }
+
     /// Whether there is nothing to be remembered.
     pub fn is_empty(&self) -> bool {
         *self == Recent::default()

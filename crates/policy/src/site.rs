@@ -273,8 +273,8 @@ impl SiteState {
     /// The same by another clock, for a store that is moved to a server: penalties and open breakers last
     /// as long there as they would have here. See [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteState {
-        let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, last_served } =
-            self;
+        let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, .. } = self;
+        let SiteState { last_served, orders, limited, failed, .. } = self;
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         SiteState {
             pace: pace.by_clock_ahead_by_us(ahead_us),
@@ -283,6 +283,9 @@ impl SiteState {
             penalty_until: moved(penalty_until),
             limited_in_a_row,
             last_served: last_served.map(moved),
+            orders: orders.by_clock_ahead_by_us(ahead_us),
+            limited: limited.by_clock_ahead_by_us(ahead_us),
+            failed: failed.by_clock_ahead_by_us(ahead_us),
         }
     }
 

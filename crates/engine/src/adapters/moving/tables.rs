@@ -44,7 +44,7 @@ macro_rules! job_columns {
          job.follows, job.ended_at + :ahead, job.url_failures, job.site_failures, job.paced,
          job.interruptions, job.attempts, job.state, job.shares, job.key, job.kind, job.site, job.url,
          CASE WHEN instr(job.url, char(0)) THEN CAST(job.url AS BLOB) END, job.correlation_id,
-         job.callback_url, job.reason, job.payload"
+         job.callback_url, substr(job.reason, 1, 400), job.payload, job.story, job.retry_of, job.retried_as"
     };
 }
 
@@ -173,7 +173,14 @@ pub(in crate::adapters) static TABLES: &[Table] = &[
 pub(in crate::adapters) static SITES: Table = Table {
     what: "sites",
     into: "fetchwell_site",
-    columns: &[("site", Text), ("rate_limit", Text), ("circuit", Text), ("forgettable_at", Whole)],
+    columns: &[
+        ("site", Text),
+        ("rate_limit", Text),
+        ("circuit", Text),
+        ("notes", Text),
+        ("forgettable_at", Whole),
+        ("notable", Flag),
+    ],
     select: "SELECT site, state FROM site",
 };
 
@@ -212,6 +219,9 @@ const JOB_COLUMNS: &[(&str, Kind)] = &[
     ("callback_url", Text),
     ("reason", Text),
     ("payload", Bytes),
+    ("story", Text),
+    ("retry_of", Bytes),
+    ("retried_as", Bytes),
     ("caller", Text),
     ("retailer", Text),
 ];

@@ -177,14 +177,17 @@ impl Departure {
     fn site(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
         let state: SiteState = read(row.get_ref(1)?)?;
         let state = state.by_clock_ahead_by_us(self.differences.ahead_us);
-        let Texts { rate_limit, circuit } = Texts::of(&state);
+        let Texts { rate_limit, circuit, notes } = Texts::of(&state);
+        let is_notable = state.is_notable(self.differences.there(self.clock.now()));
         let forgettable_at = state.forgettable_at().map(Time::as_micros);
         let text = |text: Option<String>| text.map_or(Value::Null, Value::Text);
         Ok(vec![
             row.get(0)?,
             text(rate_limit),
             text(circuit),
+            text(notes),
             forgettable_at.map_or(Value::Null, Value::Integer),
+            Value::Integer(is_notable.into()),
         ])
     }
 
