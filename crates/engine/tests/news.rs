@@ -23,11 +23,12 @@ async fn told(rig: Rig, urls: Vec<String>) -> Vec<News> {
 }
 
 fn requests(news: &[News]) -> Vec<&Requested> {
-    let request = |news| match news {
-        &News::Requested(ref request) => Some(&**request),
-        _ => None,
-    };
-    news.iter().filter_map(request).collect()
+    news.iter()
+        .filter_map(|news| match news {
+            News::Requested(request) => Some(&**request),
+            _ => None,
+        })
+        .collect()
 }
 
 fn windows(news: &[News]) -> Vec<Window> {
