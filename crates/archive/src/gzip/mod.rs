@@ -108,7 +108,10 @@ pub(crate) fn stated_size(member: &[u8]) -> Option<usize> {
 
 /// Inflates the first member of the input; what follows it is ignored.
 pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, InflateFault> {
-    Inflater::default().inflate(member, max_bytes).whole().map(<[u8]>::to_vec)
+    let mut inflater = Inflater::default();
+    let bytes = inflater.inflate(member, max_bytes).whole()?.len();
+    inflater.content.truncate(bytes);
+    Ok(inflater.content)
 }
 
 /// A member of a file.

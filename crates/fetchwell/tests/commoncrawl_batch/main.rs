@@ -8,7 +8,6 @@ mod batches;
 mod filters;
 mod lookup;
 mod malformed;
-mod range_server;
 mod refusals;
 mod resume;
 mod rig;

@@ -1,6 +1,6 @@
 //! An archive that a test makes, and the batches that name its pages.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// WARC files, and an element of a batch for each page in them.
 #[derive(Default)]
 pub(crate) struct TestArchive {
-    pub(crate) files: HashMap<String, Vec<u8>>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) pages: Vec<Value>,
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 
 use crate::archive::TestArchive;
 use crate::ground::{Ground, reopened};
-use crate::range_server::RangeServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_batch_is_kept_beside_the_queue() {
     let Some(store) = RabbitStore::if_there() else { return };
     let archive = TestArchive::of(1, 2);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let server = RangeServer::sound(archive.files.clone()).await;
     let ground = Ground::on(&store, &server.base()).await;
     let bodies = ["{\"no\": \"array\"}", "\u{1}", "[{\"surt_url\": 7}]"];
     for (number, body) in bodies.iter().enumerate() {
@@ -35,7 +35,10 @@ async fn what_is_no_batch_is_kept_beside_the_queue() {
 async fn a_batch_that_fails_three_times_is_kept_beside_the_queue() {
     let Some(store) = RabbitStore::if_there() else { return };
     let archive = TestArchive::of(2, 2);
-    let whim = |path: &str| path.starts_with("crawl-data/0").then_some(500);
+    let whim = |path: &str, _: usize| match path.starts_with("crawl-data/0") {
+        true => Manner::Status(500),
+        false => Manner::Range,
+    };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     let ground = Ground::on(&store, &server.base()).await;
     ground.publish(&archive.batches(2)).await;

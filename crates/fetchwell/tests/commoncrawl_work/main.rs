@@ -12,4 +12,3 @@ mod documents;
 mod failures;
 mod ground;
 mod python;
-mod range_server;

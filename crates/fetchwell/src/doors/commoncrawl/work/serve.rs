@@ -58,7 +58,7 @@ pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Resu
     output.close().await?;
     info!("{} documents written", work.metrics.documents());
     match ended? {
-        Ended::Halted(_) => Ok(Exit::SomeFailed),
+        Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
         Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
     }
 }
