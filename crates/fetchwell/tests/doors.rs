@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
-use fetchwell::doors::commoncrawl::work::{DocumentFilter, WorkRecord, WorkRules};
+use fetchwell::doors::commoncrawl::work::{DocumentFilter, InHand, WorkRecord, WorkRules};
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
@@ -331,6 +331,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_range_bytes: 1, // Each page is a range of its own.
         max_record_bytes: 1 << 20,
         filter: DocumentFilter::default(),
+        in_hand: InHand::for_records_of(1 << 20),
     });
     let planner: Planner<WorkRecord> =
         Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));

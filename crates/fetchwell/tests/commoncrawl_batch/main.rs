@@ -5,9 +5,11 @@
 
 mod archive;
 mod batches;
+mod broker;
 mod filters;
 mod lookup;
 mod malformed;
+mod memory;
 mod refusals;
 mod resume;
 mod rig;

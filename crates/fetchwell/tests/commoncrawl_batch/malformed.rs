@@ -59,7 +59,7 @@ async fn expect_one_unread(archive: &TestArchive, kind: &str) {
 }
 
 /// A member that inflates to 1 GiB.
-fn gzip_bomb() -> Vec<u8> {
+pub(crate) fn gzip_bomb() -> Vec<u8> {
     let mut member = GzEncoder::new(Vec::new(), Compression::best());
     let zeros = vec![0; 1 << 20];
     for _ in 0..1_024 {

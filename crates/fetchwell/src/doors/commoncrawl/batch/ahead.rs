@@ -2,7 +2,8 @@
 //!
 //! Blocks come back in any order, and one that comes before its turn waits in memory. A block has about
 //! 1 MiB, but nothing keeps it from having sixteen; so one that comes while much waits is put off, and is
-//! read again. The block whose turn it is never is.
+//! read again. The block whose turn it is never is. Room is taken before a block is inflated, by the size
+//! that it states, since several are at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use fetchwell_engine::web::Outcome;
 use fetchwell_policy::retry::History;
 use tokio::sync::Notify;
 
-use super::block::{BlockEnd, BlockYield, IndexBlock};
+use super::block::{BlockEnd, BlockYield, IndexBlock, most_bytes};
 
 /// A block that was put off is read again so much later.
 const PUT_OFF: Duration = Duration::from_secs(1);
@@ -57,16 +58,20 @@ impl Ahead {
         (state.in_order, state.outgoing_bytes) = (in_order, outgoing_bytes);
     }
 
-    /// Whether a block that has come may be taken apart.
-    fn admits(&self, number: u64) -> bool {
-        let state = self.state();
-        number <= state.in_order || state.bytes() < self.max_bytes
+    /// Takes room for a block that has come. False: there is none for it now.
+    fn admit(&self, number: u64, bytes: u64) -> bool {
+        let mut state = self.state();
+        let fits = number <= state.in_order || state.bytes() + bytes <= self.max_bytes;
+        if fits {
+            state.early.insert(number, bytes);
+        }
+        fits
     }
 
+    /// What a block that was admitted came to.
     fn note(&self, number: u64, bytes: u64) {
-        let mut state = self.state();
-        if number >= state.in_order {
-            state.early.insert(number, bytes);
+        if let Some(taken) = self.state().early.get_mut(&number) {
+            *taken = bytes;
         }
     }
 
@@ -100,17 +105,20 @@ impl Bounded {
 
 impl Plan<BlockEnd> for Bounded {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<BlockEnd> {
-        let has_come = last.as_ref().is_some_and(|outcome| outcome.answer.is_some());
-        if has_come && self.number.is_some_and(|number| !self.ahead.admits(number)) {
+        let answer = last.as_ref().and_then(|outcome| outcome.answer.as_ref());
+        let (Some(answer), Some(number)) = (answer, self.number) else {
+            return self.inner.step(last, moment);
+        };
+        if !self.ahead.admit(number, most_bytes(&answer.body) as u64) {
             let later = Settlement::retry(moment.now + PUT_OFF, self.history);
             return Step::Finish(Vec::new(), later);
         }
         let step = self.inner.step(last, moment);
-        if let Step::Finish(ends, _) = &step {
-            for end in ends {
-                self.ahead.note(end.block.number, end.what.bytes());
-            }
-        }
+        let bytes = match &step {
+            Step::Finish(ends, _) => ends.iter().map(|end| end.what.bytes()).sum(),
+            Step::Fetch(_) | Step::Halt(_) => 0,
+        };
+        self.ahead.note(number, bytes);
         step
     }
 }
@@ -135,7 +143,7 @@ mod tests {
     use super::*;
     use crate::doors::samples::{MOMENT, lease, outcome};
 
-    /// A plan of a block of ten bytes, and whether it came to an end.
+    /// A plan of a block of ten bytes that states as many, and whether it came to an end.
     fn is_taken(ahead: &Arc<Ahead>, number: u64) -> bool {
         let line = Ok(String::new());
         let block = IndexBlock { number, starts_at: 0, ends_at: 0, line };
@@ -151,7 +159,8 @@ mod tests {
         }
         let lease = lease("", &payload);
         let mut plan = Bounded::new(Box::new(Ten(block)), ahead.clone(), &lease);
-        match plan.step(Some(outcome(Happened::Answered(206), "")), MOMENT) {
+        let member = format!("{}\u{a}\0\0\0", "x".repeat(14));
+        match plan.step(Some(outcome(Happened::Answered(206), &member)), MOMENT) {
             Step::Finish(ends, Settlement::Done) => ends.len() == 1,
             Step::Finish(ends, Settlement::Retry { at, .. }) => {
                 assert!(ends.is_empty() && at > MOMENT.now);

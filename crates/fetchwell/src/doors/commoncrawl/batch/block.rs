@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fetchwell_archive::cdxj::{self, Filter, MalformedLine, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
-use fetchwell_archive::gzip::inflate_member;
+use fetchwell_archive::gzip::{inflate_member, stated_size};
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::Happened;
@@ -206,7 +206,7 @@ impl BlockPlan {
             Ok(member) => member,
             Err(fault) => return unread("range", &fault),
         };
-        let block = match inflate_member(member, MAX_BLOCK_BYTES) {
+        let block = match inflate_member(member, most_bytes(member)) {
             Ok(block) => block,
             Err(fault) => return unread("gzip", &fault),
         };
@@ -233,6 +233,11 @@ fn placed_pages(block: &[u8], filter: &Filter) -> (Vec<PlacedPage>, Sifted) {
         pages.push(PlacedPage { file, offset, json });
     });
     (pages, sifted)
+}
+
+/// What a block may have when it is inflated. It ends with its size: one that goes on beyond that is broken.
+pub(super) fn most_bytes(member: &[u8]) -> usize {
+    stated_size(member).map_or(MAX_BLOCK_BYTES, |size| size.min(MAX_BLOCK_BYTES))
 }
 
 fn unread(kind: &'static str, reason: &impl ToString) -> BlockYield {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::{SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::ports::{Settle, SinkThenSettle, Source, StoreFault};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::at_archive::AtArchive;
+use super::begun::Begun;
 use super::counted::Counted;
 use super::filter::DocumentFilter;
+use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{WorkRules, plan};
@@ -79,7 +81,7 @@ impl Work<'_> {
         stop: &CancellationToken,
     ) -> Result<Ended, StoreFault> {
         let values = &self.settings.values;
-        let (source, ends) = place.join(values.commoncrawl_prefetch);
+        let (source, ends) = self.join(place)?;
         let rules = Arc::new(self.rules(filter));
         let at_archive = AtArchive { inner: source.clone(), site: self.archive.root.site() };
         let written = SinkThenSettle { sink: self.output.clone(), source: ends };
@@ -99,15 +101,28 @@ impl Work<'_> {
         ended
     }
 
+    /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
+    fn join(&self, place: &BatchPlace) -> Result<(Arc<dyn Source>, Arc<dyn Settle>), StoreFault> {
+        let values = &self.settings.values;
+        let (source, ends) = place.join(values.commoncrawl_prefetch);
+        if let BatchPlace::Embedded(_) = place {
+            return Ok((source, ends));
+        }
+        let begun = Arc::new(Begun::open(&values.commoncrawl_output, source, ends)?);
+        Ok((begun.clone(), begun))
+    }
+
     fn rules(&self, filter: DocumentFilter) -> WorkRules {
         let JoinRule { max_gap_bytes, max_range_bytes } = join_rule(self.settings);
         let max_record = self.settings.values.commoncrawl_max_record;
+        let max_record_bytes = usize::try_from(max_record).unwrap_or(usize::MAX);
         WorkRules {
             root: self.archive.root.clone(),
             max_gap_bytes,
             max_range_bytes,
-            max_record_bytes: usize::try_from(max_record).unwrap_or(usize::MAX),
+            max_record_bytes,
             filter,
+            in_hand: InHand::for_records_of(max_record_bytes),
         }
     }
 }
