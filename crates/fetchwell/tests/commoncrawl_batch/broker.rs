@@ -85,7 +85,7 @@ async fn killed_again_and_again_it_loses_no_batch_and_repeats_them_under_their_i
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue);
     let mut by_id: BTreeMap<String, String> = BTreeMap::new();
-    let mut collect = async |by_id: &mut BTreeMap<String, String>| {
+    let collect = async |by_id: &mut BTreeMap<String, String>| {
         for batch in store.drain().await.iter().map(published) {
             let body = batch.body.clone();
             let earlier = by_id.insert(batch.id, batch.body);

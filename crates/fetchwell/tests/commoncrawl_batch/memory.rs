@@ -14,7 +14,7 @@ const LARGEST_BLOCK_BYTES: usize = 16 << 20;
 const BLOCKS: usize = 24;
 /// What may wait (32 MiB), a block and its pages for each of two that are read at once, the window that is
 /// published, and what the program has besides. Without a bound the pages alone would have 384 MiB.
-const MOST_BYTES: u64 = 192 << 20;
+const MOST_BYTES: u64 = 256 << 20;
 const POLL: Duration = Duration::from_millis(5);
 
 /// All blocks but the first come at once, each as large as one may be and wanted to its last line; the first

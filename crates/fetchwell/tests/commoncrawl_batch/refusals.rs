@@ -87,3 +87,13 @@ async fn what_is_missing_is_said() {
         rig.program.run(&["commoncrawl", "find", "example.com", "--base", "nowhere"]).await;
     assert!(no_folder.expect_code(2).stderr.contains("no such folder"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_at_an_address_that_is_refused_is_our_refusal() {
+    let archive = TestArchive::of(3, 1);
+    let server = RangeServer::sound(archive.all_files()).await;
+    let rig = Rig::at(&server.base(), &archive).with("FETCHWELL_ALLOW_PRIVATE", "10.0.0.0/8");
+    let ended = rig.batch(&[]).await.expect_code(3);
+    assert!(ended.stderr.contains("--allow-private"), "{}", ended.stderr);
+    assert_eq!(server.requests(), 0);
+}

@@ -13,8 +13,9 @@ use crate::ground::{Ground, POLL};
 
 /// The largest record, when inflated: small, so that a test can have many of that size.
 const LARGEST_RECORD_BYTES: usize = 512 << 10;
-/// Of the largest records two may be in hand, and this much may come on top.
-const MOST_GROWTH_BYTES: u64 = (2 * LARGEST_RECORD_BYTES + (32 << 20)) as u64;
+/// Of the largest records two may be in hand, and eight may be taken apart at once, each into about eight
+/// times its size; this much may come on top.
+const MOST_GROWTH_BYTES: u64 = ((2 + 8 * 8) * LARGEST_RECORD_BYTES + (32 << 20)) as u64;
 /// By how much the second half of a long run may have more than the first.
 const FLAT_WITHIN_BYTES: u64 = 16 << 20;
 
