@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::{Settle, SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::ports::{SinkThenSettle, Source, StoreFault};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -20,7 +20,7 @@ use super::plan::{WorkRules, plan};
 use crate::cli::{Exit, WorkArgs};
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::commoncrawl::queue::{BatchPlace, Hold};
 use crate::doors::telling;
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
@@ -102,7 +102,7 @@ impl Work<'_> {
     }
 
     /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
-    fn join(&self, place: &BatchPlace) -> Result<(Arc<dyn Source>, Arc<dyn Settle>), StoreFault> {
+    fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
         let values = &self.settings.values;
         let (source, ends) = place.join(values.commoncrawl_prefetch);
         if let BatchPlace::Embedded(_) = place {
