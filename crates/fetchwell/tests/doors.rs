@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
-use fetchwell::doors::commoncrawl::work::{DocumentFilter, WorkRecord, WorkRules};
+use fetchwell::doors::commoncrawl::work::{DocumentFilter, InHand, WorkRecord, WorkRules};
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
@@ -283,9 +283,9 @@ async fn a_block_of_the_index_becomes_batches() {
         panic!("{records:?}");
     };
     let size =
-        |batch: &Vec<u8>| serde_json::from_slice::<Vec<serde_json::Value>>(batch).unwrap().len();
+        |batch: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(batch).unwrap().len();
     assert_eq!(batches.iter().map(size).collect::<Vec<_>>(), [50, 50, 20]);
-    assert_eq!((sifted.wanted, sifted.malformed.len()), (120, 1));
+    assert_eq!((sifted.wanted, sifted.malformed), (120, 1));
     let (again, _) = run(planner, jobs(), web).await;
     assert_eq!(again, records, "the same block gives the same batches");
 }
@@ -331,6 +331,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_range_bytes: 1, // Each page is a range of its own.
         max_record_bytes: 1 << 20,
         filter: DocumentFilter::default(),
+        in_hand: InHand::for_records_of(1 << 20),
     });
     let planner: Planner<WorkRecord> =
         Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));

@@ -12,6 +12,7 @@ pub mod hostile;
 pub mod namespace;
 pub mod plain_http;
 pub mod python;
+pub mod range_server;
 pub mod rig;
 pub mod simulated_web;
 mod watched_politeness;

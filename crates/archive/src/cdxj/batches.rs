@@ -6,6 +6,9 @@ use super::filter::{Criterion, Filter};
 use super::line::Line;
 use crate::line::LineFault;
 
+/// Of the lines of a block that can't be read so many are kept; all are counted.
+const MALFORMED_KEPT: usize = 16;
+
 /// What became of the lines of a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sifted {
@@ -16,7 +19,9 @@ pub struct Sifted {
     /// Lines that are not wanted, by what they do not meet, in the order of [`Criterion::ALL`].
     pub rejected: [u64; Criterion::ALL.len()],
     /// Lines that can't be read. What is not wanted is not read, so it is never among them.
-    pub malformed: Vec<MalformedLine>,
+    pub malformed: u64,
+    /// The first of those: a block may have nothing else in it, a million times.
+    pub first_malformed: Vec<MalformedLine>,
 }
 
 /// A line that can't be read.
@@ -49,9 +54,7 @@ pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> S
                     take(&line);
                 }
             },
-            Err(fault) => {
-                sifted.malformed.push(MalformedLine { number: sifted.lines, fault });
-            }
+            Err(fault) => sifted.note_malformed(fault),
         }
     }
     sifted
@@ -60,6 +63,13 @@ pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> S
 impl Sifted {
     fn reject(&mut self, criterion: Criterion) {
         self.rejected[criterion as usize] += 1;
+    }
+
+    fn note_malformed(&mut self, fault: LineFault) {
+        self.malformed += 1;
+        if self.first_malformed.len() < MALFORMED_KEPT {
+            self.first_malformed.push(MalformedLine { number: self.lines, fault });
+        }
     }
 }
 

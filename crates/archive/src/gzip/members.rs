@@ -10,7 +10,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::Decompressor;
 use memchr::memmem;
 
-use super::{InflateFault, LEAST_MEMBER_BYTES, MAGIC, WINDOW_BITS, stated_size};
+use super::{
+    InflateFault, LEAST_MEMBER_BYTES, MAGIC, WINDOW_BITS, ends_with_its_member, stated_size,
+};
 use crate::buffer::Buffer;
 use crate::stored::Stored;
 
@@ -163,13 +165,10 @@ impl Members {
     }
 
     /// Whether these bytes are exactly one member of this size; then its content is in the room of
-    /// the buffer. A member ends with its size. So if that stands nowhere else in these bytes, they
-    /// end where the member does.
+    /// the buffer.
     fn fits(&mut self, member: &[u8], size: usize, content: &mut Buffer) -> bool {
         let Some(room) = content.room(size).get_mut(..size) else { return false };
-        let Some((before, size_field)) = member.split_last_chunk::<4>() else { return false };
-        self.whole.gzip_decompress(member, room) == Ok(size)
-            && memmem::find(&before[LEAST_MEMBER_BYTES - 8..], size_field).is_none()
+        self.whole.gzip_decompress(member, room) == Ok(size) && ends_with_its_member(member)
     }
 
     /// Goes to what follows the member under way.

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, ErrorKind, Read};
 use flate2::Decompress;
 use flate2::bufread::GzDecoder;
 use libdeflater::Decompressor;
+use memchr::memmem;
 
 pub(crate) use inflate::{Ended, inflate};
 
@@ -100,15 +101,28 @@ impl Inflater {
 
 /// What the end of a member says of its size, where that can be: deflate makes nothing more than
 /// 1,032 times smaller.
-pub(crate) fn stated_size(member: &[u8]) -> Option<usize> {
+#[must_use]
+pub fn stated_size(member: &[u8]) -> Option<usize> {
     let size = u32::from_le_bytes(*member.last_chunk()?);
     let size = usize::try_from(size).ok()?;
     (member.len() >= LEAST_MEMBER_BYTES && size / 1_032 <= member.len()).then_some(size)
 }
 
+/// Whether bytes that begin with a member of the size that they state have nothing else in them. A member
+/// ends with its size: so if that stands nowhere else, they end where the member does.
+pub(crate) fn ends_with_its_member(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<4>().is_some_and(|(before, size_field)| {
+        let behind_head = before.get(LEAST_MEMBER_BYTES - 8..).unwrap_or_default();
+        memmem::find(behind_head, size_field).is_none()
+    })
+}
+
 /// Inflates the first member of the input; what follows it is ignored.
 pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, InflateFault> {
-    Inflater::default().inflate(member, max_bytes).whole().map(<[u8]>::to_vec)
+    let mut inflater = Inflater::default();
+    let bytes = inflater.inflate(member, max_bytes).whole()?.len();
+    inflater.content.truncate(bytes);
+    Ok(inflater.content)
 }
 
 /// A member of a file.

@@ -1,10 +1,10 @@
 //! What is published: in order, the same each time, and in the form that workers take.
 
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::archive::{TestArchive, page};
-use crate::range_server::{Manner, RangeServer, soundly};
 use crate::rig::{Rig, urls};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +106,7 @@ async fn a_dry_run_counts_and_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_told_under_the_names_of_the_design() {
     let archive = TestArchive::of(400, 3);
-    let server = RangeServer::start(archive.all_files(), soundly()).await;
+    let server = RangeServer::sound(archive.all_files()).await;
     let rig = Rig::at(&server.base(), &archive);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,9 +1,9 @@
 //! `find` and `get`, from a folder and from a server.
 
+use fetchwell_testkit::range_server::RangeServer;
 use serde_json::{Value, json};
 
 use crate::archive::{TestArchive, page};
-use crate::range_server::{RangeServer, soundly};
 use crate::rig::Rig;
 
 /// Two captures of one page among many others.
@@ -22,7 +22,7 @@ fn archive() -> TestArchive {
 #[tokio::test(flavor = "multi_thread")]
 async fn captures_are_found_wherever_the_archive_is() {
     let archive = archive();
-    let server = RangeServer::start(archive.all_files(), soundly()).await;
+    let server = RangeServer::sound(archive.all_files()).await;
     let (folder, web) = (Rig::in_folder(&archive), Rig::at(&server.base(), &archive));
     for rig in [&folder, &web] {
         for (pattern, count) in [
@@ -85,7 +85,7 @@ async fn a_bucket_is_read_by_signed_ranges_where_there_are_keys() {
     let archive = archive();
     let in_bucket = |(name, content)| (format!("cc-bucket/deep/{name}"), content);
     let files = archive.all_files().into_iter().map(in_bucket).collect();
-    let server = RangeServer::start(files, soundly()).await;
+    let server = RangeServer::sound(files).await;
     let rig = Rig::at("s3://cc-bucket/deep", &archive).with("AWS_ENDPOINT_URL", &server.base());
     let open = rig.program.run(&["commoncrawl", "get", "example.com/00031/about"]).await;
     assert!(open.expect_code(0).stdout.starts_with("# Page 00031/about"));

@@ -5,10 +5,11 @@
 
 mod archive;
 mod batches;
+mod broker;
 mod filters;
 mod lookup;
 mod malformed;
-mod range_server;
+mod memory;
 mod refusals;
 mod resume;
 mod rig;

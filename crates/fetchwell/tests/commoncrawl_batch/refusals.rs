@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 
 use crate::archive::TestArchive;
-use crate::range_server::{Manner, RangeServer, soundly};
 use crate::rig::Rig;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,11 +20,11 @@ async fn a_403_ends_the_run_and_the_next_goes_on() {
     let rig = Rig::at(&server.base(), &archive);
     let ended = rig.batch(&[]).await.expect_code(4);
     assert!(ended.stderr.contains("the archive answered 403"), "{}", ended.stderr);
-    assert!(server.asked().len() < 40, "it did not go on asking");
+    assert!(server.requests() < 40, "it did not go on asking");
     let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&told["finished"], &told["unread_blocks"]), (&json!(false), &json!(0)));
 
-    let sound = RangeServer::start(archive.all_files(), soundly()).await;
+    let sound = RangeServer::sound(archive.all_files()).await;
     let mut process = rig.program.command(&[
         "commoncrawl",
         "batch",
@@ -51,7 +51,7 @@ async fn a_503_is_a_rest_for_all() {
     let rig = Rig::at(&server.base(), &archive);
     let told = rig.told(&[]).await;
     assert_eq!((&told["pages"], &told["errors"]), (&json!(120), &json!({})));
-    let asked = server.asked();
+    let asked = server.times();
     let longest = asked.windows(2).map(|two| two[1] - two[0]).max().unwrap();
     // The archive heard nothing from any of the eight for the rest that it has, a second; a little less,
     // since requests were on their way when the answer was read.
@@ -65,7 +65,7 @@ async fn no_more_than_the_bound_go_at_once() {
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
     rig.told(&[]).await;
-    let asked = server.asked();
+    let asked = server.times();
     // Eight at once and 200 ms each: the ninth comes when one has ended.
     let soonest = asked.windows(9).map(|nine| nine[8] - nine[0]).min().unwrap();
     assert!(soonest >= Duration::from_millis(150), "{soonest:?}");
@@ -86,4 +86,14 @@ async fn what_is_missing_is_said() {
     let no_folder =
         rig.program.run(&["commoncrawl", "find", "example.com", "--base", "nowhere"]).await;
     assert!(no_folder.expect_code(2).stderr.contains("no such folder"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_at_an_address_that_is_refused_is_our_refusal() {
+    let archive = TestArchive::of(3, 1);
+    let server = RangeServer::sound(archive.all_files()).await;
+    let rig = Rig::at(&server.base(), &archive).with("FETCHWELL_ALLOW_PRIVATE", "10.0.0.0/8");
+    let ended = rig.batch(&[]).await.expect_code(3);
+    assert!(ended.stderr.contains("--allow-private"), "{}", ended.stderr);
+    assert_eq!(server.requests(), 0);
 }

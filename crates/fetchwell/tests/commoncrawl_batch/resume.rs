@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 
 use crate::archive::TestArchive;
-use crate::range_server::{Manner, RangeServer};
 use crate::rig::Rig;
 
 fn number_from_environment(name: &str, otherwise: usize) -> usize {
@@ -36,11 +36,10 @@ async fn killed_again_and_again_it_publishes_what_one_run_would() {
         let rig = in_small_steps(Rig::at(&server.base(), &archive));
         let mut killed_at_work = 0;
         for kill in 0..kills {
-            let asked_before = server.asked().len();
+            let asked_before = server.requests();
             let mut process = rig.start(arguments);
             // It dies at another point of its work each time, by how much it has asked for.
-            while process.is_running() && server.asked().len() < asked_before + 20 + 7 * (kill % 5)
-            {
+            while process.is_running() && server.requests() < asked_before + 20 + 7 * (kill % 5) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             killed_at_work += usize::from(process.is_running());
@@ -61,7 +60,7 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
     let process = rig.start(&[]);
-    while server.asked().len() < 40 {
+    while server.requests() < 40 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     process.terminate().await;
@@ -70,7 +69,7 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     assert_eq!(rig.checkpoint()["is_finished"], json!(false));
     rig.told(&[]).await;
     assert_eq!(rig.published().await.len(), 200);
-    let requests = server.asked().len();
+    let requests = server.requests();
     rig.told(&[]).await;
-    assert_eq!(server.asked().len(), requests, "nothing was asked for again");
+    assert_eq!(server.requests(), requests, "nothing was asked for again");
 }

@@ -1,18 +1,21 @@
 //! An archive that a test makes, and the batches that name its pages.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::io::Write;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
 use fetchwell_archive::warc::Kind;
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use fetchwell_engine::batches::Batch;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 /// WARC files, and an element of a batch for each page in them.
 #[derive(Default)]
 pub(crate) struct TestArchive {
-    pub(crate) files: HashMap<String, Vec<u8>>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) pages: Vec<Value>,
 }
 
@@ -55,6 +58,12 @@ impl TestArchive {
     }
 }
 
+pub(crate) fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut member = GzEncoder::new(Vec::new(), Compression::default());
+    member.write_all(content).unwrap();
+    member.finish().unwrap()
+}
+
 pub(crate) fn url(number: usize) -> String {
     format!("https://example.com/{number}")
 }
@@ -69,10 +78,15 @@ pub(crate) fn html(number: usize) -> Vec<u8> {
     format!("<html lang=\"en\"><title>Page {number}</title><p>{text}</p></html>").into_bytes()
 }
 
-/// A capture, as a gzip member.
+/// A capture of a page, as a gzip member.
 pub(crate) fn record(number: usize, body: &[u8]) -> Vec<u8> {
-    let headers = [("Content-Type", b"text/html; charset=utf-8".as_slice())];
-    let message = message::response(200, "OK", headers, body);
+    response(number, 200, "text/html; charset=utf-8", body)
+}
+
+/// A capture of whatever it is, as a gzip member.
+pub(crate) fn response(number: usize, status: u16, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let headers = [("Content-Type", content_type.as_bytes())];
+    let message = message::response(status, "OK", headers, body);
     let url = url(number);
     let mut record = NewRecord::new(
         Kind::Response,

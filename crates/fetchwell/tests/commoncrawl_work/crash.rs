@@ -11,11 +11,11 @@ use fetchwell_engine::batches::BatchQueue;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{OwnServer, count_or, seed};
+use fetchwell_testkit::range_server::RangeServer;
 use tokio::time::{Instant, sleep};
 
 use crate::archive::TestArchive;
 use crate::ground::{DEADLINE, Ground, Worker, on_broker, program, reopened};
-use crate::range_server::RangeServer;
 
 const WORKERS: usize = 2;
 /// Of each round, in batches of ten.
@@ -120,7 +120,7 @@ async fn workers_killed_at_any_instant_write_every_page_once() {
     let mut chance = Chance::seeded(seed());
     let rounds = usize::try_from(kills).unwrap() + 1;
     let archive = TestArchive::of(FILES_PER_ROUND * rounds, PAGES_PER_FILE);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let server = RangeServer::sound(archive.files.clone()).await;
     for mut ground in Ground::all(&server.base()).await {
         ground.program = ground.program.variable(SMALL_SEGMENTS.0, SMALL_SEGMENTS.1);
         let mut fleet = Fleet::start(ground);
@@ -143,7 +143,7 @@ async fn a_broker_that_crashes_loses_no_page_and_doubles_none() {
     let mut chance = Chance::seeded(seed());
     let rounds = usize::try_from(crashes).unwrap() + 1;
     let archive = TestArchive::of(FILES_PER_ROUND * rounds, PAGES_PER_FILE);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let server = RangeServer::sound(archive.files.clone()).await;
     let store = RabbitStore::on(broker.url().to_owned());
     let program =
         on_broker(program(&server.base()), &store).variable(SMALL_SEGMENTS.0, SMALL_SEGMENTS.1);

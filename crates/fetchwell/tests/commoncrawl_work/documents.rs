@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::Arc;
 
 use fetchwell_engine::batches::Batch;
+use fetchwell_testkit::range_server::RangeServer;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::archive::{TestArchive, html, record, text, url};
 use crate::ground::Ground;
-use crate::range_server::RangeServer;
 
 async fn served(archive: &TestArchive) -> RangeServer {
-    RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await
+    RangeServer::sound(archive.files.clone()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 
 use crate::archive::TestArchive;
 use crate::ground::{DEADLINE, Ground, program};
-use crate::range_server::RangeServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_stops_the_worker_and_loses_nothing() {
     let archive = TestArchive::of(1, 20);
-    let refusing = RangeServer::start(archive.files.clone(), Arc::new(|_| Some(403))).await;
+    let refusing =
+        RangeServer::start(archive.files.clone(), Arc::new(|_, _| Manner::Status(403))).await;
     for ground in Ground::all(&refusing.base()).await {
         ground.publish(&archive.batches(5)).await;
         let said = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
         assert!(said.contains("403"), "{said}");
         assert_eq!(ground.known_pages(), 0);
-        let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+        let server = RangeServer::sound(archive.files.clone()).await;
         ground.work_until(&["--base", &server.base()], 20).await;
         assert_eq!(ground.documents().len(), 20);
     }
@@ -30,7 +31,10 @@ async fn an_archive_that_is_busy_is_waited_for() {
     let times = Arc::new(AtomicUsize::new(0));
     let whim = {
         let times = times.clone();
-        move |_: &str| (times.fetch_add(1, Ordering::Relaxed) < 2).then_some(503)
+        move |_: &str, _: usize| match times.fetch_add(1, Ordering::Relaxed) {
+            0..2 => Manner::Status(503),
+            _ => Manner::Range,
+        }
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     for ground in Ground::all(&server.base()).await {
@@ -44,7 +48,8 @@ async fn an_archive_that_is_busy_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_file_in_place_of_a_range_is_not_read() {
     let archive = TestArchive::of(1, 3);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| Some(200))).await;
+    let server =
+        RangeServer::start(archive.files.clone(), Arc::new(|_, _| Manner::Status(200))).await;
     let ground = Ground::embedded(&server.base()).await;
     ground.publish(&archive.batches(3)).await;
     ground.work_until(&[], 3).await;
@@ -57,7 +62,7 @@ async fn a_whole_file_in_place_of_a_range_is_not_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_told_under_the_designs_name_and_ours() {
     let archive = TestArchive::of(1, 4);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let server = RangeServer::sound(archive.files.clone()).await;
     let ground = Ground::embedded(&server.base()).await;
     ground.publish(&archive.batches(2)).await;
     let worker = ground.work(&[]);

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 /// Longer than a broker's restart and all that follows from it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(50);
+pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 /// A queue, and a program that works on it.
 pub(crate) struct Ground {
@@ -83,12 +83,20 @@ impl Ground {
     }
 
     pub(crate) fn known_pages(&self) -> usize {
-        let manifest = self.output().join("manifest.db");
-        let count = |connection: rusqlite::Connection| {
-            connection.query_row("SELECT count(*) FROM page", [], |row| row.get::<_, usize>(0))
+        self.counted("manifest.db", "SELECT count(*) FROM page")
+    }
+
+    /// Workers that began a batch and did not end it.
+    pub(crate) fn marks(&self) -> usize {
+        self.counted("begun.db", "SELECT count(*) FROM begun")
+    }
+
+    fn counted(&self, file: &str, count: &str) -> usize {
+        let counted = |connection: rusqlite::Connection| {
+            connection.query_row(count, [], |row| row.get::<_, usize>(0))
         };
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
-        rusqlite::Connection::open_with_flags(manifest, flags).and_then(count).unwrap_or(0)
+        let (file, flags) = (self.output().join(file), rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE);
+        rusqlite::Connection::open_with_flags(file, flags).and_then(counted).unwrap_or(0)
     }
 
     pub(crate) fn output(&self) -> PathBuf {

@@ -11,5 +11,6 @@ mod crash;
 mod documents;
 mod failures;
 mod ground;
+mod memory;
 mod python;
-mod range_server;
+mod whole;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::python::python;
+use fetchwell_testkit::range_server::RangeServer;
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::archive::TestArchive;
 use crate::ground::{DEADLINE, Ground, on_broker, program, reopened};
-use crate::range_server::RangeServer;
 
 /// Declares the queue and publishes as the design's batcher does: without durability, id or confirms.
 const BATCHER: &str = r#"
@@ -66,7 +66,7 @@ async fn run(python: &Path, store: &RabbitStore, code: &str, arguments: &[&str])
 async fn our_worker_takes_the_batches_of_the_designs_batcher() {
     let (Some(python), Some(store)) = (python(), RabbitStore::if_there()) else { return };
     let archive = TestArchive::of(2, 30);
-    let server = RangeServer::start(archive.files.clone(), Arc::new(|_| None)).await;
+    let server = RangeServer::sound(archive.files.clone()).await;
     let program = on_broker(program(&server.base()), &store);
     let batches: Vec<Value> = archive
         .batches(25)

@@ -54,13 +54,22 @@ impl RabbitStore {
         connected.expect("the broker answers").create_channel().await.expect("a channel")
     }
 
+    /// Takes out all that waits, in the order in which it came.
+    pub async fn drain(&self) -> Vec<DrainedBatch> {
+        self.drain_queue(&self.queue).await
+    }
+
     /// Takes out all that was given up.
-    pub async fn drain_dead(&self) -> Vec<DeadBatch> {
-        let (channel, queue) = (self.channel().await, format!("{}.dead", self.queue));
+    pub async fn drain_dead(&self) -> Vec<DrainedBatch> {
+        self.drain_queue(&format!("{}.dead", self.queue)).await
+    }
+
+    async fn drain_queue(&self, queue: &str) -> Vec<DrainedBatch> {
+        let channel = self.channel().await;
         let options = BasicGetOptions { no_ack: true };
         let mut messages = Vec::new();
         while let Some(message) =
-            channel.basic_get(queue.as_str().into(), options).await.expect("the queue is there")
+            channel.basic_get(queue.into(), options).await.expect("the queue is there")
         {
             let id = message.properties.message_id().as_ref().map(ToString::to_string);
             let headers = message.properties.headers().as_ref();
@@ -69,20 +78,20 @@ impl RabbitStore {
                 _ => None,
             });
             let (id, reason) = (id.unwrap_or_default(), reason.unwrap_or_default());
-            messages.push(DeadBatch { id, body: message.delivery.data, reason });
+            messages.push(DrainedBatch { id, body: message.delivery.data, reason });
         }
         messages
     }
 }
 
-/// A batch that was given up.
-#[derive(Debug, PartialEq, Eq)]
-pub struct DeadBatch {
+/// A batch that was taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainedBatch {
     /// Its name.
     pub id: String,
     /// What it was.
     pub body: Vec<u8>,
-    /// Why.
+    /// Why it was given up, if it was.
     pub reason: String,
 }
 

@@ -64,6 +64,17 @@ impl OwnServer {
         self.script("start").await;
     }
 
+    /// Has a RabbitMQ do what its own tool can have it do.
+    pub async fn rabbitmqctl(&self, arguments: &[&str]) {
+        let mut command = Command::new(script());
+        command.arg("rabbitmqctl").args(arguments).stdin(Stdio::null());
+        command.env("FETCHWELL_TEST_SERVERS", self.folder.path());
+        let output = command.output().await;
+        let output = output.unwrap_or_else(|error| panic!("scripts/servers: {error}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "rabbitmqctl {arguments:?}: {said}");
+    }
+
     async fn script(&self, verb: &str) -> String {
         let output = self.command(verb).output().await;
         let output = output.unwrap_or_else(|error| panic!("scripts/servers: {error}"));

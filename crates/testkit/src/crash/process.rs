@@ -1,5 +1,6 @@
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,22 @@ impl Process {
     pub fn is_running(&mut self) -> bool {
         let ended = self.child.try_wait().unwrap_or_else(|error| panic!("no news of it: {error}"));
         ended.is_none()
+    }
+
+    /// What it has written to standard error so far.
+    pub fn said_so_far(&self) -> String {
+        let mut bytes = vec![0; usize::try_from(length_of(&self.stderr)).unwrap_or(0)];
+        let read = self.stderr.read_exact_at(&mut bytes, 0);
+        read.unwrap_or_else(|error| panic!("a scratch file can't be read: {error}"));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The most memory that it has had so far; none once it has ended.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = peak.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kib << 10)
     }
 
     /// SIGKILL: it is gone, and knew nothing of it.
@@ -112,6 +129,11 @@ pub(super) fn scratch_file() -> File {
 
 fn writer_of(file: &File) -> Stdio {
     file.try_clone().unwrap_or_else(|error| panic!("no second handle: {error}")).into()
+}
+
+fn length_of(file: &File) -> u64 {
+    let metadata = file.metadata();
+    metadata.unwrap_or_else(|error| panic!("a scratch file can't be read: {error}")).len()
 }
 
 fn text_of(file: &mut File) -> String {

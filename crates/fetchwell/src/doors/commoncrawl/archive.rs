@@ -9,6 +9,7 @@ use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
+use super::byte_range::REFUSED_BY_ARCHIVE;
 use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
@@ -24,6 +25,8 @@ pub(crate) struct Archive {
     /// What the flow stands on besides.
     pub(crate) parts: Parts,
     web: Arc<dyn Web>,
+    /// Whether it is reached over the network, where the address guard has a say.
+    is_guarded: bool,
 }
 
 impl Archive {
@@ -59,12 +62,22 @@ impl Archive {
                 bucket_web(bucket.map_err(unusable)?, &parts)
             }
         };
-        Ok(Archive { root, parts, web })
+        let is_guarded = !matches!(base, ArchiveBase::Folder(_));
+        Ok(Archive { root, parts, web, is_guarded })
     }
 
     /// Where the index files of a crawl are: a URL that ends in a slash.
     pub(crate) fn indexes(&self, crawl: &str) -> Result<WebUrl, UrlFault> {
         self.root.join(&format!("cc-index/collections/{crawl}/indexes/"))
+    }
+
+    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and a disk
+    /// that can't be read is a failure.
+    pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
+        match self.is_guarded && reason != REFUSED_BY_ARCHIVE {
+            true => Exit::Refused,
+            false => Exit::SomeFailed,
+        }
     }
 
     /// All that a pipeline on this archive needs besides a door. The archive is paced by concurrency, and

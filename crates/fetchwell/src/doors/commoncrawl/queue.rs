@@ -20,6 +20,9 @@ pub(crate) enum BatchPlace {
     Embedded(SqliteQueue),
 }
 
+/// A worker's hold on a queue: where batches come from, and where they end.
+pub(crate) type Hold = (Arc<dyn Source>, Arc<dyn Settle>);
+
 impl BatchPlace {
     /// Opens the queue that the settings name.
     pub(crate) async fn open(settings: &Settings, clock: &Clock) -> Result<BatchPlace, Exit> {
@@ -51,8 +54,8 @@ impl BatchPlace {
         }
     }
 
-    /// Joins it as a worker: where batches come from, and where they end.
-    pub(crate) fn join(&self, prefetch: u16) -> (Arc<dyn Source>, Arc<dyn Settle>) {
+    /// Joins it as a worker.
+    pub(crate) fn join(&self, prefetch: u16) -> Hold {
         match self {
             BatchPlace::Broker(queue) => {
                 let instance = Arc::new(queue.instance(prefetch));

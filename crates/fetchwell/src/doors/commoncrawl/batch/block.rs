@@ -1,8 +1,9 @@
 //! A block of the index: one range of a CDX file becomes the pages that are wanted of it.
 
+use bytes::Bytes;
 use fetchwell_archive::cdxj::{self, Filter, MalformedLine, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
-use fetchwell_archive::gzip::inflate_member;
+use fetchwell_archive::gzip::{inflate_member, stated_size};
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::Happened;
@@ -76,9 +77,24 @@ pub enum BlockYield {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// Arrays, each a batch.
-    Batches(Vec<Vec<u8>>),
+    Batches(Vec<Bytes>),
     /// One by one, with their places in the archive.
     Single(Vec<PlacedPage>),
+}
+
+impl Pages {
+    /// What they have in memory, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes: usize = match self {
+            Pages::Batches(batches) => batches.iter().map(Bytes::len).sum(),
+            Pages::Single(pages) => {
+                let bytes =
+                    |page: &PlacedPage| size_of::<PlacedPage>() + page.file.len() + page.json.len();
+                pages.iter().map(bytes).sum()
+            }
+        };
+        bytes as u64
+    }
 }
 
 /// A page, and where in the archive it is.
@@ -190,7 +206,7 @@ impl BlockPlan {
             Ok(member) => member,
             Err(fault) => return unread("range", &fault),
         };
-        let block = match inflate_member(member, MAX_BLOCK_BYTES) {
+        let block = match inflate_member(member, most_bytes(member)) {
             Ok(block) => block,
             Err(fault) => return unread("gzip", &fault),
         };
@@ -200,7 +216,7 @@ impl BlockPlan {
             (Pages::Single(pages), sifted)
         } else {
             let (batches, sifted) = cdxj::batches(&block, filter, *batch_size);
-            (Pages::Batches(batches), sifted)
+            (Pages::Batches(batches.into_iter().map(Bytes::from).collect()), sifted)
         };
         BlockYield::Read { pages, sifted, wire_bytes: self.entry.length }
     }
@@ -217,6 +233,11 @@ fn placed_pages(block: &[u8], filter: &Filter) -> (Vec<PlacedPage>, Sifted) {
         pages.push(PlacedPage { file, offset, json });
     });
     (pages, sifted)
+}
+
+/// What a block may have when it is inflated. It ends with its size: one that goes on beyond that is broken.
+pub(super) fn most_bytes(member: &[u8]) -> usize {
+    stated_size(member).map_or(MAX_BLOCK_BYTES, |size| size.min(MAX_BLOCK_BYTES))
 }
 
 fn unread(kind: &'static str, reason: &impl ToString) -> BlockYield {

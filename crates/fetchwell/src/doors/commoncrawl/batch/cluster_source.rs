@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,33 +18,13 @@ use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Take
 use fetchwell_policy::url::WebUrl;
 use tokio::sync::Notify;
 
+use super::ahead::Ahead;
 use super::block;
 
 /// Nobody else works on a queue in memory.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
 /// Where reading waits for room, it looks again so soon.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How far reading is ahead of publishing. Both sides hold it.
-pub(super) struct Ahead {
-    /// Blocks that are in order.
-    pub(super) in_order: AtomicU64,
-    /// Bytes that wait to be published.
-    pub(super) bytes: AtomicU64,
-    /// Wakes the reader.
-    pub(super) news: Arc<Notify>,
-    /// So many blocks may be out of order or on their way.
-    pub(super) max_blocks: u64,
-    /// So many bytes may wait.
-    pub(super) max_bytes: u64,
-}
-
-impl Ahead {
-    fn has_room(&self, read: u64) -> bool {
-        read.saturating_sub(self.in_order.load(Ordering::Relaxed)) < self.max_blocks
-            && self.bytes.load(Ordering::Relaxed) < self.max_bytes
-    }
-}
 
 /// A source of blocks.
 pub(super) struct ClusterSource {

@@ -31,7 +31,7 @@ impl Counts {
         for (criterion, count) in Criterion::ALL.into_iter().zip(sifted.rejected) {
             add(&mut self.filtered, criterion.name(), count);
         }
-        self.add_error("cdx_line", sifted.malformed.len() as u64);
+        self.add_error("cdx_line", sifted.malformed);
     }
 
     /// Something was passed over.

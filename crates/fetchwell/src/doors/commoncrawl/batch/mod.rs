@@ -1,9 +1,11 @@
 //! `fetchwell commoncrawl batch`: the index of a crawl becomes batches of captured pages on a queue.
 //!
-//! `cluster_source` reads `cluster.idx` line by line, `block` is the plan of a line, `window` puts blocks
-//! in order and cuts them into batches, `outgoing` says what is to be published next and what is so once it
-//! is confirmed, `publishing` does that, and `checkpoint` is the file that says how far it has come.
+//! `cluster_source` reads `cluster.idx` line by line, `block` is the plan of a line, `ahead` keeps what waits
+//! within bounds, `window` puts blocks in order and cuts them into batches, `outgoing` says what is to be
+//! published next and what is so once it is confirmed, `publishing` does that, and `checkpoint` is the file
+//! that says how far it has come.
 
+mod ahead;
 pub mod block;
 mod checkpoint;
 mod cluster_source;
@@ -16,12 +18,11 @@ mod window;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
 use fetchwell_engine::pipeline::{self, Door, Ended};
 use serde_json::{Value as Json, json};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -33,9 +34,10 @@ use crate::doors::telling;
 use crate::measures::DoorName;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
+use ahead::{Ahead, Bounded};
 use block::Batching;
 use checkpoint::{Checkpoint, CheckpointFile};
-use cluster_source::{Ahead, ClusterSource};
+use cluster_source::ClusterSource;
 use outgoing::Outgoing;
 use progress::Progress;
 use publishing::{Publisher, State, Target};
@@ -43,8 +45,8 @@ use window::{Cutting, Windows};
 
 /// For each request to the archive so many blocks may wait for one before them.
 const AHEAD_BLOCKS_PER_REQUEST: usize = 4;
-/// So many bytes of batches may wait to be published.
-const MAX_BYTES_AHEAD: u64 = 64 << 20;
+/// So many bytes of pages may wait for their turn or for the queue.
+const MAX_BYTES_AHEAD: u64 = 32 << 20;
 /// The word that lifts a filter.
 const ANY: &str = "any";
 
@@ -107,7 +109,12 @@ pub(crate) async fn run(
     );
     progress.end();
     let (ended, checkpoint) = ended?;
-    say_end(&args, &ended, &checkpoint, as_json)
+    tell(&checkpoint, as_json)?;
+    if let Ended::Halted(reason) = &ended {
+        error!("stopped: {reason}; the same command goes on where it stopped");
+        return Ok(archive.exit_when_halted(reason));
+    }
+    Ok(say_end(&args, &ended, &checkpoint))
 }
 
 /// What a run goes by.
@@ -128,13 +135,8 @@ impl Flow<'_> {
         stop: &CancellationToken,
     ) -> Result<(Ended, Checkpoint), Exit> {
         let values = &self.settings.values;
-        let ahead = Arc::new(Ahead {
-            in_order: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            news: Arc::new(Notify::new()),
-            max_blocks: (AHEAD_BLOCKS_PER_REQUEST * values.commoncrawl_max_concurrency) as u64,
-            max_bytes: MAX_BYTES_AHEAD,
-        });
+        let max_blocks = AHEAD_BLOCKS_PER_REQUEST * values.commoncrawl_max_concurrency;
+        let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
         let indexes =
             self.archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
         let (path, from) = (&self.args.cluster_idx, earlier.position.index_offset);
@@ -146,7 +148,7 @@ impl Flow<'_> {
         let publisher = Arc::new(Publisher {
             target,
             instance: source.instance(),
-            ahead,
+            ahead: ahead.clone(),
             progress: self.progress.clone(),
             stop: run_ends.clone(),
             state: Mutex::new(State {
@@ -157,7 +159,10 @@ impl Flow<'_> {
         });
         let door = Door {
             source,
-            planner: Arc::new(move |lease| block::plan(&batching, lease)),
+            planner: Arc::new(move |lease| {
+                let plan = block::plan(&batching, lease);
+                Box::new(Bounded::new(plan, ahead.clone(), lease))
+            }),
             finish: publisher.clone(),
             obituary: Arc::new(block::obituary),
         };
@@ -262,21 +267,10 @@ fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exi
     Ok(exit_of(earlier))
 }
 
-fn say_end(
-    args: &BatchArgs,
-    ended: &Ended,
-    checkpoint: &Checkpoint,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    tell(checkpoint, as_json)?;
+fn say_end(args: &BatchArgs, ended: &Ended, checkpoint: &Checkpoint) -> Exit {
     let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
-    match ended {
-        Ended::Halted(reason) => {
-            error!("stopped: {reason}; the same command goes on where it stopped");
-            return Ok(Exit::SomeFailed);
-        }
-        Ended::Stopped if !is_full => info!("stopped; the same command goes on where it stopped"),
-        Ended::Stopped | Ended::Exhausted => {}
+    if *ended == Ended::Stopped && !is_full {
+        info!("stopped; the same command goes on where it stopped");
     }
     if checkpoint.unread_blocks > 0 {
         warn!(
@@ -285,7 +279,7 @@ fn say_end(
             checkpoint_path(args).display()
         );
     }
-    Ok(exit_of(checkpoint))
+    exit_of(checkpoint)
 }
 
 fn exit_of(checkpoint: &Checkpoint) -> Exit {

@@ -158,8 +158,8 @@ impl Outgoing {
 }
 
 /// Its id is its content's, so that a batch that is made again has the same.
-fn batch(body: Vec<u8>) -> Batch {
-    Batch { id: sha256_hex(&body), body: Bytes::from(body) }
+fn batch(body: Bytes) -> Batch {
+    Batch { id: sha256_hex(&body), body }
 }
 
 /// The first pages of a batch, as they are written.
@@ -167,7 +167,7 @@ fn shortened(whole: &Batch, pages: u64) -> Batch {
     let elements: Vec<&RawValue> = serde_json::from_slice(&whole.body).unwrap_or_default();
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
     let elements: Vec<&&RawValue> = elements.iter().take(pages).collect();
-    batch(serde_json::to_vec(&elements).unwrap_or_default())
+    batch(serde_json::to_vec(&elements).unwrap_or_default().into())
 }
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ mod tests {
     fn window(number: u64, pages: u64) -> Window {
         let page = |at: u64| format!("\"{number}-{at}\"");
         let pages_of: Vec<String> = (0..pages).map(page).collect();
-        let body = |pages: &[String]| format!("[{}]", pages.join(",")).into_bytes();
+        let body = |pages: &[String]| Bytes::from(format!("[{}]", pages.join(",")));
         let mut window = Window {
             starts_at: number * 10,
             ends_at: number * 10 + 10,

@@ -1,7 +1,6 @@
 //! Where blocks end: in order, onto the queue, and once that has confirmed it, into the checkpoint.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,9 +11,9 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::ahead::Ahead;
 use super::block::BlockEnd;
 use super::checkpoint::{Checkpoint, CheckpointFile};
-use super::cluster_source::Ahead;
 use super::outgoing::Outgoing;
 use super::progress::Progress;
 use super::window::Windows;
@@ -132,10 +131,9 @@ impl Finish<BlockEnd> for Publisher {
                 state.outgoing.add(window);
             }
         }
-        self.ahead.in_order.store(state.windows.next(), Ordering::Relaxed);
-        self.ahead.bytes.store(state.outgoing.bytes(), Ordering::Relaxed);
+        self.ahead.advance(state.windows.next(), state.outgoing.bytes());
         self.publish(&mut state).await?;
-        self.ahead.bytes.store(state.outgoing.bytes(), Ordering::Relaxed);
+        self.ahead.advance(state.windows.next(), state.outgoing.bytes());
         let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
         let settled = self.instance.settle(&leases).await?;
         self.ahead.news.notify_one();

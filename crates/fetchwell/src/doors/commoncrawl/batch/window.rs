@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 
+use bytes::Bytes;
 use tracing::warn;
 
 use super::block::{BlockEnd, BlockYield, IndexBlock, Pages, PlacedPage};
@@ -32,7 +33,7 @@ pub(super) struct Window {
     /// Bytes of `cluster.idx` up to its end.
     pub(super) ends_at: u64,
     /// The bodies of its batches.
-    pub(super) batches: Vec<Vec<u8>>,
+    pub(super) batches: Vec<Bytes>,
     /// What was counted in it.
     pub(super) counts: Counts,
     /// Blocks that could not be read.
@@ -91,10 +92,11 @@ impl Windows {
         window.ends_at = block.ends_at;
         match what {
             BlockYield::Read { pages, sifted, wire_bytes } => {
-                for line in sifted.malformed.iter().take(MALFORMED_LINES_NAMED) {
+                let named = sifted.first_malformed.iter().take(MALFORMED_LINES_NAMED);
+                for line in named.clone() {
                     warn!("{}: passed over: {}", block.place_of(line), line.fault);
                 }
-                let more = sifted.malformed.len().saturating_sub(MALFORMED_LINES_NAMED);
+                let more = sifted.malformed - named.len() as u64;
                 if more > 0 {
                     warn!("and {more} more lines of that block");
                 }
@@ -119,7 +121,7 @@ impl Windows {
 }
 
 /// Sorted, so that whoever takes a batch finds its pages side by side.
-fn by_file(mut pages: Vec<PlacedPage>, batch_size: usize) -> Vec<Vec<u8>> {
+fn by_file(mut pages: Vec<PlacedPage>, batch_size: usize) -> Vec<Bytes> {
     pages.sort();
     let array = |pages: &[PlacedPage]| {
         let mut body = Vec::with_capacity(pages.iter().map(|page| page.json.len() + 1).sum());
@@ -128,7 +130,7 @@ fn by_file(mut pages: Vec<PlacedPage>, batch_size: usize) -> Vec<Vec<u8>> {
             body.extend_from_slice(&page.json);
         }
         body.push(b']');
-        body
+        Bytes::from(body)
     };
     pages.chunks(batch_size.max(1)).map(array).collect()
 }
@@ -208,7 +210,7 @@ mod tests {
     fn a_window_is_a_block_unless_pages_are_sorted() {
         let read = |number| {
             let mut end = block(number, &[]);
-            let pages = Pages::Batches(vec![b"[]".to_vec()]);
+            let pages = Pages::Batches(vec![Bytes::from_static(b"[]")]);
             end.what = BlockYield::Read { pages, sifted: Sifted::default(), wire_bytes: 1 };
             end
         };

@@ -7,6 +7,7 @@ use fetchwell_archive::{BodyFlaw, HttpFault};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::in_hand::Part;
 use crate::doors::commoncrawl::byte_range::{ByteRange, RangeFault};
 use crate::doors::notation::sha256_hex;
 
@@ -32,6 +33,9 @@ pub struct Document {
     pub content_hash: String,
     /// Where the capture is.
     pub warc: WarcPlace,
+    /// What it has of all texts in hand.
+    #[serde(skip)]
+    pub in_hand: Part,
 }
 
 /// Where in the archive a capture is.
@@ -162,6 +166,7 @@ impl Document {
             content_hash: sha256_hex(text.as_bytes()),
             text,
             warc,
+            in_hand: Part::default(),
         })
     }
 }

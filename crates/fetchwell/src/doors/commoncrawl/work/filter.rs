@@ -38,14 +38,15 @@ fn is_in(lang: &str, code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::commoncrawl::work::WarcPlace;
+    use crate::doors::commoncrawl::work::{Part, WarcPlace};
 
     fn document(text: &str, lang: Option<&str>) -> Document {
         let warc = WarcPlace { filename: "a".to_owned(), offset: 0, length: 1 };
         let (url, surt, timestamp) = (String::new(), String::new(), String::new());
         let (title, content_hash) = (String::new(), String::new());
         let (lang, text) = (lang.map(str::to_owned), text.to_owned());
-        Document { url, surt, timestamp, lang, title, text, content_hash, warc }
+        let in_hand = Part::default();
+        Document { url, surt, timestamp, lang, title, text, content_hash, warc, in_hand }
     }
 
     #[test]

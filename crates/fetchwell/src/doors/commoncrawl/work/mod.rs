@@ -1,13 +1,15 @@
 //! `fetchwell commoncrawl work`: batches of captured pages become text documents.
 //!
 //! A batch is a lease; `plan` asks for its ranges and makes each captured page a `document`, unless `filter`
-//! leaves it out. `output` writes documents into segments, each page once however often its batch comes,
-//! and only then does the batch end. `serve` is the door at work.
+//! leaves it out. What all batches have made and not written yet is `in_hand`. `output` writes documents into segments, each page once however often its batch comes,
+//! and only then does the batch end. `begun` counts who died over a batch of a broker. `serve` is the door at work.
 
 mod at_archive;
+mod begun;
 mod counted;
 mod document;
 mod filter;
+mod in_hand;
 mod metrics;
 mod output;
 mod plan;
@@ -16,6 +18,7 @@ mod serve;
 
 pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
+pub use in_hand::{InHand, Part};
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
 pub(crate) use output::standing;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
@@ -17,6 +18,7 @@ use fetchwell_policy::url::WebUrl;
 
 use super::document::{Document, DocumentFault, WarcPlace};
 use super::filter::DocumentFilter;
+use super::in_hand::InHand;
 use super::record::{BrokenPage, WorkRecord};
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
@@ -25,6 +27,8 @@ use crate::doors::foregone::by_payload;
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
 /// does not grow with what pages say.
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
+/// A batch that could not begin, since others have so much in hand, waits so long.
+const BREATH: Duration = Duration::from_millis(200);
 
 /// What all batches of a worker go by.
 #[derive(Clone, Debug)]
@@ -39,6 +43,8 @@ pub struct WorkRules {
     pub max_record_bytes: usize,
     /// Which documents are wanted.
     pub filter: DocumentFilter,
+    /// What all batches together have not written yet.
+    pub in_hand: InHand,
 }
 
 /// Makes the plan of a batch.
@@ -53,6 +59,7 @@ pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> 
             done: Vec::new(),
             text_bytes: 0,
             missing: Vec::new(),
+            is_cut_short: false,
             again: None,
             spent: None,
         })
@@ -72,6 +79,8 @@ struct BatchPlan {
     text_bytes: usize,
     /// Pages to ask for in another round, by their place.
     missing: Vec<usize>,
+    /// Whether a range was not read to its end, since there was enough in hand.
+    is_cut_short: bool,
     /// Some range failed and is worth another round: the latest time that was asked for.
     again: Option<(Time, History)>,
     /// Some range failed once too often.
@@ -96,7 +105,10 @@ impl Plan<WorkRecord> for BatchPlan {
                 _ => self.take(&outcome, moment),
             },
         }
-        if self.text_bytes >= ENOUGH_TEXT_BYTES && !self.ranges.is_empty() {
+        if self.is_cut_short || self.has_enough() && !self.ranges.is_empty() {
+            if self.done.is_empty() && self.again.is_none() && self.spent.is_none() {
+                return Step::Finish(Vec::new(), Settlement::HandBack { at: moment.now + BREATH });
+            }
             self.leave_the_rest(moment.now, self.history);
         }
         match self.ranges.pop_front() {
@@ -165,9 +177,14 @@ impl BatchPlan {
     fn read(&mut self, asked: PageRange, answer: &Answer) {
         match asked.range.of(answer) {
             Ok(bytes) => {
-                for place in &asked.pages {
-                    self.read_page(*place, asked.range, bytes);
+                let mut pages = asked.pages.iter().copied();
+                while !self.has_enough()
+                    && let Some(place) = pages.next()
+                {
+                    self.read_page(place, asked.range, bytes);
                 }
+                self.missing.extend(pages.clone());
+                self.is_cut_short |= pages.len() > 0;
             }
             Err(fault) => self.try_singly(asked, &fault.into()),
         }
@@ -204,11 +221,16 @@ impl BatchPlan {
         }
     }
 
-    fn keep(&mut self, document: Document) {
+    fn has_enough(&self) -> bool {
+        self.text_bytes >= ENOUGH_TEXT_BYTES || self.rules.in_hand.is_full()
+    }
+
+    fn keep(&mut self, mut document: Document) {
         self.done.push(match self.rules.filter.leaves_out(&document) {
             Some(rule) => WorkRecord::LeftOut(rule),
             None => {
                 self.text_bytes += document.text.len();
+                document.in_hand = self.rules.in_hand.hold(document.text.len());
                 WorkRecord::Document(Box::new(document))
             }
         });

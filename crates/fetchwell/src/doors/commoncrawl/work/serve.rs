@@ -10,15 +10,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::at_archive::AtArchive;
+use super::begun::Begun;
 use super::counted::Counted;
 use super::filter::DocumentFilter;
+use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{WorkRules, plan};
 use crate::cli::{Exit, WorkArgs};
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::commoncrawl::queue::{BatchPlace, Hold};
 use crate::doors::telling;
 use crate::measures::DoorName;
 use crate::settings::{Settings, Values};
@@ -60,7 +62,7 @@ pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Resu
     output.close().await?;
     info!("{} documents written", work.metrics.documents());
     match ended? {
-        Ended::Halted(_) => Ok(Exit::SomeFailed),
+        Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
         Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
     }
 }
@@ -81,7 +83,7 @@ impl Work<'_> {
         stop: &CancellationToken,
     ) -> Result<Ended, StoreFault> {
         let values = &self.settings.values;
-        let (source, ends) = place.join(values.commoncrawl_prefetch);
+        let (source, ends) = self.join(place)?;
         let rules = Arc::new(self.rules(filter));
         let at_archive = AtArchive { inner: source.clone(), site: self.archive.root.site() };
         let written = SinkThenSettle { sink: self.output.clone(), source: ends };
@@ -101,15 +103,28 @@ impl Work<'_> {
         ended
     }
 
+    /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
+    fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
+        let values = &self.settings.values;
+        let (source, ends) = place.join(values.commoncrawl_prefetch);
+        if let BatchPlace::Embedded(_) = place {
+            return Ok((source, ends));
+        }
+        let begun = Arc::new(Begun::open(&values.commoncrawl_output, source, ends)?);
+        Ok((begun.clone(), begun))
+    }
+
     fn rules(&self, filter: DocumentFilter) -> WorkRules {
         let JoinRule { max_gap_bytes, max_range_bytes } = join_rule(self.settings);
         let max_record = self.settings.values.commoncrawl_max_record;
+        let max_record_bytes = usize::try_from(max_record).unwrap_or(usize::MAX);
         WorkRules {
             root: self.archive.root.clone(),
             max_gap_bytes,
             max_range_bytes,
-            max_record_bytes: usize::try_from(max_record).unwrap_or(usize::MAX),
+            max_record_bytes,
             filter,
+            in_hand: InHand::for_records_of(max_record_bytes),
         }
     }
 }

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::doors::commoncrawl::work::document::{Document, WarcPlace};
+use crate::doors::commoncrawl::work::in_hand::Part;
 use crate::doors::commoncrawl::work::record::BrokenPage;
 
 const SMALL: SegmentRule = SegmentRule {
@@ -31,6 +32,7 @@ fn document(file: &str, offset: u64) -> WorkRecord {
         title,
         content_hash: "00".to_owned(),
         warc: place(file, offset),
+        in_hand: Part::default(),
     }))
 }
 

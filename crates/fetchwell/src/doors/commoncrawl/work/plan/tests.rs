@@ -10,6 +10,7 @@ fn rules() -> Arc<WorkRules> {
         max_range_bytes: 1 << 20,
         max_record_bytes: 1 << 20,
         filter: DocumentFilter::default(),
+        in_hand: InHand::for_records_of(1 << 20),
     })
 }
 
@@ -111,6 +112,34 @@ fn near_pages_are_one_request_and_a_bad_place_spoils_no_other() {
     let (asked, done, settlement) = run(&mut *plan(&rules(), &lease("b", &batch(&places))), &file);
     assert_eq!((asked, texts(&done).len(), settlement), (1 + 4, 3, Settlement::Done));
     assert!(matches!(&done[3], WorkRecord::Broken(page) if page.kind == "range"), "{done:?}");
+}
+
+/// Three records of one file, and the batch of them.
+fn three_pages() -> (Vec<u8>, String) {
+    let length = record(0).len() as u64;
+    let places: Vec<(u64, u64)> = (0..3).map(|number| (number * length, length)).collect();
+    ((0..3).flat_map(record).collect(), batch(&places))
+}
+
+#[test]
+fn while_others_have_much_in_hand_a_batch_waits_and_one_at_work_writes_what_it_has() {
+    let (rules, (file, batch)) = (rules(), three_pages());
+    let others = rules.in_hand.hold(2 << 20);
+    let (asked, records, settlement) = run(&mut *plan(&rules, &lease("b", &batch)), &file);
+    assert!(matches!(settlement, Settlement::HandBack { at } if at > MOMENT.now), "{settlement:?}");
+    assert_eq!((asked, records.len()), (0, 0));
+    drop(others);
+    let _others = rules.in_hand.hold((2 << 20) - 1);
+    let (_, records, settlement) = run(&mut *plan(&rules, &lease("b", &batch)), &file);
+    let Settlement::Retry { payload: Some(rest), .. } = settlement else {
+        panic!("{settlement:?}")
+    };
+    let rest: Vec<CdxRecord> = serde_json::from_slice(&rest).unwrap();
+    assert_eq!((records.len(), rest.len()), (1, 2), "the range was not read to its end");
+    drop(records);
+    let rest = serde_json::to_string(&rest).unwrap();
+    let (_, records, _) = run(&mut *plan(&rules, &lease("b", &rest)), &file);
+    assert_eq!(records.len(), 1, "what was written is in hand no more");
 }
 
 #[test]

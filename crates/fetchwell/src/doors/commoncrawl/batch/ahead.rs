@@ -1,0 +1,191 @@
+//! How far reading may be ahead of publishing: in blocks, and in bytes. All sides hold it.
+//!
+//! Blocks come back in any order, and one that comes before its turn waits in memory. A block has about
+//! 1 MiB, but nothing keeps it from having sixteen; so one that comes while much waits is put off, and is
+//! read again. The block whose turn it is never is. Room is taken before a block is inflated, by the size
+//! that it states, since several are at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::Outcome;
+use fetchwell_policy::retry::History;
+use tokio::sync::Notify;
+
+use super::block::{BlockEnd, BlockYield, IndexBlock, most_bytes};
+
+/// A block that was put off is read again so much later.
+const PUT_OFF: Duration = Duration::from_secs(1);
+
+/// What is between reading and publishing.
+pub(super) struct Ahead {
+    /// Wakes the reader.
+    pub(super) news: Arc<Notify>,
+    /// So many blocks may be out of order or on their way.
+    max_blocks: u64,
+    /// So many bytes may wait.
+    max_bytes: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Blocks that are in order.
+    in_order: u64,
+    /// Bytes of batches that wait to be published.
+    outgoing_bytes: u64,
+    /// Blocks whose turn has not come, by their numbers, and the bytes of their pages.
+    early: BTreeMap<u64, u64>,
+}
+
+impl Ahead {
+    pub(super) fn new(max_blocks: u64, max_bytes: u64) -> Ahead {
+        Ahead { news: Arc::default(), max_blocks, max_bytes, state: Mutex::default() }
+    }
+
+    /// Whether another block may be asked for, after so many.
+    pub(super) fn has_room(&self, read: u64) -> bool {
+        let state = self.state();
+        read.saturating_sub(state.in_order) < self.max_blocks && state.bytes() < self.max_bytes
+    }
+
+    /// Notes how far publishing is.
+    pub(super) fn advance(&self, in_order: u64, outgoing_bytes: u64) {
+        let mut state = self.state();
+        state.early = state.early.split_off(&in_order);
+        (state.in_order, state.outgoing_bytes) = (in_order, outgoing_bytes);
+    }
+
+    /// Takes room for a block that has come. False: there is none for it now.
+    fn admit(&self, number: u64, bytes: u64) -> bool {
+        let mut state = self.state();
+        let fits = number <= state.in_order || state.bytes() + bytes <= self.max_bytes;
+        if fits {
+            state.early.insert(number, bytes);
+        }
+        fits
+    }
+
+    /// What a block that was admitted came to.
+    fn note(&self, number: u64, bytes: u64) {
+        if let Some(taken) = self.state().early.get_mut(&number) {
+            *taken = bytes;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.outgoing_bytes + self.early.values().sum::<u64>()
+    }
+}
+
+/// The plan of a block that knows what waits besides.
+pub(super) struct Bounded {
+    inner: Box<dyn Plan<BlockEnd>>,
+    ahead: Arc<Ahead>,
+    /// None: a job that is no block, which has no pages either.
+    number: Option<u64>,
+    history: History,
+}
+
+impl Bounded {
+    pub(super) fn new(inner: Box<dyn Plan<BlockEnd>>, ahead: Arc<Ahead>, lease: &Lease) -> Bounded {
+        let block = serde_json::from_slice::<IndexBlock>(&lease.job.payload);
+        let number = block.ok().map(|block| block.number);
+        Bounded { inner, ahead, number, history: lease.history }
+    }
+}
+
+impl Plan<BlockEnd> for Bounded {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<BlockEnd> {
+        let answer = last.as_ref().and_then(|outcome| outcome.answer.as_ref());
+        let (Some(answer), Some(number)) = (answer, self.number) else {
+            return self.inner.step(last, moment);
+        };
+        if !self.ahead.admit(number, most_bytes(&answer.body) as u64) {
+            let later = Settlement::retry(moment.now + PUT_OFF, self.history);
+            return Step::Finish(Vec::new(), later);
+        }
+        let step = self.inner.step(last, moment);
+        let bytes = match &step {
+            Step::Finish(ends, _) => ends.iter().map(|end| end.what.bytes()).sum(),
+            Step::Fetch(_) | Step::Halt(_) => 0,
+        };
+        self.ahead.note(number, bytes);
+        step
+    }
+}
+
+impl BlockYield {
+    /// What its pages have in memory, about.
+    fn bytes(&self) -> u64 {
+        match self {
+            BlockYield::Read { pages, .. } => pages.bytes(),
+            BlockYield::NoBlock(_) | BlockYield::Unread { .. } => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use fetchwell_archive::cdxj::Sifted;
+    use fetchwell_policy::outcome::Happened;
+
+    use super::super::block::Pages;
+    use super::*;
+    use crate::doors::samples::{MOMENT, lease, outcome};
+
+    /// A plan of a block of ten bytes that states as many, and whether it came to an end.
+    fn is_taken(ahead: &Arc<Ahead>, number: u64) -> bool {
+        let line = Ok(String::new());
+        let block = IndexBlock { number, starts_at: 0, ends_at: 0, line };
+        let payload = serde_json::to_string(&block).unwrap();
+        struct Ten(IndexBlock);
+        impl Plan<BlockEnd> for Ten {
+            fn step(&mut self, _: Option<Outcome>, _: Moment) -> Step<BlockEnd> {
+                let pages = Pages::Batches(vec![Bytes::from_static(&[b'x'; 10])]);
+                let what = BlockYield::Read { pages, sifted: Sifted::default(), wire_bytes: 1 };
+                let end = BlockEnd { block: self.0.clone(), what };
+                Step::Finish(vec![end], Settlement::Done)
+            }
+        }
+        let lease = lease("", &payload);
+        let mut plan = Bounded::new(Box::new(Ten(block)), ahead.clone(), &lease);
+        let member = format!("{}\u{a}\0\0\0", "x".repeat(14));
+        match plan.step(Some(outcome(Happened::Answered(206), &member)), MOMENT) {
+            Step::Finish(ends, Settlement::Done) => ends.len() == 1,
+            Step::Finish(ends, Settlement::Retry { at, .. }) => {
+                assert!(ends.is_empty() && at > MOMENT.now);
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_comes_early_is_put_off_while_much_waits_and_the_next_never_is() {
+        let ahead = Arc::new(Ahead::new(8, 20));
+        assert!(is_taken(&ahead, 3) && is_taken(&ahead, 5));
+        assert!(!is_taken(&ahead, 2), "two early ones of ten bytes are all that fits");
+        assert!(!ahead.has_room(6), "nor is more asked for");
+        assert!(is_taken(&ahead, 0), "its turn has come");
+        ahead.advance(1, 10);
+        assert!(!is_taken(&ahead, 2));
+        assert!(is_taken(&ahead, 1));
+        ahead.advance(2, 0);
+        assert!(is_taken(&ahead, 2));
+        ahead.advance(4, 0);
+        assert!(is_taken(&ahead, 4) && is_taken(&ahead, 4), "that it comes again counts once");
+        assert!(!is_taken(&ahead, 6));
+        ahead.advance(6, 0);
+        assert!(ahead.has_room(13) && !ahead.has_room(14));
+    }
+}

@@ -1,0 +1,224 @@
+//! Which batches were begun by workers that died over them: a broker does not count that, so the folder does.
+//!
+//! A batch is known by its content, since not every batcher gives its batches ids. A mark is set when a batch
+//! is begun, and goes when it ends in whatever way; what is left are the marks of processes that are gone. So
+//! few of them are there that looking costs nothing. They need not outlive the machine.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use fetchwell_engine::adapters::sqlite::{Db, Durability};
+use fetchwell_engine::ports::{
+    Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
+};
+use rusqlite::Connection;
+use tokio::sync::Notify;
+
+use crate::doors::notation::sha256_hex;
+use crate::plant::random_seed;
+
+/// Beside the manifest.
+const FILE: &str = "begun.db";
+
+/// Batches of a source that does not count how often one was begun in vain.
+pub(super) struct Begun {
+    source: Arc<dyn Source>,
+    ends: Arc<dyn Settle>,
+    db: Db,
+    /// This process, among those that have marks.
+    worker: String,
+    /// The batches that are ours, by their contents.
+    held: Mutex<HashMap<LeaseId, String>>,
+}
+
+impl Begun {
+    /// Counts for those who share this folder.
+    pub(super) fn open(
+        folder: &Path,
+        source: Arc<dyn Source>,
+        ends: Arc<dyn Settle>,
+    ) -> Result<Begun, StoreFault> {
+        let db = Db::open(&folder.join(FILE), Durability::Process, prepare)?;
+        let worker = format!("{:016x}", random_seed());
+        Ok(Begun { source, ends, db, worker, held: Mutex::default() })
+    }
+
+    async fn count_interruptions(&self, leases: &mut [Lease]) -> Result<(), StoreFault> {
+        let contents: Vec<String> =
+            leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
+        let ids = leases.iter().map(|lease| lease.id);
+        self.held().extend(ids.zip(contents.iter().cloned()));
+        let counted =
+            self.db.write(move |tx| contents.iter().map(|batch| marks(tx, batch)).collect());
+        let counts: Vec<u32> = counted.await?;
+        for (lease, interruptions) in leases.iter_mut().zip(counts) {
+            lease.interruptions = interruptions;
+        }
+        Ok(())
+    }
+
+    async fn forget_own(&self) -> Result<(), StoreFault> {
+        self.held().clear();
+        let worker = self.worker.clone();
+        self.db
+            .write(move |tx| {
+                tx.execute("DELETE FROM begun WHERE worker = ?1", [worker]).map(|_| ())
+            })
+            .await
+    }
+
+    fn batches_of(&self, leases: &[LeaseId]) -> Vec<String> {
+        let held = self.held();
+        leases.iter().filter_map(|id| held.get(id).cloned()).collect()
+    }
+
+    /// The batches that are no more ours, and whether each goes back untouched.
+    fn let_go(&self, batch: &[(&Lease, &Settlement)]) -> Vec<(String, bool)> {
+        let mut held = self.held();
+        let ended = |(lease, settlement): &(&Lease, &Settlement)| {
+            let is_untouched = matches!(settlement, Settlement::HandBack { .. });
+            Some((held.remove(&lease.id)?, is_untouched))
+        };
+        batch.iter().filter_map(ended).collect()
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<LeaseId, String>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Source for Begun {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let mut taken = self.source.take(demand).await?;
+        if let Taken::Jobs(leases) = &mut taken {
+            self.count_interruptions(leases).await?;
+        }
+        Ok(taken)
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        let (batches, worker) = (self.batches_of(leases), self.worker.clone());
+        let mark = move |tx: &Connection| {
+            for batch in &batches {
+                tx.prepare_cached("INSERT OR IGNORE INTO begun VALUES (?1, ?2)")?
+                    .execute([batch, &worker])?;
+            }
+            Ok(())
+        };
+        self.db.write(mark).await
+    }
+
+    /// A broker that was away delivers all again, and nobody died of that.
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        let renewal = self.source.renew().await?;
+        if matches!(renewal, Renewal::Lost) {
+            self.forget_own().await?;
+        }
+        Ok(renewal)
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.forget_own().await?;
+        self.source.leave().await
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.source.news()
+    }
+}
+
+#[async_trait]
+impl Settle for Begun {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        let settled = self.ends.settle(batch).await?;
+        let (ended, worker) = (self.let_go(batch), self.worker.clone());
+        let unmark = move |tx: &Connection| {
+            for (batch, is_untouched) in &ended {
+                tx.prepare_cached(
+                    "DELETE FROM begun WHERE batch = ?1 AND (worker = ?2 OR NOT ?3)",
+                )?
+                .execute((batch, &worker, is_untouched))?;
+            }
+            Ok(())
+        };
+        self.db.write(unmark).await?;
+        Ok(settled)
+    }
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS begun (
+             batch TEXT NOT NULL,
+             worker TEXT NOT NULL,
+             PRIMARY KEY (batch, worker)
+         ) STRICT, WITHOUT ROWID;",
+    )
+}
+
+fn marks(tx: &Connection, batch: &str) -> rusqlite::Result<u32> {
+    tx.prepare_cached("SELECT count(*) FROM begun WHERE batch = ?1")?
+        .query_row([batch], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_engine::adapters::NewJob;
+    use fetchwell_engine::adapters::memory::MemoryQueue;
+    use fetchwell_engine::clock::Clock;
+    use fetchwell_policy::time::Time;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::doors::samples::lease;
+
+    /// A worker on a queue of its own with one batch, which a broker would have delivered to it.
+    async fn worker(folder: &Path) -> (Begun, Lease) {
+        let queue = MemoryQueue::new(Clock::system(), Duration::from_secs(3_600), true);
+        queue.enqueue(vec![NewJob::now(lease("http://archive.test/", "[]").job)]);
+        let instance = Arc::new(queue.instance());
+        let begun = Begun::open(folder, instance.clone(), instance).unwrap();
+        begun.renew().await.unwrap();
+        let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
+        let Ok(Taken::Jobs(mut leases)) = begun.take(&demand).await else { panic!("no batch") };
+        (begun, leases.remove(0))
+    }
+
+    /// Takes and begins the batch, and is gone.
+    async fn die(folder: &Path) -> u32 {
+        let (begun, lease) = worker(folder).await;
+        begun.started(&[lease.id]).await.unwrap();
+        lease.interruptions
+    }
+
+    #[tokio::test]
+    async fn each_worker_that_dies_over_a_batch_counts_and_an_end_ends_the_count() {
+        let folder = tempfile::tempdir().unwrap();
+        for died in 0..3 {
+            assert_eq!(die(folder.path()).await, died);
+        }
+        let (begun, last) = worker(folder.path()).await;
+        assert_eq!(last.interruptions, 3);
+        begun.started(&[last.id]).await.unwrap();
+        begun.settle(&[(&last, &Settlement::Done)]).await.unwrap();
+        assert_eq!(die(folder.path()).await, 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_handed_back_or_left_was_no_death() {
+        let folder = tempfile::tempdir().unwrap();
+        die(folder.path()).await;
+        let (begun, one) = worker(folder.path()).await;
+        begun.started(&[one.id]).await.unwrap();
+        let back = Settlement::HandBack { at: Time::FAR_FUTURE };
+        begun.settle(&[(&one, &back)]).await.unwrap();
+        let (begun, one) = worker(folder.path()).await;
+        assert_eq!(one.interruptions, 1, "the death before still counts");
+        begun.started(&[one.id]).await.unwrap();
+        begun.leave().await.unwrap();
+        assert_eq!(worker(folder.path()).await.1.interruptions, 1);
+    }
+}

@@ -1,0 +1,176 @@
+//! A server of ranges, as an archive has one, whose answers a test decides about.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::AbortOnDropHandle;
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As it should be.
+    Range,
+    /// With this status, and a word.
+    Status(u16),
+    /// With the whole file, whatever was asked for, and then zeros without end.
+    EndlessFile,
+    /// With a 206 whose body ends after so many bytes.
+    Short(usize),
+    /// As it should be, after a while.
+    Late(Duration),
+}
+
+/// Decides by the path, without its first slash, and by how many requests came before.
+pub type Whim = Arc<dyn Fn(&str, usize) -> Manner + Send + Sync>;
+
+/// Files that are served from memory until this is dropped.
+pub struct RangeServer {
+    address: SocketAddr,
+    asked: Arc<Asked>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+/// When requests came, and their heads.
+#[derive(Default)]
+struct Asked(Mutex<Vec<(Instant, String)>>);
+
+impl RangeServer {
+    /// Serves these files by their names, each request as the whim wants it.
+    pub async fn start(files: BTreeMap<String, Vec<u8>>, whim: Whim) -> RangeServer {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
+        let address = listener.local_addr();
+        let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
+        let (files, asked) = (Arc::new(files), Arc::<Asked>::default());
+        let seen = asked.clone();
+        let serving = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (files, seen, whim) = (files.clone(), seen.clone(), whim.clone());
+                tokio::spawn(async move { serve(stream, &files, &seen, &whim).await });
+            }
+        });
+        RangeServer { address, asked, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    /// Serves these files as it should be.
+    pub async fn sound(files: BTreeMap<String, Vec<u8>>) -> RangeServer {
+        RangeServer::start(files, Arc::new(|_, _| Manner::Range)).await
+    }
+
+    /// What the archive's base is.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How many requests came.
+    pub fn requests(&self) -> usize {
+        self.asked.all().len()
+    }
+
+    /// When requests came.
+    pub fn times(&self) -> Vec<Instant> {
+        self.asked.all().iter().map(|(at, _)| *at).collect()
+    }
+
+    /// The heads of requests, in lower case.
+    pub fn heads(&self) -> Vec<String> {
+        self.asked.all().iter().map(|(_, head)| head.clone()).collect()
+    }
+}
+
+impl Asked {
+    fn all(&self) -> MutexGuard<'_, Vec<(Instant, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request, and says how many came before it.
+    fn note(&self, head: &str) -> usize {
+        let mut all = self.all();
+        all.push((Instant::now(), head.to_owned()));
+        all.len() - 1
+    }
+}
+
+/// One connection, until either side has had enough.
+async fn serve(
+    mut stream: TcpStream,
+    files: &BTreeMap<String, Vec<u8>>,
+    asked: &Asked,
+    whim: &Whim,
+) -> Option<()> {
+    let mut bytes = Vec::new();
+    loop {
+        let Some(end) = end_of_head(&bytes) else {
+            if stream.read_buf(&mut bytes).await.ok()? == 0 {
+                return None;
+            }
+            continue;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        bytes.drain(..end);
+        let path = head.split(' ').nth(1)?.trim_start_matches('/').to_owned();
+        let head = head.to_lowercase();
+        let number = asked.note(&head);
+        let range = || files.get(&path).map_or_else(|| plain(404), |file| range_of(file, &head));
+        let answer = match whim(&path, number) {
+            Manner::Status(status) => plain(status),
+            Manner::EndlessFile => return endless(&mut stream).await,
+            Manner::Short(length) => {
+                let mut answer = range();
+                answer.truncate(answer.len().min(end_of_head(&answer)? + length));
+                stream.write_all(&answer).await.ok()?;
+                return None;
+            }
+            Manner::Late(time) => {
+                tokio::time::sleep(time).await;
+                range()
+            }
+            Manner::Range => range(),
+        };
+        stream.write_all(&answer).await.ok()?;
+    }
+}
+
+/// Until whoever asked has had enough.
+async fn endless(stream: &mut TcpStream) -> Option<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999\r\n\r\n").await.ok()?;
+    loop {
+        stream.write_all(&[0; 65_536]).await.ok()?;
+    }
+}
+
+/// Behind the blank line.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+fn plain(status: u16) -> Vec<u8> {
+    format!("HTTP/1.1 {status} Whim\r\ncontent-length: 5\r\n\r\nwhim\n").into_bytes()
+}
+
+fn range_of(file: &[u8], head: &str) -> Vec<u8> {
+    let (from, to) = asked_for(head).unwrap_or_else(|| panic!("no range is asked for: {head}"));
+    if from >= file.len() {
+        return plain(416);
+    }
+    let part = &file[from..to.saturating_add(1).min(file.len())];
+    let last = from + part.len() - 1;
+    let (length, whole) = (part.len(), file.len());
+    let mut answer = format!(
+        "HTTP/1.1 206 Partial Content\r\ncontent-length: {length}\r\n\
+         content-range: bytes {from}-{last}/{whole}\r\n\r\n"
+    )
+    .into_bytes();
+    answer.extend_from_slice(part);
+    answer
+}
+
+fn asked_for(head: &str) -> Option<(usize, usize)> {
+    let range = head.lines().find_map(|line| line.strip_prefix("range: bytes="))?;
+    let (from, to) = range.trim().split_once('-')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
+}
