@@ -75,6 +75,8 @@ def main(reader, base, queue, pages, output):
     channel.cancel()
     connection.close()
     print(f"{seen} pages, {documents} documents, {faults} faults")
+    if faults > seen / 10:
+        sys.exit(f"{faults} of {seen} pages failed: something is missing here")
 
 
 if __name__ == "__main__":
