@@ -164,7 +164,8 @@ pub(crate) struct FetchArgs {
     /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// What to print [default: markdown for one URL, json for several, warc to FILE.warc.gz]
+    /// What to print [default: markdown for one URL, json for several and to FILE.jsonl, warc to
+    /// FILE.warc.gz]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write to this file instead of standard output
@@ -264,4 +265,6 @@ pub(crate) enum ConfigCommand {
     Show,
     /// Check the settings; names each fault with its mend
     Check,
+    /// Print every setting with its default and what it is for, in Markdown
+    Reference,
 }

@@ -9,7 +9,7 @@ use super::{
     Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, PagesArgs, ServeArgs,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::{Door, Flag, Settings, Sources, process_environment};
+use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::{demo, doors, explain, telemetry};
 
 /// Does what was typed.
@@ -65,6 +65,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             config_show(&load()?, cli.global.json, &mut text)?;
             print(&text)
         }
+        Command::Config { command: ConfigCommand::Reference } => print(reference().as_bytes()),
         Command::Fetch(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);

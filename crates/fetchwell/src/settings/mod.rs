@@ -20,6 +20,7 @@ mod kinds;
 mod layer;
 mod names;
 mod reader;
+mod reference;
 mod schema;
 mod servers;
 mod suggest;
@@ -41,6 +42,7 @@ pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
 pub(crate) use names::category_name;
 pub use reader::Effective;
+pub use reference::reference;
 pub use schema::{Category, Retailer, Values};
 
 use reader::{Findings, Reader, read_named_tables};
