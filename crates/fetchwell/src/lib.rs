@@ -3,6 +3,8 @@
 mod api;
 pub mod cli;
 mod demo;
+#[cfg(test)]
+mod documented;
 pub mod doors;
 mod explain;
 mod plant;
