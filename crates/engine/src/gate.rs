@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::{Robots, RobotsVerdict};
-use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
+use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::time::Instant;
@@ -28,6 +28,11 @@ const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
 
 /// A robots.txt that was just read is good for at least this long, whatever the setting.
 const LEAST_FRESH: Duration = Duration::from_secs(60);
+
+/// Where a pace comes from that an operator ordered…
+pub(crate) const BY_ORDER: &str = "operator";
+/// …and one that robots.txt asks for.
+pub(crate) const CRAWL_DELAY: &str = "Crawl-delay";
 
 /// Where the pace of groups is kept, among the sites.
 const GROUPS: &str = "group";
@@ -94,6 +99,37 @@ pub struct GateRules {
     pub give_up_after: Option<Duration>,
 }
 
+impl GateRules {
+    /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
+    pub fn rate(&self, site: &Site, crawl_delay: Option<Duration>) -> (Rate, &'static str) {
+        if self.pace.concurrency.contains_key(site) {
+            return (Rate::every(Duration::ZERO), "concurrency");
+        }
+        let (interval, source) = match self.pace.sites.get(site) {
+            Some(interval) => (*interval, "site setting"),
+            None => (self.pace.default_interval, "default rate"),
+        };
+        let least_interval = crawl_delay.unwrap_or_default();
+        if least_interval > interval {
+            return (Rate::at_most_every(least_interval), CRAWL_DELAY);
+        }
+        (Rate { least_interval, ..Rate::every(interval) }, source)
+    }
+
+    /// The pace that holds in the light of what an operator ordered, and where it comes from.
+    pub fn ordered(
+        &self,
+        state: &SiteState,
+        (rate, source): (Rate, &'static str),
+    ) -> (Rate, &'static str) {
+        match &state.orders.interval {
+            None => (rate, source),
+            Some(_) if state.orders.decide(rate) => (state.rate(rate), BY_ORDER),
+            Some(_) => (state.rate(rate), CRAWL_DELAY),
+        }
+    }
+}
+
 /// What a robots.txt record means now.
 #[derive(Clone, Debug)]
 pub enum RobotsView {
@@ -132,17 +168,24 @@ impl Gate {
 
     /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
     pub fn rate(&self, site: &Site, crawl_delay: Option<Duration>) -> (Rate, &'static str) {
-        if self.concurrency(site).is_some() {
-            return (Rate::every(Duration::ZERO), "concurrency");
-        }
-        let (interval, source) = match self.rules.pace.sites.get(site) {
-            Some(interval) => (*interval, "site setting"),
-            None => (self.rules.pace.default_interval, "default rate"),
+        self.rules.rate(site, crawl_delay)
+    }
+
+    /// The pace of a permit, and where it comes from, in the light of what robots.txt asks for by now.
+    pub(crate) fn rate_of(
+        &self,
+        permit: &Permit,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+    ) -> (Rate, &'static str) {
+        let (asked, source) = self.rate(site, crawl_delay);
+        let interval = permit.rate.interval.max(asked.least_interval);
+        let source = match interval {
+            interval if permit.rate_is_ordered && interval == permit.rate.interval => BY_ORDER,
+            interval if interval == asked.interval => source,
+            _ => CRAWL_DELAY,
         };
-        match crawl_delay {
-            Some(delay) if delay > interval => (Rate::every(delay), "Crawl-delay"),
-            _ => (Rate::every(interval), source),
-        }
+        (Rate { interval, ..asked }, source)
     }
 
     /// The pace of a group, when it has one.

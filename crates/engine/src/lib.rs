@@ -19,5 +19,6 @@ pub mod pipeline;
 pub mod ports;
 mod readable;
 pub mod rounds;
+pub mod sites;
 pub mod web;
 pub mod workbench;

@@ -77,8 +77,16 @@ impl Keeper for Jumpy {
         Ok(())
     }
 
-    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        Ok(None)
+    async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreFault> {
+        Ok(Vec::new())
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        Ok(vec![None; origins.len()])
+    }
+
+    async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreFault> {
+        Ok(())
     }
 
     async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {

@@ -91,7 +91,15 @@ impl Trial {
     async fn write(&self, name: &str, after: Duration, follows_robots: bool) -> Duration {
         let now = self.clock.now();
         let slot = Pace::default().reserve(now + after, now, RATE);
-        let permit = Permit { slot, generation: 0, last_served: None, failures_on_record: false };
+        let permit = Permit {
+            slot,
+            generation: 0,
+            last_served: None,
+            failures_on_record: false,
+            rate: RATE,
+            rate_is_ordered: false,
+            robots_forgotten: None,
+        };
         let leave = self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE);
         let asked = Instant::now();
         assert!(leave.following_robots(follows_robots).to_write().await);

@@ -13,7 +13,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
-use fetchwell_engine::ports::Politeness;
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
@@ -28,7 +28,7 @@ pub(crate) struct Parts {
     /// Tells the time.
     pub(crate) clock: Clock,
     /// The politeness store.
-    pub(crate) politeness: Arc<dyn Politeness>,
+    pub(crate) politeness: Arc<dyn Sites>,
     /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
     /// Where this process listens: the client never connects there.
@@ -91,7 +91,7 @@ fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit
 }
 
 /// The politeness store that is named, or the store itself.
-async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Politeness>, Exit> {
+async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
     let (rule, seed) = (breaker_rule(settings), random_seed());
     let values = &settings.values;
     Ok(match values.politeness.as_ref().unwrap_or(&values.store) {

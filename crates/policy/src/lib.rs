@@ -5,8 +5,10 @@
 pub mod address;
 pub mod breaker;
 pub mod chance;
+pub mod orders;
 pub mod outcome;
 pub mod pace;
+pub mod recent;
 pub mod retry;
 pub mod retry_after;
 pub mod retry_budget;

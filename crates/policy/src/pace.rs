@@ -21,18 +21,25 @@ pub struct Rate {
     pub interval: Duration,
     /// How many may go at once after a rest. A site always has 1.
     pub burst: u32,
+    /// No order makes the interval shorter than this: a site asks for it by its Crawl-delay.
+    pub least_interval: Duration,
 }
 
 impl Rate {
     /// One request an interval.
     pub const fn every(interval: Duration) -> Rate {
-        Rate { interval, burst: 1 }
+        Rate { interval, burst: 1, least_interval: Duration::ZERO }
+    }
+
+    /// One request an interval, and nobody may order it otherwise.
+    pub const fn at_most_every(interval: Duration) -> Rate {
+        Rate { interval, burst: 1, least_interval: interval }
     }
 
     /// `per_second` requests a second, with a burst. Zero or less: no pacing.
     pub fn per_second(per_second: f64, burst: u32) -> Rate {
         let interval = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or(Duration::ZERO);
-        Rate { interval, burst: burst.max(1) }
+        Rate { burst: burst.max(1), ..Rate::every(interval) }
     }
 
     /// How long a slot that comes at once is good for without being spent.
@@ -117,6 +124,11 @@ impl Pace {
         self.used_until = self.used_until_at(rate).max(at + rate.interval);
         self.interval = rate.interval;
         self.last_head = self.last_head.max(at);
+    }
+
+    /// No head was written after this.
+    pub fn last_head(&self) -> Time {
+        self.last_head
     }
 
     /// When all that was reserved is used up: until then the state must not be forgotten.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::breaker::{Breaker, BreakerRule, State, Transition};
+use crate::orders::{Given, MAX_ORDERED_INTERVAL, Order, OrderedInterval, Orders};
 use crate::pace::{Pace, Rate, Slot};
+use crate::recent::Recent;
 use crate::retry_after::MAX_RETRY_AFTER;
 use crate::time::Time;
 
@@ -21,6 +23,8 @@ const LIMITED_BASE: Duration = Duration::from_secs(2);
 const LIMITED_CAP: Duration = Duration::from_secs(300);
 /// While another instance probes, ask again this soon: its answer comes any moment.
 const ASK_AGAIN_WHILE_PROBING: Duration = Duration::from_secs(1);
+/// While a site is paused, ask again this soon: a resume is to be felt at once.
+const ASK_AGAIN_WHILE_PAUSED: Duration = Duration::from_secs(1);
 /// A site without penalty is forgotten after this much rest.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
@@ -35,6 +39,12 @@ pub struct Permit {
     pub last_served: Option<Time>,
     /// Site failures on record: a success must be reported when there are any.
     pub failures_on_record: bool,
+    /// The pace that it was given by.
+    pub rate: Rate,
+    /// An operator ordered that pace.
+    pub rate_is_ordered: bool,
+    /// What was learnt of robots.txt before another such time is not to be gone by.
+    pub robots_forgotten: Option<Time>,
 }
 
 /// The answer to "may a request go to this site?".
@@ -57,6 +67,8 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Because {
+    /// An operator paused it.
+    Paused,
     /// Its own pace.
     Pace,
     /// It asked for a rest (429, or 503 with Retry-After).
@@ -113,7 +125,7 @@ pub enum Spend {
 }
 
 /// The politeness state of one site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteState {
     /// When requests may go.
     pub pace: Pace,
@@ -125,11 +137,64 @@ pub struct SiteState {
     pub penalty_until: Time,
     /// 429 answers in a row.
     pub limited_in_a_row: u32,
-    /// When the site last served a page.
+    /// When the site last served a page, as far as the store was told: that is when it had failed.
     pub last_served: Option<Time>,
+    /// What an operator ordered.
+    #[serde(default, skip_serializing_if = "Orders::is_empty")]
+    pub orders: Orders,
+    /// 429 answers lately.
+    #[serde(default, skip_serializing_if = "Recent::is_empty")]
+    pub limited: Recent,
+    /// Failures of the site lately.
+    #[serde(default, skip_serializing_if = "Recent::is_empty")]
+    pub failed: Recent,
 }
 
 impl SiteState {
+    /// Carries out an order. What was reserved before it is void after it. Returns whether it changed
+    /// anything: a site that is paused already stays so in the name of whoever paused it first.
+    pub fn obey(&mut self, order: Order, by: &str, now: Time) -> bool {
+        let before = self.clone();
+        let given = || Given { at: now, by: by.to_owned() };
+        match order {
+            Order::Pause => {
+                self.orders.paused.get_or_insert_with(given);
+            }
+            Order::Resume => self.orders.paused = None,
+            Order::SetInterval(interval) => {
+                let interval = interval.min(MAX_ORDERED_INTERVAL);
+                self.orders.interval = Some(OrderedInterval { interval, given: given() });
+            }
+            Order::ClearInterval => self.orders.interval = None,
+            Order::ResetBreaker => self.breaker = Breaker::default(),
+            Order::ForgetRobots => self.orders.robots_forgotten = Some(now),
+        }
+        let changed = *self != before;
+        self.generation += u64::from(changed);
+        changed
+    }
+
+    /// The pace that holds where the settings and robots.txt ask for `asked`.
+    pub fn rate(&self, asked: Rate) -> Rate {
+        self.orders.rate(asked)
+    }
+
+    /// When the next request could go where `asked` is the pace; `None`: not before an operator says so.
+    pub fn next_slot(&self, now: Time, asked: Rate) -> Option<Time> {
+        let floor = now.max(self.penalty_until).max(self.breaker.blocked_until().unwrap_or(now));
+        self.orders.paused.is_none().then(|| self.pace.earliest(floor, self.rate(asked)))
+    }
+
+    /// Whether there is more to say of the site than its pace: it is paused, rests, has failed or was
+    /// given a pace. What is not notable becomes so by a change only, never by time.
+    pub fn is_notable(&self, now: Time) -> bool {
+        self.orders.stand()
+            || self.breaker != Breaker::default()
+            || self.penalty_until > now
+            || self.limited.in_the_last_hour(now) > 0
+            || self.failed.in_the_last_hour(now) > 0
+    }
+
     /// Reserves the next slot, or says when to ask again.
     pub fn ask(
         &mut self,
@@ -138,7 +203,12 @@ impl SiteState {
         follows_robots: bool,
         rule: &BreakerRule,
     ) -> Verdict {
+        let rate = self.rate(rate);
         self.clamp(now, rate, rule);
+        if self.orders.paused.is_some() {
+            let at = now + ASK_AGAIN_WHILE_PAUSED;
+            return Verdict::NotBefore { at, because: Because::Paused };
+        }
         let floor = now.max(self.penalty_until);
         let at = if follows_robots { floor } else { self.pace.earliest(floor, rate) };
         if let Some(blocked_until) = self.breaker.blocked_until() {
@@ -153,7 +223,7 @@ impl SiteState {
         } else {
             self.pace.reserve(at, now, rate)
         };
-        Verdict::Go(self.permit(slot))
+        Verdict::Go(self.permit(slot, rate))
     }
 
     /// Judges a permit at the moment the request head is about to be written.
@@ -161,7 +231,7 @@ impl SiteState {
         if permit.generation != self.generation {
             return Spend::Void;
         }
-        match self.pace.spend(&permit.slot, now, rate) {
+        match self.pace.spend(&permit.slot, now, self.rate(rate)) {
             Ok(()) => Spend::Go,
             Err(slot) => Spend::Wait(Permit { slot, ..*permit }),
         }
@@ -179,6 +249,7 @@ impl SiteState {
             self.pace.head_was_late(by.min(now));
             return Transition::None;
         }
+        self.count(report.mark, now);
         let rested = self.rest(report, now);
         // Its own rest does not make a report old; a penalty that came while it was out does.
         let transition = if report.generation < self.generation - u64::from(rested) {
@@ -195,6 +266,7 @@ impl SiteState {
     /// The store lost what it knew until `lost_at`: heads may have been written until then, and a
     /// little after it under permits that need not be spent.
     pub fn assume_heads_until(&mut self, lost_at: Time, rate: Rate) {
+        let rate = self.rate(rate);
         self.pace.assume_head(lost_at + rate.grace(), rate);
     }
 
@@ -205,7 +277,9 @@ impl SiteState {
 
     /// From when on nothing is lost by forgetting the site; `None`: as it stands, never.
     pub fn forgettable_at(&self) -> Option<Time> {
-        let at_rest = self.breaker == Breaker::default() && self.limited_in_a_row == 0;
+        let at_rest = self.breaker == Breaker::default()
+            && self.limited_in_a_row == 0
+            && !self.orders.stand();
         at_rest.then(|| self.penalty_until.max(self.pace.used_until() + FORGET_AFTER))
     }
 
@@ -222,19 +296,31 @@ impl SiteState {
             // Whoever had the probe before may only be asleep: awake again, it must not send it.
             self.generation += u64::from(probing);
             let slot = self.pace.reserve(at, now, rate);
-            return Verdict::Probe(self.permit(slot));
+            return Verdict::Probe(self.permit(slot, rate));
         }
         let again = if probing { now + ASK_AGAIN_WHILE_PROBING } else { blocked_until.max(at) };
         let failing_since = self.breaker.failing_since.unwrap_or(now);
         Verdict::NotBefore { at: again, because: Because::BreakerOpen { failing_since } }
     }
 
-    fn permit(&self, slot: Slot) -> Permit {
+    fn permit(&self, slot: Slot, rate: Rate) -> Permit {
         Permit {
             slot,
+            rate,
+            rate_is_ordered: self.orders.decide(rate),
+            robots_forgotten: self.orders.robots_forgotten,
             generation: self.generation,
             last_served: self.last_served,
             failures_on_record: self.breaker.consecutive_failures > 0 || self.limited_in_a_row > 0,
+        }
+    }
+
+    /// Counts what operators want to see, whatever it means for the site.
+    fn count(&mut self, mark: Mark, now: Time) {
+        match mark {
+            Mark::Limited => self.limited.count(now),
+            Mark::Failed | Mark::ProbeFailed => self.failed.count(now),
+            Mark::Served | Mark::Neutral | Mark::ProbeAnswered | Mark::LeftLate { .. } => {}
         }
     }
 
@@ -447,7 +533,7 @@ mod tests {
         for (mark, rest_s) in
             [(Mark::Neutral, Some(80_000)), (Mark::Limited, None), (Mark::Failed, None)]
         {
-            let mut state = state;
+            let mut state = state.clone();
             state.record(&report(mark, rest_s, 0), at(0), &rule(), 0.0);
             assert!(!state.is_forgettable(at(3_700)), "{mark:?}");
         }

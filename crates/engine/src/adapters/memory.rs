@@ -1,6 +1,7 @@
 //! In memory: for tests on a simulated clock, with the same meaning as the durable adapters.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::chance::Chance;
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
@@ -20,6 +22,7 @@ use crate::ports::{
     Renewal, RobotsRecord, Settle, Settled, Settlement, SiteAsk, SiteReport, Source, StoreFault,
     Taken, Turn,
 };
+use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
 /// A politeness store in memory.
 pub struct MemoryPoliteness {
@@ -29,7 +32,7 @@ pub struct MemoryPoliteness {
 }
 
 struct Shared {
-    sites: HashMap<Site, SiteState>,
+    sites: BTreeMap<Site, SiteState>,
     robots: HashMap<Origin, RobotsRecord>,
     chance: Chance,
 }
@@ -38,7 +41,7 @@ impl MemoryPoliteness {
     /// An empty one.
     pub fn new(clock: Clock, rule: BreakerRule, seed: u64) -> MemoryPoliteness {
         let chance = Chance::seeded(seed);
-        let state = Shared { sites: HashMap::new(), robots: HashMap::new(), chance };
+        let state = Shared { sites: BTreeMap::new(), robots: HashMap::new(), chance };
         MemoryPoliteness { clock, rule, state: Mutex::new(state) }
     }
 
@@ -95,7 +98,7 @@ impl Politeness for MemoryPoliteness {
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
-        Ok((self.lock().sites.get(site).copied(), self.clock.now()))
+        Ok((self.lock().sites.get(site).cloned(), self.clock.now()))
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {
@@ -104,6 +107,52 @@ impl Politeness for MemoryPoliteness {
         let before = shared.sites.len();
         shared.sites.retain(|_, state| !state.is_forgettable(now));
         Ok((before - shared.sites.len()) as u64)
+    }
+}
+
+#[async_trait]
+impl Sites for MemoryPoliteness {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+        let shared = self.lock();
+        let mut making = PageInMaking::new(query, self.clock.now());
+        let after = making.after().to_owned();
+        let beyond = (Bound::Excluded(after.as_str()), Bound::Unbounded);
+        let mut known = shared.sites.range::<str, _>(beyond);
+        while !making.is_full() {
+            let Some((site, state)) = known.next() else { break };
+            making.offer(site.as_str(), || Some(state.clone()));
+        }
+        let at_end = known.next().is_none();
+        let mut page = making.finish(at_end);
+        for known in &mut page.sites {
+            known.robots = shared.robots_of(&known.site);
+        }
+        Ok(page)
+    }
+
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+        let shared = self.lock();
+        let state = shared.sites.get(site).cloned().unwrap_or_default();
+        let known = KnownSite { site: site.clone(), state, robots: shared.robots_of(site) };
+        Ok((known, self.clock.now()))
+    }
+
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+        let now = self.clock.now();
+        let mut shared = self.lock();
+        if order == Order::ForgetRobots {
+            for origin in origins_of(site) {
+                shared.robots.remove(&origin);
+            }
+        }
+        Ok(shared.sites.entry(site.clone()).or_default().obey(order, by, now))
+    }
+}
+
+impl Shared {
+    fn robots_of(&self, site: &Site) -> Vec<(Origin, RobotsRecord)> {
+        let record = |origin: Origin| Some((origin.clone(), self.robots.get(&origin)?.clone()));
+        origins_of(site).into_iter().filter_map(record).collect()
     }
 }
 

@@ -131,7 +131,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let turn_of = if item.is_errand { None } else { room.turn_of.take() };
         room.in_flight += 1;
         let follows = !item.is_errand && take(&mut room.follows_robots);
-        let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
+        let (rate, interval_source) = self.plant.gate.rate_of(&permit, site, crawl_delay(room));
         let unpaced = rate.interval.is_zero();
         self.flights_begun += 1;
         room.unspent = (!unpaced).then_some(self.flights_begun);

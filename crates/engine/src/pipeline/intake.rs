@@ -287,9 +287,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn interval_of(&mut self, site: &Site) -> Duration {
-        let crawl_delay =
-            self.bench.existing(site).and_then(|room| super::dispatch::crawl_delay(room));
-        self.plant.gate.rate(site, crawl_delay).0.interval
+        let room = self.bench.existing(site);
+        let ordered = room.as_ref().and_then(|room| room.ordered_interval);
+        let crawl_delay = room.and_then(|room| super::dispatch::crawl_delay(room));
+        ordered.unwrap_or_else(|| self.plant.gate.rate(site, crawl_delay).0.interval)
     }
 
     /// Gives a lease back, untouched.

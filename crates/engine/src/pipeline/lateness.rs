@@ -143,6 +143,10 @@ async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Opt
     let (state, now) = politeness.look(&request.url.site()).await.ok()?;
     let robots = politeness.robots(&request.url.origin()).await.ok()?;
     let state = state.unwrap_or_default();
+    if let Some(given) = &state.orders.paused {
+        let paused_for_s = now.since(given.at).as_secs();
+        return Some(format!("the site is paused by an operator, for {paused_for_s} s now"));
+    }
     if state.breaker.blocked_until().is_some() {
         let failing_for_s = now.since(state.breaker.failing_since.unwrap_or(now)).as_secs();
         return Some(format!(

@@ -24,6 +24,12 @@ const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
+/// Pages of a paused site that stay in the window: paused sites must not fill it.
+const PAGES_KEPT_WHILE_PAUSED: usize = 2;
+/// The store gives nothing of a paused site for this long, unless it hears of it again: as it does while
+/// somebody asks.
+const PAUSED_CLOSED_FOR: Duration = Duration::from_secs(5);
+
 /// What a room is to do next.
 pub(super) enum Move {
     /// Ask for a slot. Where a rule of robots.txt lets the next page go, this is the rule.
@@ -225,6 +231,49 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.tidy(site);
     }
 
+    /// A site that an operator paused: a few pages stay here and ask again soon, so that a resume is felt at
+    /// once. The rest waits in the store, which gives no more of them meanwhile.
+    fn paused(&mut self, site: &Site, ask_again_at: Time) {
+        let closed_until = self.now() + PAUSED_CLOSED_FOR;
+        let parcels = self.bench.unshelve_beyond(site, PAGES_KEPT_WHILE_PAUSED);
+        let Some(room) = self.bench.existing(site) else { return };
+        let is_news = !std::mem::replace(&mut room.is_paused, true);
+        let pages = room.take_beyond(PAGES_KEPT_WHILE_PAUSED);
+        let (parked, pages): (Vec<Item>, Vec<Item>) =
+            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        self.hand_back_pages(site, parcels, pages, closed_until);
+        self.closed.insert(site.clone(), closed_until);
+        self.park(site, parked, ask_again_at);
+        self.bench.ask_at(site, ask_again_at);
+        if is_news {
+            info!("{site} is paused by an operator: its URLs wait");
+        }
+    }
+
+    /// A site that is not paused any more: the store may give what it has of it.
+    fn resumed(&mut self, site: &Site) {
+        let now = self.now();
+        let Some(room) = self.bench.existing(site) else { return };
+        if std::mem::take(&mut room.is_paused) {
+            self.closed.insert(site.clone(), now);
+            info!("{site} is not paused any more");
+        }
+    }
+
+    /// Notes what a permit says besides. `false`: what is known here of robots.txt is not to be gone by any
+    /// more, so it must be looked up first, and the permit goes unused.
+    fn heed(&mut self, site: &Site, permit: &Permit) -> bool {
+        let Some(room) = self.bench.existing(site) else { return true };
+        room.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
+        let known_as_of = room.robots_forgotten.replace(permit.robots_forgotten);
+        let is_outdated = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
+        if is_outdated {
+            room.robots.clear();
+            room.follows_robots = false;
+        }
+        !is_outdated
+    }
+
     /// What can't go back without losing results waits here until its site is open again.
     pub(super) fn park(&mut self, site: &Site, items: Vec<Item>, until: Time) {
         if items.is_empty() {
@@ -274,17 +323,22 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
             let clocks = Clocks { store_now: turn.now, asked_at, now: self.now() };
-            self.on_verdict(&ask.site, ask.rate, verdict, clocks);
+            self.on_verdict(&ask.site, verdict, clocks);
         }
     }
 
-    fn on_verdict(&mut self, site: &Site, rate: Rate, verdict: Verdict, clocks: Clocks) {
+    fn on_verdict(&mut self, site: &Site, verdict: Verdict, clocks: Clocks) {
         let now = clocks.now;
         let here = |at: Time| clocks.here(at);
         let of_ours =
             |permit: Permit| Permit { last_served: permit.last_served.map(here), ..permit };
+        if !matches!(verdict, Verdict::NotBefore { because: Because::Paused, .. }) {
+            self.resumed(site);
+        }
         match verdict {
+            Verdict::Go(permit) if !self.heed(site, &permit) => self.bench.ask_at(site, now),
             Verdict::Go(permit) => {
+                let rate = permit.rate;
                 let (permit, at) = (of_ours(permit), here(permit.slot.at));
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
@@ -302,6 +356,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 Because::BreakerOpen { failing_since } => {
                     self.blocked(site, here(at), here(failing_since));
                 }
+                Because::Paused => self.paused(site, here(at)),
                 Because::Penalty | Because::Pace => self.blocked(site, here(at), Time::FAR_FUTURE),
             },
         }

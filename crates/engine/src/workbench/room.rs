@@ -1,6 +1,7 @@
 //! A site at work: its requests, and how it stands with the gate.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
@@ -62,6 +63,12 @@ pub struct Room {
     pub follows_robots: bool,
     /// Without pacing a permit is good for any number of requests: this one from then on, by our clock.
     pub open_permit: Option<(Permit, Time)>,
+    /// The interval that an operator ordered, as of the last permit.
+    pub ordered_interval: Option<Duration>,
+    /// When the robots.txt of the site was last forgotten by order, as of the first permit.
+    pub robots_forgotten: Option<Option<Time>>,
+    /// An operator paused the site, by the last verdict.
+    pub is_paused: bool,
     /// The group whose turn was taken for the next page, in the pace of the group.
     pub turn_of: Option<String>,
     /// Requests under way.

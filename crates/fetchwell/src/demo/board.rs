@@ -169,7 +169,7 @@ impl<'a> Board<'a> {
             name: name.to_owned(),
             about: trouble.about(),
             standing: standing(
-                &state.copied().unwrap_or_default(),
+                &state.cloned().unwrap_or_default(),
                 self.parts.clock.now(),
                 quiet_for,
             ),

@@ -13,7 +13,8 @@ use fetchwell_engine::adapters::sqlite::{
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::feeds::Feeds;
 use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::ports::{Event, EventLog, Ledger, Politeness};
+use fetchwell_engine::ports::{Event, EventLog, Ledger};
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 
@@ -51,7 +52,7 @@ impl QueueStore for MemoryStore {
 }
 
 impl PolitenessStore for MemoryStore {
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
         let fresh = || Arc::new(MemoryPoliteness::new(clock, rule, SEED));
         self.politeness.get_or_init(fresh).clone()
     }
@@ -193,7 +194,7 @@ impl InboxStore for SqliteStore {
 }
 
 impl PolitenessStore for SqliteStore {
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
         Arc::new(SqlitePoliteness::new(self.connect(), clock, rule, SEED))
     }
 

@@ -16,7 +16,8 @@ use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::feeds::Feeds;
 use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::ports::{Ledger, Politeness, RobotsRecord, StoreFault};
+use fetchwell_engine::ports::{Ledger, RobotsRecord, StoreFault};
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -61,7 +62,7 @@ pub async fn unused_postgres_schema(url: String) -> String {
 }
 
 impl PolitenessStore for PostgresStore {
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
         let (url, schema) = (self.url.clone(), self.schema.clone());
         let open = async move {
             let address = schema.get_or_init(|| unused_postgres_schema(url)).await;
@@ -157,7 +158,7 @@ pub async fn unused_redis_database(url: String) -> String {
 }
 
 impl PolitenessStore for RedisStore {
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness> {
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
         let (url, database) = (self.url.clone(), self.database.clone());
         let open = async move {
             let address = database.get_or_init(|| unused_redis_database(url)).await;
@@ -292,7 +293,7 @@ fn by_hand(
     clock: Clock,
     rule: BreakerRule,
     forgets_by_itself: bool,
-) -> Arc<dyn Politeness> {
+) -> Arc<dyn Sites> {
     let (opening, keeper) = (Mutex::new(Some(opening)), OnceCell::new());
     let keeper = HandTimed { opening, keeper, clock, forgets_by_itself };
     Arc::new(SharedPoliteness::new(keeper, rule, SEED))
@@ -336,8 +337,21 @@ impl Keeper for HandTimed {
         self.keeper().await.distrust_the_past().await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.keeper().await.robots(origin).await
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        self.keeper().await.names(after, notable, most).await
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        self.keeper().await.robots(origins).await
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        self.keeper().await.forget_robots(origins).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {

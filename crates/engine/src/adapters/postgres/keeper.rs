@@ -25,7 +25,8 @@ const READ: &str = "
            (SELECT lost_until FROM fetchwell_run WHERE started = pg_postmaster_start_time()::TEXT)
                AS lost_until,
            array_agg(site.rate_limit ORDER BY place) AS rate_limits,
-           array_agg(site.circuit ORDER BY place) AS circuits
+           array_agg(site.circuit ORDER BY place) AS circuits,
+           array_agg(site.notes ORDER BY place) AS notes
     FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
     LEFT JOIN fetchwell_site AS site USING (site)";
 
@@ -33,28 +34,40 @@ const READ: &str = "
 /// there is no order of locks to get wrong.
 const REPLACE: &str = "
     WITH change AS (
-        SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[])
-            AS change (site, old_rate_limit, old_circuit, rate_limit, circuit, forgettable_at)
+        SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[],
+                             $7::TEXT[], $8::BIGINT[], $9::BOOLEAN[])
+            AS change (site, old_rate_limit, old_circuit, old_notes, rate_limit, circuit, notes,
+                       forgettable_at, notable)
     ), free AS (
         SELECT site.site FROM fetchwell_site AS site JOIN change USING (site)
         WHERE site.rate_limit = old_rate_limit AND site.circuit IS NOT DISTINCT FROM old_circuit
+            AND site.notes IS NOT DISTINCT FROM old_notes
         FOR UPDATE OF site SKIP LOCKED
     ), updated AS (
         UPDATE fetchwell_site AS site
-        SET rate_limit = change.rate_limit, circuit = change.circuit,
-            forgettable_at = change.forgettable_at
+        SET rate_limit = change.rate_limit, circuit = change.circuit, notes = change.notes,
+            forgettable_at = change.forgettable_at, notable = change.notable
         FROM change JOIN free USING (site)
         WHERE site.site = change.site AND site.rate_limit = old_rate_limit
             AND site.circuit IS NOT DISTINCT FROM old_circuit
+            AND site.notes IS NOT DISTINCT FROM old_notes
         RETURNING site.site
     ), inserted AS (
-        INSERT INTO fetchwell_site (site, rate_limit, circuit, forgettable_at)
-        SELECT site, rate_limit, circuit, forgettable_at FROM change
+        INSERT INTO fetchwell_site (site, rate_limit, circuit, notes, forgettable_at, notable)
+        SELECT site, rate_limit, circuit, notes, forgettable_at, notable FROM change
         WHERE old_rate_limit IS NULL ORDER BY site
         ON CONFLICT DO NOTHING
         RETURNING site
     )
     SELECT site FROM updated UNION ALL SELECT site FROM inserted";
+
+/// In the order of bytes, whatever the database goes by: so does the index.
+const NAMES: &str = "
+    SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1
+    ORDER BY site COLLATE \"C\" LIMIT $2";
+const NOTABLE_NAMES: &str = "
+    SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1 AND notable
+    ORDER BY site COLLATE \"C\" LIMIT $2";
 
 /// Also after a server that started anew: somebody must say from when on it knows everything.
 const BEGIN_RUN: &str = "
@@ -146,9 +159,12 @@ impl Keeper for PostgresKeeper {
             .bind(changes.iter().map(|change| change.site.as_str()).collect::<Vec<_>>())
             .bind(texts(|change| change.before.rate_limit.as_ref()))
             .bind(texts(|change| change.before.circuit.as_ref()))
+            .bind(texts(|change| change.before.notes.as_ref()))
             .bind(texts(|change| change.after.rate_limit.as_ref()))
             .bind(texts(|change| change.after.circuit.as_ref()))
-            .bind(forgettable_at);
+            .bind(texts(|change| change.after.notes.as_ref()))
+            .bind(forgettable_at)
+            .bind(changes.iter().map(|change| change.is_notable).collect::<Vec<_>>());
         let must_last = changes.iter().any(|change| change.must_last);
         let connections = if must_last { &self.lasting } else { &self.connections };
         let rows = self.fetch(connections, query).await?;
@@ -161,13 +177,36 @@ impl Keeper for PostgresKeeper {
         self.begin_run(true).await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        let query = sqlx::query("SELECT record FROM fetchwell_robots WHERE origin = $1");
-        let rows = self.fetch(&self.connections, query.bind(origin.to_string())).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let text: &str = self.sense(row.try_get(0))?;
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        let query = if notable { NOTABLE_NAMES } else { NAMES };
+        let query = sqlx::query(query).bind(after).bind(i64::try_from(most).unwrap_or(i64::MAX));
+        let rows = self.fetch(&self.connections, query).await?;
+        self.sense(rows.iter().map(|row| row.try_get(0)).collect())
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        let query = sqlx::query(
+            "SELECT kept.record FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (origin, place)
+             LEFT JOIN fetchwell_robots AS kept USING (origin) ORDER BY place",
+        );
+        let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
+        let rows = self.fetch(&self.connections, query.bind(names)).await?;
+        let texts: sqlx::Result<Vec<Option<&str>>> =
+            rows.iter().map(|row| row.try_get(0)).collect();
         // What makes no sense is not known: it is read anew.
-        Ok(serde_json::from_str(text).ok())
+        let record = |text: Option<&str>| serde_json::from_str(text?).ok();
+        Ok(self.sense(texts)?.into_iter().map(record).collect())
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
+        let query = sqlx::query("DELETE FROM fetchwell_robots WHERE origin = ANY ($1)");
+        self.execute(query.bind(names)).await.map(|_| ())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
@@ -195,7 +234,8 @@ fn texts_of(row: &PgRow) -> sqlx::Result<Kept> {
     let texts = |column| -> sqlx::Result<Vec<Option<String>>> {
         Ok(row.try_get::<Option<_>, _>(column)?.unwrap_or_default())
     };
-    let pairs = texts("rate_limits")?.into_iter().zip(texts("circuits")?);
-    let sites = pairs.map(|(rate_limit, circuit)| Texts { rate_limit, circuit }).collect();
+    let kept = texts("rate_limits")?.into_iter().zip(texts("circuits")?).zip(texts("notes")?);
+    let texts = |((rate_limit, circuit), notes)| Texts { rate_limit, circuit, notes };
+    let sites = kept.map(texts).collect();
     Ok((Time::from_micros(row.try_get("now")?), row.try_get("lost_until")?, sites))
 }

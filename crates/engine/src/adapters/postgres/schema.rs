@@ -182,6 +182,11 @@ const STEPS: &[&str] = &["
         key TEXT PRIMARY KEY,
         value TEXT NOT NULL
     );
+", "
+    -- Orders of operators and counts, as JSON, and whether there is more to say of a site than its pace.
+    ALTER TABLE fetchwell_site ADD COLUMN notes TEXT, ADD COLUMN notable BOOLEAN NOT NULL DEFAULT TRUE;
+    CREATE INDEX fetchwell_site_name ON fetchwell_site (site COLLATE \"C\");
+    CREATE INDEX fetchwell_site_notable ON fetchwell_site (site COLLATE \"C\") WHERE notable;
 "];
 
 /// Any number will do that nobody else uses.

@@ -1,4 +1,8 @@
 //! Sites' politeness in Redis: `rate_limit:{domain}`, `circuit:{domain}`, `robots:{domain}`.
+//!
+//! What is ours alone stands apart, so that other readers of those see what they know: orders and counts in
+//! `fetchwell:site:{domain}`, and the names of all sites in three sorted sets, by name (all of them, and those
+//! that are notable) and by when they are forgotten.
 
 use std::time::Duration;
 
@@ -14,6 +18,15 @@ use crate::ports::{RobotsRecord, StoreFault};
 /// Which run of the server has the past, and from when on.
 const RUN_KEY: &str = "fetchwell:politeness";
 
+/// The names of all sites.
+const NAMES_KEY: &str = "fetchwell:sites";
+/// The names of those of which there is more to say than their pace.
+const NOTABLE_KEY: &str = "fetchwell:sites:notable";
+/// When each name is forgotten, with what is kept of its site.
+const FORGOTTEN_KEY: &str = "fetchwell:sites:forgotten_at";
+/// Names that are forgotten in one step, so that no step keeps the server from others for long.
+const NAMES_PER_STEP: usize = 1_000;
+
 /// What must not be forgotten is kept this long after it was last changed: a site that nobody has asked
 /// for in that time is nobody's any more.
 const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
@@ -25,6 +38,7 @@ const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 pub struct RedisKeeper {
     link: Link,
     step: Script,
+    forget_names: Script,
 }
 
 impl RedisKeeper {
@@ -33,6 +47,7 @@ impl RedisKeeper {
         Ok(RedisKeeper {
             link: Link::open(url).await?,
             step: Script::new(include_str!("step.lua")),
+            forget_names: Script::new(include_str!("forget_names.lua")),
         })
     }
 
@@ -44,8 +59,10 @@ impl RedisKeeper {
     ) -> Result<Vec<String>, StoreFault> {
         let mut standing = self.link.standing().await?;
         let mut call = self.step.key(RUN_KEY);
+        call.key(NAMES_KEY).key(NOTABLE_KEY).key(FORGOTTEN_KEY);
         for site in sites {
             call.key(format!("rate_limit:{site}")).key(format!("circuit:{site}"));
+            call.key(format!("fetchwell:site:{site}"));
         }
         call.arg(&*standing.run_id);
         for value in values {
@@ -74,7 +91,8 @@ impl Keeper for RedisKeeper {
         let now = time(values.next().as_deref())?;
         let lost_until = time(values.next().as_deref())?;
         let mut text = || values.next().filter(|text| !text.is_empty());
-        let sites = sites.iter().map(|_| Texts { rate_limit: text(), circuit: text() }).collect();
+        let mut texts = || Texts { rate_limit: text(), circuit: text(), notes: text() };
+        let sites = sites.iter().map(|_| texts()).collect();
         Ok(Reading { now, lost_until, sites })
     }
 
@@ -93,12 +111,38 @@ impl Keeper for RedisKeeper {
         self.sound(answer).await.map(|_| ())
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
         let mut connection = self.link.standing().await?.connection;
-        let answer: Result<Option<Vec<u8>>, _> = connection.get(robots_key(origin)).await;
-        let text = self.sound(answer).await?;
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(if notable { NOTABLE_KEY } else { NAMES_KEY });
+        range.arg(format!("({after}")).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(most);
+        let answer: Result<Vec<String>, _> = range.query_async(&mut connection).await;
+        self.sound(answer).await
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        if origins.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut connection = self.link.standing().await?.connection;
+        let keys: Vec<String> = origins.iter().map(robots_key).collect();
+        let answer: Result<Vec<Option<Vec<u8>>>, _> = connection.mget(keys).await;
+        let texts = self.sound(answer).await?;
         // What makes no sense is not known: it is read anew.
-        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+        let record = |text: Option<Vec<u8>>| serde_json::from_slice(&text?).ok();
+        Ok(texts.into_iter().map(record).collect())
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let keys: Vec<String> = origins.iter().map(robots_key).collect();
+        let answer: Result<i64, _> = connection.del(keys).await;
+        self.sound(answer).await.map(|_| ())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
@@ -110,22 +154,39 @@ impl Keeper for RedisKeeper {
         self.sound(answer).await
     }
 
-    /// Keys expire by themselves.
+    /// Keys expire by themselves; their names go here.
     async fn sweep(&self, _now: Time) -> Result<u64, StoreFault> {
-        Ok(0)
+        let mut forgotten = 0;
+        loop {
+            let mut connection = self.link.standing().await?.connection;
+            let mut call = self.forget_names.key(NAMES_KEY);
+            call.key(NOTABLE_KEY).key(FORGOTTEN_KEY).arg(NAMES_PER_STEP);
+            let answer: Result<u64, _> = call.invoke_async(&mut connection).await;
+            let names = self.sound(answer).await?;
+            forgotten += names;
+            if names < NAMES_PER_STEP as u64 {
+                return Ok(forgotten);
+            }
+        }
     }
 }
 
-fn values_of(change: &Change) -> [String; 5] {
+fn values_of(change: &Change) -> [String; 8] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let keep = change.forgettable_at.map_or(LONGEST_KEPT, |at| at.since(change.now));
-    let keep_ms = keep.max(Duration::from_secs(1)).as_millis();
+    let keep_ms = match change.has_orders {
+        true => 0,
+        false => keep.max(Duration::from_secs(1)).as_millis(),
+    };
     [
         text(&change.before.rate_limit),
         text(&change.before.circuit),
+        text(&change.before.notes),
         text(&change.after.rate_limit),
         text(&change.after.circuit),
+        text(&change.after.notes),
         keep_ms.to_string(),
+        u8::from(change.is_notable).to_string(),
     ]
 }
 

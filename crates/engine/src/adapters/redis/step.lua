@@ -1,10 +1,12 @@
 -- One step of many processes' politeness: compares and sets, and tells what stands, by the server's time.
 --
--- KEYS: the run, then two keys a site (rate_limit:, circuit:).
--- ARGV: the server's run id, then either nothing more (it only reads), or five values a site: both
--- texts as they were read, both as they shall be ('' stands for none), and milliseconds to keep them.
+-- KEYS: the run, the names of all sites, of notable ones, and when each is forgotten; then three keys a
+-- site (rate_limit:, circuit:, fetchwell:site:).
+-- ARGV: the server's run id, then either nothing more (it only reads), or eight values a site: its three
+-- texts as they were read, the three as they shall be ('' stands for none), milliseconds to keep them (0: for ever), and
+-- 1 or 0 for whether it is notable.
 -- Gives: the time, until when the past may be forgotten (both in microseconds), then for each site
--- both texts when it only reads, or 1 or 0 when it was to set.
+-- its texts when it only reads, or 1 or 0 when it was to set.
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 
@@ -25,22 +27,46 @@ local function set(key, value, keep_ms)
   if value == '' then
     redis.call('DEL', key)
   else
-    redis.call('SET', key, value, 'PX', keep_ms)
+    redis.call('SET', key, value)
+    if keep_ms > 0 then
+      redis.call('PEXPIRE', key, keep_ms)
+    end
+  end
+end
+
+-- The names stand in sorted sets, so that sites can be listed without a look at every key there is.
+local function note(name, keep_ms, notable)
+  redis.call('ZADD', KEYS[2], 0, name)
+  if notable == '1' then
+    redis.call('ZADD', KEYS[3], 0, name)
+  else
+    redis.call('ZREM', KEYS[3], name)
+  end
+  if keep_ms > 0 then
+    redis.call('ZADD', KEYS[4], math.floor(now / 1000) + keep_ms, name)
+  else
+    redis.call('ZREM', KEYS[4], name)
   end
 end
 
 local answer = { now, run[2] }
-for site = 0, (#KEYS - 1) / 2 - 1 do
-  local rate_limit, circuit = KEYS[2 + 2 * site], KEYS[3 + 2 * site]
+for site = 0, (#KEYS - 4) / 3 - 1 do
+  local first_key, given = 5 + 3 * site, 2 + 8 * site
   if #ARGV == 1 then
-    answer[#answer + 1] = text(rate_limit)
-    answer[#answer + 1] = text(circuit)
+    for i = 0, 2 do
+      answer[#answer + 1] = text(KEYS[first_key + i])
+    end
   else
-    local given = 2 + 5 * site
-    local stands = text(rate_limit) == ARGV[given] and text(circuit) == ARGV[given + 1]
+    local stands = true
+    for i = 0, 2 do
+      stands = stands and text(KEYS[first_key + i]) == ARGV[given + i]
+    end
     if stands then
-      set(rate_limit, ARGV[given + 2], ARGV[given + 4])
-      set(circuit, ARGV[given + 3], ARGV[given + 4])
+      local keep_ms = tonumber(ARGV[given + 6])
+      for i = 0, 2 do
+        set(KEYS[first_key + i], ARGV[given + 3 + i], keep_ms)
+      end
+      note(string.sub(KEYS[first_key], #'rate_limit:' + 1), keep_ms, ARGV[given + 7])
     end
     answer[#answer + 1] = stands and '1' or '0'
   end

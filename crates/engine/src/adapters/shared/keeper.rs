@@ -31,8 +31,12 @@ pub struct Change {
     pub forgettable_at: Option<Time>,
     /// The time by which that was decided.
     pub now: Time,
-    /// It is more than a slot: a penalty, or the breaker. It must outlive the server.
+    /// It is more than a slot: a penalty, the breaker or an order. It must outlive the server.
     pub must_last: bool,
+    /// There is more to say of the site than its pace: it is found by that.
+    pub is_notable: bool,
+    /// An order stands, which is never forgotten, however long nobody asks for the site.
+    pub has_orders: bool,
 }
 
 /// A server that keeps what is known of sites.
@@ -47,8 +51,20 @@ pub trait Keeper: Send + Sync {
     /// From now on the server counts as started anew: what it says of the past can't be relied on.
     async fn distrust_the_past(&self) -> Result<(), StoreFault>;
 
-    /// What is known of an origin's robots.txt.
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault>;
+    /// The names of sites that are kept, `most` at most, in the order of their bytes, after this one;
+    /// `notable`: of those only that were notable when they were last changed.
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault>;
+
+    /// What is known of the robots.txt of these origins, in order.
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault>;
+
+    /// Forgets what is known of the robots.txt of these origins.
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault>;
 
     /// Keeps what was learnt of an origin's robots.txt.
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;

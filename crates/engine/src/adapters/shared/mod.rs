@@ -6,6 +6,7 @@
 
 mod keeper;
 mod politeness;
+mod sites;
 mod texts;
 mod together;
 mod vigilant;

@@ -23,7 +23,7 @@ const MAX_ROUNDS: usize = 1_000;
 
 /// Politeness that all processes on one server share.
 pub struct SharedPoliteness<S> {
-    keeper: S,
+    pub(super) keeper: S,
     rule: BreakerRule,
     chance: Mutex<Chance>,
     /// When many slots come at once, each would wait for a connection of its own.
@@ -46,7 +46,7 @@ impl<S: Keeper> SharedPoliteness<S> {
 
     /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
     /// else changed meanwhile; the last answer counts. Returns the answers and the server's time.
-    async fn amend<T>(
+    pub(super) async fn amend<T>(
         &self,
         sites: &[Site],
         mut rule: impl FnMut(usize, &mut SiteState, Moment) -> T,
@@ -70,11 +70,13 @@ impl<S: Keeper> SharedPoliteness<S> {
                 let (mut changes, mut changed) = (Vec::new(), Vec::new());
                 for ((&i, site), before) in step.iter().zip(step_sites).zip(reading.sites) {
                     let was = before.state();
-                    let mut state = was;
+                    let mut state = was.clone();
                     answers[i] = Some(rule(i, &mut state, moment));
-                    let must_last =
-                        state.breaker != was.breaker || state.penalty_until != was.penalty_until;
+                    let must_last = state.breaker != was.breaker
+                        || state.penalty_until != was.penalty_until
+                        || state.orders != was.orders;
                     let (after, forgettable_at) = (Texts::of(&state), state.forgettable_at());
+                    let (is_notable, has_orders) = (state.is_notable(now), state.orders.stand());
                     if after != before {
                         changes.push(Change {
                             site,
@@ -83,6 +85,8 @@ impl<S: Keeper> SharedPoliteness<S> {
                             forgettable_at,
                             now,
                             must_last,
+                            is_notable,
+                            has_orders,
                         });
                         changed.push(i);
                     }
@@ -122,14 +126,15 @@ impl<S: Keeper> SharedPoliteness<S> {
 
 /// What the server says of time.
 #[derive(Clone, Copy)]
-struct Moment {
-    now: Time,
+pub(super) struct Moment {
+    pub(super) now: Time,
     lost_until: Time,
 }
 
 impl Moment {
     /// Where heads may be forgotten that still count, they are assumed. True when there are none.
     fn own_up_to(self, state: &mut SiteState, rate: Rate) -> bool {
+        let rate = state.rate(rate);
         let remembers = self.lost_until + rate.grace() + rate.interval <= self.now;
         if !remembers {
             state.assume_heads_until(self.lost_until, rate);
@@ -181,7 +186,8 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.keeper.robots(origin).await
+        let records = self.keeper.robots(std::slice::from_ref(origin)).await?;
+        Ok(records.into_iter().next().flatten())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {

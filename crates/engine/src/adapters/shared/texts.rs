@@ -1,7 +1,9 @@
 //! A site's state as the texts that a server keeps.
 
 use fetchwell_policy::breaker::Breaker;
+use fetchwell_policy::orders::Orders;
 use fetchwell_policy::pace::Pace;
+use fetchwell_policy::recent::Recent;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ pub struct Texts {
     pub rate_limit: Option<String>,
     /// The breaker, as JSON; absent while it is closed and nothing has failed.
     pub circuit: Option<String>,
+    /// Orders of operators, and what they want to see, as JSON; absent where there is neither.
+    pub notes: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,17 +31,30 @@ struct RateLimit {
     last_served: Option<Time>,
 }
 
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Notes {
+    #[serde(flatten)]
+    orders: Orders,
+    #[serde(skip_serializing_if = "Recent::is_empty")]
+    limited: Recent,
+    #[serde(skip_serializing_if = "Recent::is_empty")]
+    failed: Recent,
+}
+
 impl Texts {
     /// As it is to be kept.
     pub fn of(state: &SiteState) -> Texts {
-        let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, last_served } =
+        let SiteState { pace, generation, penalty_until, limited_in_a_row, last_served, .. } =
             *state;
         let rate_limit =
             RateLimit { pace, generation, penalty_until, limited_in_a_row, last_served };
-        let has_failed = breaker != Breaker::default();
+        let SiteState { limited, failed, .. } = *state;
+        let notes = Notes { orders: state.orders.clone(), limited, failed };
         Texts {
             rate_limit: serde_json::to_string(&rate_limit).ok(),
-            circuit: has_failed.then(|| serde_json::to_string(&breaker).ok()).flatten(),
+            circuit: text_unless_default(&state.breaker),
+            notes: text_unless_default(&notes),
         }
     }
 
@@ -45,7 +62,10 @@ impl Texts {
     pub fn state(&self) -> SiteState {
         let rate_limit: Option<RateLimit> = read(self.rate_limit.as_deref());
         let breaker: Option<Breaker> = read(self.circuit.as_deref());
-        let mut state = SiteState { breaker: breaker.unwrap_or_default(), ..SiteState::default() };
+        let notes: Option<Notes> = read(self.notes.as_deref());
+        let Notes { orders, limited, failed } = notes.unwrap_or_default();
+        let breaker = breaker.unwrap_or_default();
+        let mut state = SiteState { breaker, orders, limited, failed, ..SiteState::default() };
         if let Some(kept) = rate_limit {
             state.pace = kept.pace;
             state.generation = kept.generation;
@@ -58,8 +78,12 @@ impl Texts {
 
     /// Whether anything is kept.
     pub fn is_empty(&self) -> bool {
-        self.rate_limit.is_none() && self.circuit.is_none()
+        self.rate_limit.is_none() && self.circuit.is_none() && self.notes.is_none()
     }
+}
+
+fn text_unless_default<T: Serialize + Default + PartialEq>(value: &T) -> Option<String> {
+    if *value == T::default() { None } else { serde_json::to_string(value).ok() }
 }
 
 fn read<'a, T: Deserialize<'a>>(text: Option<&'a str>) -> Option<T> {
@@ -71,7 +95,10 @@ fn read<'a, T: Deserialize<'a>>(text: Option<&'a str>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use fetchwell_policy::breaker::BreakerRule;
+    use fetchwell_policy::orders::Order;
     use fetchwell_policy::pace::Rate;
     use fetchwell_policy::site::{Mark, Report};
 
@@ -83,17 +110,37 @@ mod tests {
         let (rule, rate) = (BreakerRule::default(), Rate::per_second(1.0, 1));
         let mut state = SiteState::default();
         state.ask(now, rate, false, &rule);
-        assert_eq!(Texts::of(&state).circuit, None);
+        let at_rest = Texts::of(&state);
+        assert_eq!((at_rest.circuit, at_rest.notes), (None, None));
         let report = Report { mark: Mark::Failed, retry_after: None, generation: 0 };
         state.record(&report, now, &rule, 0.5);
+        state.obey(Order::Pause, "ann", now);
+        state.obey(Order::SetInterval(Duration::from_secs(5)), "bob", now);
         let texts = Texts::of(&state);
         assert!(texts.circuit.is_some());
         assert_eq!(texts.state(), state);
+        // Other readers of the contract's keys see nothing new in them.
+        let fields = |text: Option<String>| -> Vec<String> {
+            let object: serde_json::Map<String, serde_json::Value> =
+                serde_json::from_str(&text.unwrap()).unwrap();
+            object.into_iter().map(|(name, _)| name).collect()
+        };
+        let contract = [
+            "generation",
+            "interval",
+            "last_head",
+            "last_served",
+            "limited_in_a_row",
+            "penalty_until",
+            "used_until",
+        ];
+        assert_eq!(fields(texts.rate_limit), contract);
     }
 
     #[test]
     fn what_makes_no_sense_counts_as_nothing() {
-        let texts = Texts { rate_limit: Some("17".to_owned()), circuit: Some("{".to_owned()) };
+        let (rate_limit, circuit) = (Some("17".to_owned()), Some("{".to_owned()));
+        let texts = Texts { rate_limit, circuit, notes: Some("[]".to_owned()) };
         assert_eq!(texts.state(), SiteState::default());
     }
 }

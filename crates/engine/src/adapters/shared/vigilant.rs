@@ -87,8 +87,21 @@ impl<S: Keeper> Keeper for Vigilant<S> {
         self.keeper.distrust_the_past().await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.keeper.robots(origin).await
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        self.keeper.names(after, notable, most).await
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        self.keeper.robots(origins).await
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        self.keeper.forget_robots(origins).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {

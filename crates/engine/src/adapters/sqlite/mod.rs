@@ -25,6 +25,7 @@ mod queue;
 mod retention;
 mod rounds;
 mod schema;
+mod sites;
 mod submitting;
 
 use std::path::Path;

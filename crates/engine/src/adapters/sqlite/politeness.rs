@@ -17,13 +17,15 @@ use super::Db;
 use crate::clock::Clock;
 use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 
+pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
+
 /// Sites looked at in one step of a sweep, so that no transaction is long.
 const SWEEP_STEP: u32 = 1_000;
 
 /// The politeness store on SQLite.
 pub struct SqlitePoliteness {
-    db: Db,
-    clock: Clock,
+    pub(super) db: Db,
+    pub(super) clock: Clock,
     rule: BreakerRule,
     chance: Arc<Mutex<Chance>>,
 }
@@ -47,13 +49,13 @@ impl Politeness for SqlitePoliteness {
                 for SiteReport { site, report } in &reports {
                     let unit = chance.lock().unwrap_or_else(PoisonError::into_inner).unit();
                     let transition =
-                        change(tx, site, |state| state.record(report, now, &rule, unit))?;
+                        change(tx, site, now, |state| state.record(report, now, &rule, unit))?;
                     if transition != Transition::None {
                         turn.transitions.push((site.clone(), transition));
                     }
                 }
                 for ask in &asks {
-                    let verdict = change(tx, &ask.site, |state| {
+                    let verdict = change(tx, &ask.site, now, |state| {
                         state.ask(now, ask.rate, ask.follows_robots, &rule)
                     })?;
                     turn.verdicts.push(verdict);
@@ -73,7 +75,7 @@ impl Politeness for SqlitePoliteness {
         self.db
             .write(move |tx| {
                 let now = clock.now();
-                let spend = change(tx, &site, |state| state.spend(&permit, now, rate))?;
+                let spend = change(tx, &site, now, |state| state.spend(&permit, now, rate))?;
                 Ok((spend, now))
             })
             .await
@@ -81,9 +83,7 @@ impl Politeness for SqlitePoliteness {
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
         let origin = origin.to_string();
-        self.db
-            .write(move |tx| read(tx, "SELECT record FROM robots WHERE origin = ?1", &origin))
-            .await
+        self.db.write(move |tx| read(tx, ROBOTS, &origin)).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
@@ -122,30 +122,39 @@ impl Politeness for SqlitePoliteness {
 }
 
 /// Reads a site's state, changes it by a rule, and writes it back when it did change.
-fn change<T>(
+pub(super) fn change<T>(
     tx: &Connection,
     site: &Site,
+    now: Time,
     rule: impl FnOnce(&mut SiteState) -> T,
 ) -> rusqlite::Result<T> {
     let before = state_of(tx, site)?;
-    let mut state = before.unwrap_or_default();
+    let mut state = before.clone().unwrap_or_default();
     let result = rule(&mut state);
-    if before != Some(state) {
+    if before.as_ref() != Some(&state) {
         tx.prepare_cached(
-            "INSERT INTO site VALUES (?1, ?2)
-             ON CONFLICT (site) DO UPDATE SET state = excluded.state",
+            "INSERT INTO site (site, state, notable) VALUES (?1, ?2, ?3)
+             ON CONFLICT (site) DO UPDATE SET state = excluded.state, notable = excluded.notable",
         )?
-        .execute((site.as_str(), to_text(&state).map_err(other)?))?;
+        .execute((
+            site.as_str(),
+            to_text(&state).map_err(other)?,
+            state.is_notable(now),
+        ))?;
     }
     Ok(result)
 }
 
-fn state_of(tx: &Connection, site: &Site) -> rusqlite::Result<Option<SiteState>> {
+pub(super) fn state_of(tx: &Connection, site: &Site) -> rusqlite::Result<Option<SiteState>> {
     read(tx, "SELECT state FROM site WHERE site = ?1", site.as_str())
 }
 
 /// A value that can't be read counts as absent: an older program must not be stopped by a newer one.
-fn read<T: DeserializeOwned>(tx: &Connection, sql: &str, key: &str) -> rusqlite::Result<Option<T>> {
+pub(super) fn read<T: DeserializeOwned>(
+    tx: &Connection,
+    sql: &str,
+    key: &str,
+) -> rusqlite::Result<Option<T>> {
     let text: Option<String> =
         tx.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))

@@ -277,6 +277,10 @@ const STEPS: &[&str] = &["
         runs INTEGER NOT NULL,
         at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Whether there is more to say of a site than its pace: it is found by that.
+    ALTER TABLE site ADD COLUMN notable INTEGER NOT NULL DEFAULT 1;
+    CREATE INDEX site_notable ON site (site) WHERE notable = 1;
 "];
 
 /// Brings the file to the newest version.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::site::{Because, Mark, Spend};
 
 use super::PolitenessStore;
@@ -40,6 +41,22 @@ pub async fn a_penalty_outlives_the_process(store: &dyn PolitenessStore) {
     trial.go("down.test").await;
     clock.set(until - Duration::from_micros(1));
     assert!(trial.go("limited.test").await.slot.at >= until);
+}
+
+/// A pause and a pace, with whoever ordered them.
+pub async fn an_order_outlives_the_process(store: &dyn PolitenessStore) {
+    let clock = HandClock::new();
+    let before = {
+        let trial = Trial::open(store, &clock);
+        trial.order("a.test", Order::Pause).await;
+        trial.order("a.test", Order::SetInterval(secs(7))).await;
+        trial.look("a.test").await
+    };
+    let trial = Trial::open(store, &clock);
+    assert_eq!(trial.look("a.test").await, before);
+    assert_eq!(trial.wait("a.test").await.1, Because::Paused);
+    trial.order("a.test", Order::Resume).await;
+    assert_eq!(trial.go("a.test").await.rate.interval, secs(7));
 }
 
 /// Slots, permits, records of robots.txt, and when a site last served.

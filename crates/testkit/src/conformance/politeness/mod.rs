@@ -6,6 +6,8 @@
 pub mod breaker;
 pub mod durable;
 pub mod keeping;
+pub mod listing;
+pub mod orders;
 pub mod pace;
 pub mod random;
 pub mod sweeping;
@@ -14,13 +16,13 @@ mod trial;
 use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::Politeness;
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 
 /// A place with one politeness store in it, empty at first.
 pub trait PolitenessStore: Send + Sync {
     /// Opens the store as a process does at its start. Opened twice, it is the same store.
-    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Politeness>;
+    fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites>;
 
     /// Another place of the same kind, with nothing in it.
     fn fresh(&self) -> Box<dyn PolitenessStore>;
@@ -67,6 +69,21 @@ macro_rules! politeness_conformance {
                 robots_records_are_kept_and_replaced,
                 a_look_changes_nothing,
             ],
+            orders: [
+                a_paused_site_gives_nothing_until_it_is_resumed,
+                a_paused_site_is_not_probed,
+                an_order_that_changes_nothing_says_so,
+                an_ordered_pace_overrides_what_is_asked_for,
+                an_ordered_pace_never_undercuts_a_crawl_delay,
+                a_reset_breaker_is_closed_and_a_rest_stays,
+                what_is_known_of_robots_txt_is_forgotten,
+            ],
+            listing: [
+                sites_are_listed_by_name_page_by_page,
+                a_site_is_shown_with_its_state_and_its_robots_txt,
+                sites_are_found_by_name_and_by_condition,
+                what_is_no_site_of_the_web_is_not_listed,
+            ],
             random: [a_random_history_follows_the_pure_rules],
         );
     };
@@ -82,6 +99,7 @@ macro_rules! swept_politeness_conformance {
             sweeping: [
                 a_sweep_forgets_sites_at_rest,
                 a_sweep_keeps_sites_in_penalty,
+                a_sweep_keeps_sites_with_orders,
                 a_sweep_goes_through_all_sites,
             ],
         );
@@ -95,7 +113,11 @@ macro_rules! durable_politeness_conformance {
         $crate::case_tests!(
             politeness,
             $store,
-            durable: [a_penalty_outlives_the_process, all_else_outlives_the_process],
+            durable: [
+                a_penalty_outlives_the_process,
+                an_order_outlives_the_process,
+                all_else_outlives_the_process,
+            ],
         );
     };
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::{SiteAsk, SiteReport};
 use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Mark, Permit, SiteState, Spend, Verdict};
 
@@ -49,6 +50,7 @@ impl RandomHistory {
             0..=8 => self.turn(handle).await,
             9..=12 => self.spend(handle).await,
             13..=14 => self.look(handle).await,
+            16 => self.order(handle).await,
             15 if self.sweeps && self.dice.once_in(10) => self.sweep(handle).await,
             _ => self.pass_time(),
         }
@@ -60,7 +62,8 @@ impl RandomHistory {
 
     fn some_rate(&mut self) -> Rate {
         let millis = *self.dice.pick(&[0, 500, 1_000, 1_000, 1_000, 7_000]);
-        Rate::every(Duration::from_millis(millis))
+        let rate = Rate::every(Duration::from_millis(millis));
+        if self.dice.once_in(6) { Rate::at_most_every(rate.interval) } else { rate }
     }
 
     /// Mostly a little; now and then hours, and back.
@@ -144,9 +147,28 @@ impl RandomHistory {
         }
     }
 
+    /// Mostly such as let the history go on.
+    async fn order(&mut self, handle: usize) {
+        let (name, now) = (self.some_site(), self.handles[0].now());
+        let millis = *self.dice.pick(&[100, 2_000, 20_000]);
+        let order = *self.dice.pick(&[
+            Order::Pause,
+            Order::Resume,
+            Order::Resume,
+            Order::Resume,
+            Order::SetInterval(Duration::from_millis(millis)),
+            Order::ClearInterval,
+            Order::ClearInterval,
+            Order::ResetBreaker,
+            Order::ForgetRobots,
+        ]);
+        let expected = self.model.entry(name.clone()).or_default().obey(order, "operator", now);
+        assert_eq!(self.handles[handle].order(&name, order).await, expected, "{order:?} to {name}");
+    }
+
     async fn look(&mut self, handle: usize) {
         let name = self.some_site();
-        assert_eq!(self.handles[handle].look(&name).await, self.model.get(&name).copied());
+        assert_eq!(self.handles[handle].look(&name).await, self.model.get(&name).cloned());
     }
 
     async fn sweep(&mut self, handle: usize) {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::SiteAsk;
-use fetchwell_policy::site::{Mark, Permit};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::site::{Because, Mark, Permit};
 
 use super::PolitenessStore;
 use super::keeping::{full_record, origin};
@@ -54,6 +55,21 @@ pub async fn a_sweep_keeps_sites_in_penalty(store: &dyn PolitenessStore) {
     trial.clock.advance(HOUR);
     assert_eq!(trial.sweep().await, 1, "the one that rested has done so");
     assert_eq!(trial.look("resting.test").await, None);
+}
+
+/// Neither one that is paused nor one that was given a pace, until the order is taken back.
+pub async fn a_sweep_keeps_sites_with_orders(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    trial.order("paused.test", Order::Pause).await;
+    trial.order("rated.test", Order::SetInterval(secs(2))).await;
+    trial.order("forgot.test", Order::ForgetRobots).await;
+    trial.clock.advance(HOUR * 1_000);
+    assert_eq!(trial.sweep().await, 1, "only the one without an order that stands");
+    assert_eq!(trial.wait("paused.test").await.1, Because::Paused);
+    assert_eq!(trial.go("rated.test").await.rate.interval, secs(2));
+    trial.order("paused.test", Order::Resume).await;
+    trial.clock.advance(HOUR * 2);
+    assert_eq!(trial.sweep().await, 1);
 }
 
 /// However many there are.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Politeness, SiteAsk, SiteReport, Turn};
+use fetchwell_engine::ports::{SiteAsk, SiteReport, Turn};
+use fetchwell_engine::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
@@ -24,7 +26,7 @@ pub(super) fn rule() -> BreakerRule {
 /// A store under test, as one process sees it.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
-    pub(super) store: Arc<dyn Politeness>,
+    pub(super) store: Arc<dyn Sites>,
 }
 
 impl Trial {
@@ -115,6 +117,11 @@ impl Trial {
 
     pub(super) async fn look(&self, name: &str) -> Option<SiteState> {
         self.store.look(&site(name)).await.expect("a site can be looked at").0
+    }
+
+    /// Gives an order, and says whether it changed anything.
+    pub(super) async fn order(&self, name: &str, order: Order) -> bool {
+        self.store.order(&site(name), order, "operator").await.expect("an order is heard")
     }
 
     pub(super) async fn sweep(&self) -> u64 {

@@ -1,0 +1,117 @@
+//! Which sites are known, and how they stand.
+
+use std::collections::BTreeSet;
+
+use fetchwell_engine::ports::SiteAsk;
+use fetchwell_engine::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::site::Mark;
+use fetchwell_policy::url::Site;
+
+use super::PolitenessStore;
+use super::keeping::{full_record, origin};
+use super::trial::{RATE, Trial, ask, report, secs, site};
+
+/// In the order of their names' bytes, each once, however large the pages are.
+pub async fn sites_are_listed_by_name_page_by_page(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let names: BTreeSet<String> = (0..451)
+        .map(|n| format!("{}{}.test", ["a-b", "a.b", "ab", "a0"][n % 4], n * 7 % 1_000))
+        .collect();
+    let asks: Vec<SiteAsk> = names.iter().map(|name| ask(name)).collect();
+    trial.turn(&[], &asks).await;
+    for most in [1_000, 60, 7] {
+        let query = SiteQuery { most, ..SiteQuery::default() };
+        let (listed, pages) = list(&trial, query).await;
+        assert!(pages >= names.len().div_ceil(most.min(SITES_PER_PAGE)), "{pages} pages of {most}");
+        assert!(listed.iter().map(|known| known.site.as_str()).eq(&names), "pages of {most}");
+    }
+}
+
+/// With all that the store knows of it.
+pub async fn a_site_is_shown_with_its_state_and_its_robots_txt(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    trial.go("a.test").await;
+    trial.report(report("a.test", Mark::Limited, None, 0)).await;
+    let record = full_record(trial.now());
+    trial.store.keep_robots(&origin("http://a.test"), &record).await.expect("it is kept");
+    let (known, now) = trial.store.site(&site("a.test")).await.expect("it can be read");
+    assert_eq!((Some(known.state.clone()), now), (trial.look("a.test").await, trial.now()));
+    assert_eq!(known.state.limited.in_the_last_hour(now), 1);
+    assert_eq!(known.robots, [(origin("http://a.test"), record)]);
+    let (listed, _) = list(&trial, SiteQuery { most: 10, ..SiteQuery::default() }).await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!((&listed[0].state, &listed[0].robots), (&known.state, &known.robots));
+    let (unknown, _) = trial.store.site(&site("never.test")).await.expect("it can be asked for");
+    assert_eq!((unknown.state, unknown.robots), (Default::default(), Vec::new()));
+    assert_eq!(trial.look("never.test").await, None, "a look makes no site");
+}
+
+/// By a part of their names, and by how they stand.
+pub async fn sites_are_found_by_name_and_by_condition(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let plain: Vec<SiteAsk> = (0..1_200).map(|n| ask(&format!("plain{n}.test"))).collect();
+    trial.turn(&[], &plain).await;
+    trial.order("paused.test", Order::Pause).await;
+    trial.order("rated.test", Order::SetInterval(secs(9))).await;
+    trial.fail_until_open("down.test").await;
+    trial.report(report("resting.test", Mark::Neutral, Some(secs(1_200)), 0)).await;
+    trial.report(report("limited.test", Mark::Limited, Some(secs(1)), 0)).await;
+    trial.clock.advance(secs(60));
+    for (condition, expected) in [
+        (Condition::Paused, "paused.test"),
+        (Condition::Rated, "rated.test"),
+        (Condition::BreakerOpen, "down.test"),
+        (Condition::FailedLately, "down.test"),
+        (Condition::Resting, "resting.test"),
+        (Condition::LimitedLately, "limited.test"),
+    ] {
+        let query = SiteQuery { condition: Some(condition), most: 50, ..SiteQuery::default() };
+        assert_eq!(names(&trial, query).await, [expected], "{condition:?}");
+    }
+    let with_text = |text: &str, condition| SiteQuery {
+        text: Some(text.to_owned()),
+        condition,
+        most: 50,
+        ..SiteQuery::default()
+    };
+    assert_eq!(names(&trial, with_text("ate", None)).await, ["rated.test"]);
+    assert_eq!(names(&trial, with_text("n119", None)).await.len(), 11);
+    assert_eq!(names(&trial, with_text("rate", Some(Condition::Paused))).await, [""; 0]);
+    assert_eq!(names(&trial, with_text("%", None)).await, [""; 0], "a text is no pattern");
+    // What time alone changes is seen, too.
+    trial.clock.advance(secs(7_200));
+    let resting = SiteQuery { condition: Some(Condition::Resting), ..with_text("", None) };
+    assert_eq!(names(&trial, resting).await, [""; 0]);
+}
+
+/// Groups and receivers of webhooks are paced like sites, and are none.
+pub async fn what_is_no_site_of_the_web_is_not_listed(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    let apart =
+        |realm| SiteAsk { site: Site::apart(realm, "a.test"), rate: RATE, follows_robots: false };
+    trial.turn(&[], &[apart("webhook"), ask("a.test"), apart("group")]).await;
+    let all = SiteQuery { most: 50, ..SiteQuery::default() };
+    assert_eq!(names(&trial, all).await, ["a.test"]);
+}
+
+/// All that a query finds, and on how many pages.
+async fn list(trial: &Trial, mut query: SiteQuery) -> (Vec<KnownSite>, usize) {
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = trial.store.sites(&query).await.expect("sites can be listed");
+        assert!(page.sites.len() <= query.most.min(SITES_PER_PAGE));
+        assert_eq!(page.now, trial.now());
+        pages += 1;
+        found.extend(page.sites);
+        query.after = page.next;
+        if query.after.is_none() {
+            return (found, pages);
+        }
+    }
+}
+
+async fn names(trial: &Trial, query: SiteQuery) -> Vec<String> {
+    let (found, _) = list(trial, query).await;
+    found.into_iter().map(|known| known.site.to_string()).collect()
+}
