@@ -14,16 +14,19 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
+use crate::oversight::{Attempt, Oversight};
 use crate::ports::{Finish, Ledger, Source, StoreFault};
 
 pub use bell::Bell;
-pub use message_id::MessageId;
+pub use message_id::{MessageId, NoMessageId};
 
 /// All that a retriever does with one store.
 #[derive(Clone)]
 pub struct RetrieverStore {
     /// For the API.
     pub inbox: Arc<dyn Inbox>,
+    /// For those who look after the service.
+    pub oversight: Arc<dyn Oversight>,
     /// For the flow that fetches messages.
     pub messages: Station<FetchResult>,
     /// For the flow that delivers webhooks: each job's payload is the [`MessageId`] in text.
@@ -212,7 +215,8 @@ pub struct OutboxMessage {
 }
 
 /// What came out of a message: the record of the flow that fetches them. A message that is given up has
-/// one, too, and counts as done; one that ends without a record is dead.
+/// one, too, and counts as done; one that ends without a record is dead. Beside a retry it tells what the
+/// attempt came to, and that alone is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchResult {
     /// `success`, or what went wrong, in one word.
@@ -229,11 +233,26 @@ pub struct FetchResult {
     pub extracted: Option<String>,
     /// Requests that it took.
     pub attempts: u32,
+    /// What the last attempt came to, for those who look after the service: its caller does not see it.
+    pub attempt: Option<Attempt>,
 }
 
 impl FetchResult {
     /// The status of a result with a page.
     pub const SUCCESS: &'static str = "success";
+    /// The status of a result that an operator put in the place of one.
+    pub const CANCELLED: &'static str = "cancelled";
+
+    /// Why there is no page, in a word and the answer's number: failures are grouped by it.
+    pub fn reason(&self) -> Option<String> {
+        match (self.is_success(), self.http_status) {
+            (true, _) => None,
+            (false, Some(http_status)) if self.status == "http_error" => {
+                Some(format!("http_error {http_status}"))
+            }
+            (false, _) => Some(self.status.clone()),
+        }
+    }
 
     /// Whether the page is there.
     pub fn is_success(&self) -> bool {

@@ -15,6 +15,7 @@ pub mod http;
 pub mod inbox;
 pub mod journey;
 pub mod links;
+pub mod oversight;
 pub mod pipeline;
 pub mod ports;
 mod readable;

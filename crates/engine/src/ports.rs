@@ -483,4 +483,23 @@ impl Ledger {
         self.accepted
             == self.done + self.skipped + self.queued + self.in_flight + self.delayed + self.dead
     }
+
+    /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
+    /// delayed, in flight and dead.
+    pub fn difference(&self, counted: [i64; 4]) -> Option<String> {
+        let told = [self.queued, self.delayed, self.in_flight, self.dead];
+        let mut wrong = Vec::new();
+        if !self.balances() {
+            let stand = self.done + self.skipped + told.iter().sum::<i64>();
+            wrong.push(format!("{} were accepted, and {stand} stand somewhere", self.accepted));
+        }
+        for ((name, told), counted) in
+            ["queued", "delayed", "in flight", "dead"].iter().zip(told).zip(counted)
+        {
+            if told != counted {
+                wrong.push(format!("the counter says {told} {name}, the rows say {counted}"));
+            }
+        }
+        (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
 }

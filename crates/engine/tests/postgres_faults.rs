@@ -133,6 +133,7 @@ fn end_of(lease: Lease) -> Finished<FetchResult> {
         error: None,
         extracted: None,
         attempts: 1,
+        attempt: None,
     };
     Finished {
         lease,

@@ -3,7 +3,9 @@
 pub mod apart;
 mod gathering;
 mod held;
+mod intervening;
 pub mod kafka;
+mod looking;
 pub mod memory;
 mod moment;
 pub mod postgres;
@@ -12,6 +14,7 @@ pub mod redis;
 pub mod shared;
 pub mod sqlite;
 mod submit_audit;
+mod who;
 
 use fetchwell_policy::time::Time;
 

@@ -49,6 +49,26 @@ impl Identity {
         }
     }
 
+    /// Whether this caller may see what all callers do.
+    pub(super) fn check_may_look(&self) -> Result<(), Problem> {
+        match self.caller.role {
+            Role::Viewer | Role::Operator => Ok(()),
+            Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
+                "A caller sees its own messages; use the token of a viewer or an operator.",
+            )),
+        }
+    }
+
+    /// Whether this caller may act on what others sent.
+    pub(super) fn check_may_act(&self) -> Result<(), Problem> {
+        match self.caller.role {
+            Role::Operator => Ok(()),
+            Role::Viewer | Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
+                "This is for operators; `fetchwell callers add NAME --role operator` makes one.",
+            )),
+        }
+    }
+
     /// Whether the token is still good, for answers that took their time.
     pub(super) async fn check_again(&self, api: &Api) -> Result<(), Problem> {
         match api.caller_of(&self.token).await? {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `routes` | which path leads where; what every answer has |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
+//! | `oversight` | what viewers see and operators do: `/operator/…` |
 //! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
@@ -25,6 +26,7 @@ mod messages;
 mod metrics;
 mod openapi;
 mod outbox;
+mod oversight;
 mod prefer;
 mod problem;
 mod public;
@@ -45,6 +47,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
+use fetchwell_engine::oversight::Oversight;
 use fetchwell_engine::ports::StoreFault;
 use fetchwell_policy::address::AddressGuard;
 use tokio::time::Instant;
@@ -59,10 +62,13 @@ use problem::{Kind, Problem};
 pub(crate) use audit::{AuditWriter, audit_log};
 pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
+pub(crate) use oversight::{
+    CountView, DeedView, DossierView, FailuresView, QueueView, SightingView,
+};
 pub(crate) use routes::router;
 pub(crate) use server::{Connections, serve};
 pub(crate) use token::Token;
-pub(crate) use view::MessageView;
+pub(crate) use view::{MessageView, OutboxView};
 
 /// A store that is down is logged so often at the most.
 const FAULT_LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -88,6 +94,7 @@ pub(crate) struct Rules {
 /// All that the handlers share.
 pub(crate) struct Api {
     inbox: Arc<dyn Inbox>,
+    oversight: Arc<dyn Oversight>,
     results: Bell,
     clock: Clock,
     guard: AddressGuard,
@@ -106,6 +113,7 @@ pub(crate) struct Api {
 /// What an [`Api`] is made of.
 pub(crate) struct Foundation {
     pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) oversight: Arc<dyn Oversight>,
     pub(crate) results: Bell,
     pub(crate) clock: Clock,
     pub(crate) guard: AddressGuard,
@@ -119,6 +127,7 @@ impl Api {
         let (audit, writer) = audit_log(on.clock.clone());
         let api = Api {
             inbox: on.inbox,
+            oversight: on.oversight,
             results: on.results,
             clock: on.clock,
             guard: on.guard,

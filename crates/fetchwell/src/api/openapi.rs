@@ -20,6 +20,7 @@ pub(super) fn document() -> OpenApi {
     tags(
         (name = "Messages", description = "Send messages, and see what became of them."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
+        (name = "Oversight", description = "For viewers, who see what all callers do, and operators, who act on it."),
         (name = "Operations", description = "For whoever runs it. These need no token."),
     )
 )]

@@ -172,7 +172,7 @@ fn bad_cursor() -> FieldError {
     FieldError::in_query("after", "must be a cursor, as `next` of an earlier answer gave it")
 }
 
-fn whole(text: &str) -> Option<u64> {
+pub(super) fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok())?
 }

@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
-use super::{Api, docs, messages, openapi, outbox, public, submit};
+use super::{Api, docs, messages, openapi, outbox, oversight, public, submit};
 
 /// What is set on every answer that does not say otherwise itself.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -41,6 +41,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
         .routes(routes!(public::livez))
         .routes(routes!(public::readyz))
         .routes(routes!(public::metrics))
+        .merge(oversight::routes())
         .split_for_parts();
     let page = docs::Page::of(&document);
     let document: Arc<str> = document.to_json().unwrap_or_default().into();

@@ -16,6 +16,17 @@ use crate::ports::{Job, Lane, LeaseId};
 pub(super) const COMPLETED: i16 = 4;
 pub(super) const FAILED: i16 = 5;
 
+/// Adds `ended.line` to a job's story, if there is one. When the story is long already, which is after eight
+/// attempts or so, its oldest line goes.
+macro_rules! add_to_story {
+    () => {
+        "story = CASE WHEN ended.line IS NULL THEN job.story
+             WHEN job.story IS NULL THEN ended.line
+             WHEN length(job.story) < 2500 THEN job.story || chr(10) || ended.line
+             ELSE substr(job.story, strpos(job.story, chr(10)) + 1) || chr(10) || ended.line END"
+    };
+}
+
 /// A message that has ended.
 pub(super) struct Ended {
     pub(super) job: LeaseId,
@@ -68,17 +79,22 @@ impl Moves {
         if ends.is_empty() {
             return Ok(Vec::new());
         }
-        let query = sqlx::query(
+        let query = sqlx::query(concat!(
             "UPDATE fetchwell_job AS job
-             SET state = ended.state, attempts = ended.attempts, ended_at = $4, epoch = NULL
-             FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[]) AS ended (id, state, attempts)
-             WHERE job.id = ended.id
-             RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT",
-        );
+            SET state = ended.state, attempts = ended.attempts, ended_at = $6, epoch = NULL,
+                reason = ended.reason, ",
+            add_to_story!(),
+            " FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[])
+                AS ended (id, state, attempts, reason, line)
+            WHERE job.id = ended.id
+            RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT"
+        ));
         let query = query
             .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| end_state(end.result)).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| i64::from(end.result.attempts)).collect::<Vec<_>>())
+            .bind(ends.iter().map(|end| end.result.reason()).collect::<Vec<_>>())
+            .bind(ends.iter().map(|end| line_of(end.result)).collect::<Vec<_>>())
             .bind(self.now().as_micros());
         let mut ended: Vec<Ended> =
             self.tx.fetch(query).await?.iter().map(ended_of).collect::<sqlx::Result<_>>()?;
@@ -92,6 +108,25 @@ impl Moves {
         change.done += ends.len() as i64 - skipped;
         ended.extend(self.end_followers(queue, ends).await?);
         Ok(ended)
+    }
+
+    /// Keeps what attempts came to that are not the last.
+    pub(super) async fn keep_attempts(
+        &mut self,
+        attempts: &[(LeaseId, &FetchResult)],
+    ) -> sqlx::Result<()> {
+        let (ids, lines): (Vec<LeaseId>, Vec<String>) =
+            attempts.iter().filter_map(|(id, result)| Some((*id, line_of(result)?))).unzip();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let query = sqlx::query(concat!(
+            "UPDATE fetchwell_job AS job SET ",
+            add_to_story!(),
+            " FROM unnest($1::BIGINT[], $2::TEXT[]) AS ended (id, line) WHERE job.id = ended.id"
+        ));
+        self.tx.execute(query.bind(ids).bind(lines)).await?;
+        Ok(())
     }
 
     /// Gives messages their rows in the outbox, and their deliveries. Returns whose they are.
@@ -191,6 +226,11 @@ impl Moves {
 
 pub(super) fn end_state(result: &FetchResult) -> i16 {
     if result.is_success() { COMPLETED } else { FAILED }
+}
+
+/// What the attempt came to, as a line of the message's story.
+pub(super) fn line_of(result: &FetchResult) -> Option<String> {
+    result.attempt.as_ref().map(|attempt| writable(&attempt.to_line()))
 }
 
 pub(super) fn ended_of(row: &PgRow) -> sqlx::Result<Ended> {

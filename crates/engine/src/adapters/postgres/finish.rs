@@ -26,6 +26,8 @@ struct Conclusion<'a> {
     id: LeaseId,
     settlement: Settlement,
     result: Option<&'a FetchResult>,
+    /// What an attempt came to that is not the last.
+    attempt: Option<&'a FetchResult>,
 }
 
 #[async_trait]
@@ -55,8 +57,13 @@ impl MessageFinish {
                 Err(error) if !may_pass(&error) => {
                     let reason = format!("its result can't be stored: {error}");
                     let settlement = Settlement::Dead { reason };
-                    self.conclude(&[Conclusion { id: conclusion.id, settlement, result: None }])
-                        .await?
+                    self.conclude(&[Conclusion {
+                        settlement,
+                        result: None,
+                        attempt: None,
+                        ..conclusion.clone()
+                    }])
+                    .await?
                 }
                 alone => alone,
             };
@@ -96,7 +103,8 @@ impl MessageFinish {
         let mut held = moves.held(self.instance.epoch(), ids).await?;
         let (mut settled, mut ends, mut skipped) = (Vec::new(), Vec::new(), 0);
         let mut others: Vec<(LeaseId, &Settlement)> = Vec::new();
-        for Conclusion { id, settlement, result } in conclusions {
+        let mut attempts = Vec::new();
+        for Conclusion { id, settlement, result, attempt } in conclusions {
             if !held.remove(id) {
                 settled.push(Settled::Stale);
                 continue;
@@ -107,11 +115,15 @@ impl MessageFinish {
                     skipped += i64::from(*settlement == Settlement::Skipped);
                     ends.push(End { id: *id, result });
                 }
-                None => others.push((*id, settlement)),
+                None => {
+                    others.push((*id, settlement));
+                    attempts.extend(attempt.map(|attempt| (*id, attempt)));
+                }
             }
         }
         moves.bury(queue, &others).await?;
         moves.put_back(queue, &others).await?;
+        moves.keep_attempts(&attempts).await?;
         let buried = others.iter().filter(|(_, settlement)| is_final(settlement));
         let buried: Vec<LeaseId> = buried.map(|(id, _)| *id).collect();
         if !buried.is_empty() {
@@ -127,14 +139,18 @@ impl MessageFinish {
 /// A message that is said to be done and has no result is not: its caller would wait for ever.
 fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
     let id = finished.lease.id;
-    let result = finished.records.first().filter(|_| is_final(&finished.settlement));
+    let record = finished.records.first();
+    let (result, attempt) = match is_final(&finished.settlement) {
+        true => (record, None),
+        false => (None, record),
+    };
     let settlement = match (&finished.settlement, result) {
         (Settlement::Done | Settlement::Skipped, None) => {
             Settlement::Dead { reason: "it ended without a result".to_owned() }
         }
         (settlement, _) => settlement.clone(),
     };
-    Conclusion { id, settlement, result }
+    Conclusion { id, settlement, result, attempt }
 }
 
 fn is_final(settlement: &Settlement) -> bool {

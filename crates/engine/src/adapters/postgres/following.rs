@@ -16,20 +16,22 @@ impl Moves {
     ) -> sqlx::Result<Vec<Ended>> {
         let query = sqlx::query(
             "WITH follower AS (
-                 SELECT id, job.state, leader.state AS end_state
-                 FROM unnest($1::BIGINT[], $2::SMALLINT[]) AS leader (leader, state)
+                 SELECT id, job.state, leader.state AS end_state, leader.reason AS end_reason
+                 FROM unnest($1::BIGINT[], $2::SMALLINT[], $4::TEXT[])
+                     AS leader (leader, state, reason)
                  JOIN fetchwell_job AS job ON follows = leader
                  WHERE job.state < 2 AND follows IS NOT NULL
                  ORDER BY id FOR UPDATE OF job SKIP LOCKED
              )
-             UPDATE fetchwell_job AS job SET state = end_state, ended_at = $3
+             UPDATE fetchwell_job AS job SET state = end_state, ended_at = $3, reason = end_reason
              FROM follower WHERE job.id = follower.id
              RETURNING job.id, key, caller, callback_url, kind, follows, follower.state",
         );
         let query = query
             .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| end_state(end.result)).collect::<Vec<_>>())
-            .bind(self.now().as_micros());
+            .bind(self.now().as_micros())
+            .bind(ends.iter().map(|end| end.result.reason()).collect::<Vec<_>>());
         let rows = self.tx.fetch(query).await?;
         for row in &rows {
             let change = self.change(queue);

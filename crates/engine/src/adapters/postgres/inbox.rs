@@ -9,6 +9,7 @@ use super::database::Database;
 use super::finish::MessageFinish;
 use super::moment::StoreClock;
 use super::moves::Moves;
+use super::oversight::PostgresOversight;
 use super::queue::PostgresQueue;
 use super::submission::Queues;
 use super::submitting::Desk;
@@ -52,8 +53,16 @@ pub async fn open_retriever(
     };
     let deliverer = Arc::new(deliveries.instance());
     let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let oversight = PostgresOversight {
+        db: db.clone(),
+        clock: clock.clone(),
+        messages: messages.clone(),
+        deliveries: deliveries.clone(),
+        results: results.clone(),
+    };
     Ok(RetrieverStore {
         inbox: Arc::new(PostgresInbox { db, clock, messages, submitter }),
+        oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
         results,

@@ -158,8 +158,8 @@ impl Source for PostgresInstance {
         }
         let mut moves = Moves::begin(db, clock).await?;
         let joined = async {
-            let expires_at = moves.now() + ttl;
-            let epoch = join(&mut moves.tx, *queue, expires_at).await?;
+            let now = moves.now();
+            let epoch = join(&mut moves.tx, *queue, now, ttl).await?;
             moves.commit().await?;
             Ok(epoch)
         };

@@ -18,6 +18,7 @@ mod moment;
 mod moves;
 mod names;
 mod new_row;
+mod oversight;
 mod presence;
 mod queue;
 mod reading;

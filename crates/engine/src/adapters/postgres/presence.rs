@@ -8,6 +8,7 @@ use sqlx::Row;
 use super::database::{Database, Tx};
 use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
+use crate::adapters::who::this_process;
 use crate::ports::{LeaseId, StoreFault};
 
 /// Whoever holds this row can't be taken for dead before the commit: a rescue passes it by. A renewal does
@@ -25,7 +26,7 @@ const LENGTHEN: &str = concat!(
     "WITH clock AS MATERIALIZED (SELECT ",
     now_or!("$1"),
     " AS now), lengthened AS (
-        UPDATE fetchwell_instance SET expires_at = now + $4 FROM clock
+        UPDATE fetchwell_instance SET expires_at = now + $4, heartbeat_at = now FROM clock
         WHERE epoch = $3 AND expires_at > now RETURNING epoch
     )
     SELECT EXISTS (SELECT FROM lengthened),
@@ -145,9 +146,16 @@ pub(super) async fn lengthen(
 
 /// A new instance. Its transaction must wait for the disk: a number that was lost with the server would be
 /// given to two.
-pub(super) async fn join(tx: &mut Tx, queue: QueueId, expires_at: Time) -> sqlx::Result<i64> {
+pub(super) async fn join(
+    tx: &mut Tx,
+    queue: QueueId,
+    now: Time,
+    ttl: Duration,
+) -> sqlx::Result<i64> {
     let query = sqlx::query(
-        "INSERT INTO fetchwell_instance (queue, expires_at) VALUES ($1, $2) RETURNING epoch",
+        "INSERT INTO fetchwell_instance (queue, expires_at, who, since, heartbeat_at)
+         VALUES ($1, $2, $3, $4, $4) RETURNING epoch",
     );
-    tx.fetch_one(query.bind(queue).bind(expires_at.as_micros())).await?.try_get(0)
+    let query = query.bind(queue).bind((now + ttl).as_micros()).bind(this_process());
+    tx.fetch_one(query.bind(now.as_micros())).await?.try_get(0)
 }

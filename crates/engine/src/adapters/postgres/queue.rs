@@ -88,7 +88,8 @@ impl PostgresQueue {
 
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
     pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
-        ledger::audit(&self.db, self.queue).await
+        let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
+        Ok(difference.map_or(Ok(ledger), Err))
     }
 
     /// The dead, with their reasons, oldest first.

@@ -107,7 +107,7 @@ fn message_of(row: &PgRow) -> sqlx::Result<Message> {
     })
 }
 
-fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
+pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
     let Some(cursor) = row.try_get("cursor")? else { return Ok(None) };
     let http_status: Option<i32> = row.try_get("http_status")?;
     let attempts: i64 = row.try_get("attempts")?;
@@ -126,6 +126,7 @@ fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
             error: row.try_get("error")?,
             extracted: row.try_get("extracted")?,
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+            attempt: None,
         },
     }))
 }

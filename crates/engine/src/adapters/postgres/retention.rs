@@ -101,6 +101,10 @@ async fn prune_the_rest(
              ORDER BY id LIMIT $3)",
     );
     let dead = moves.tx.execute(query.bind(queue).bind(before).bind(i64::from(most))).await?;
+    // They count as skipped from now on, as dropped dead letters do.
+    let gone = i64::try_from(dead).unwrap_or(0);
+    let change = moves.change(queue);
+    (change.dead, change.skipped) = (change.dead - gone, change.skipped + gone);
     let query = sqlx::query(
         "DELETE FROM fetchwell_idempotency WHERE (caller, key) IN (
              SELECT caller, key FROM fetchwell_idempotency WHERE created_at < $1

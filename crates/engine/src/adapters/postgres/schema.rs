@@ -187,6 +187,20 @@ const STEPS: &[&str] = &["
     ALTER TABLE fetchwell_site ADD COLUMN notes TEXT, ADD COLUMN notable BOOLEAN NOT NULL DEFAULT TRUE;
     CREATE INDEX fetchwell_site_name ON fetchwell_site (site COLLATE \"C\");
     CREATE INDEX fetchwell_site_notable ON fetchwell_site (site COLLATE \"C\") WHERE notable;
+", "
+    -- For those who look after a service. `story` is what became of the last attempts, JSON lines. A failed
+    -- message has its reason here, too, as a dead job has: so one index lists failures, and groups them. It
+    -- has no place for long texts.
+    ALTER TABLE fetchwell_job ADD COLUMN story TEXT, ADD COLUMN retry_of BYTEA,
+        ADD COLUMN retried_as BYTEA;
+    UPDATE fetchwell_job SET reason = left(reason, 400) WHERE state = 3 AND length(reason) > 400;
+    UPDATE fetchwell_job AS job SET reason = status
+        || CASE WHEN status = 'http_error' THEN coalesce(' ' || http_status, '') ELSE '' END
+    FROM fetchwell_outbox AS outbox WHERE outbox.job = job.id AND job.state = 5;
+    CREATE INDEX fetchwell_job_failed ON fetchwell_job (queue, id) INCLUDE (reason, site, retried_as)
+        WHERE reason IS NOT NULL;
+    ALTER TABLE fetchwell_instance ADD COLUMN who TEXT, ADD COLUMN since BIGINT,
+        ADD COLUMN heartbeat_at BIGINT;
 "];
 
 /// Any number will do that nobody else uses.

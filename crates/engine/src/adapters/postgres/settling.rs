@@ -20,6 +20,9 @@ struct Return<'a> {
     is_new_round: bool,
 }
 
+/// The longest reason that an index holds, in characters.
+const MOST_REASON: usize = 400;
+
 const PUT_BACK: &str = "
     UPDATE fetchwell_job AS job SET
         state = back.state, due = back.due, epoch = NULL, started = FALSE,
@@ -106,7 +109,7 @@ impl Moves {
         for (id, settlement) in batch {
             if let Settlement::Dead { reason } = settlement {
                 ids.push(*id);
-                reasons.push(writable(reason));
+                reasons.push(writable(&reason.chars().take(MOST_REASON).collect::<String>()));
                 self.change(queue).in_flight -= 1;
                 self.change(queue).dead += 1;
             }

@@ -9,6 +9,7 @@ use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::outbox::{self, MessageFinish};
+use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::submitting::Desk;
 use super::{Db, Durability, SqliteQueue, callers, open, retention};
@@ -44,10 +45,13 @@ pub async fn open_retriever(
     let deliverer = Arc::new(deliveries.instance());
     let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
     let reader = Db::open_for_reading(path)?;
+    let oversight =
+        SqliteOversight::open(path, messages.clone(), deliveries.clone(), results.clone())?;
     let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
     let submitter = Submitter::start(desk, 1);
     Ok(RetrieverStore {
         inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
+        oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
         results,

@@ -18,6 +18,7 @@ mod links;
 mod meta;
 mod moves;
 mod outbox;
+mod oversight;
 mod pages;
 mod politeness;
 mod presence;

@@ -2,6 +2,7 @@
 
 mod dead_letters;
 mod deadlines;
+mod interventions;
 mod messages;
 mod rows;
 
@@ -348,9 +349,10 @@ impl<'a> Moves<'a> {
                 self.change.dead += 1;
                 self.tx
                     .prepare_cached(
-                        "UPDATE job SET state = 3, epoch = NULL, reason = ?2 WHERE id = ?1",
+                        "UPDATE job SET state = 3, epoch = NULL, reason = ?2, ended_at = ?3
+                         WHERE id = ?1",
                     )?
-                    .execute((id, reason))?;
+                    .execute((id, reason, self.now.as_micros()))?;
             }
             Settlement::Retry { at, history, payload } => {
                 self.rewrite(id, history, payload.as_deref())?;

@@ -85,14 +85,23 @@ fn settle(
             Ok(if ended { Settled::Confirmed } else { Settled::Stale })
         }
         None if end.is_final() => {
-            let reason = "it ended without a result".to_owned();
+            let reason = match &end.settlement {
+                Settlement::Dead { reason } => reason.clone(),
+                _ => "it ended without a result".to_owned(),
+            };
             let settled = moves.settle(epoch, end.id, &Settlement::Dead { reason })?;
             if settled == Settled::Confirmed {
                 moves.free_followers(end.id)?;
             }
             Ok(settled)
         }
-        _ => moves.settle(epoch, end.id, &end.settlement),
+        result => {
+            let settled = moves.settle(epoch, end.id, &end.settlement)?;
+            if let (Some(result), Settled::Confirmed) = (result, settled) {
+                moves.keep_attempt(end.id, result)?;
+            }
+            Ok(settled)
+        }
     }
 }
 
@@ -161,6 +170,7 @@ fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
             error: row.get(10)?,
             extracted: row.get(11)?,
             attempts: row.get(12)?,
+            attempt: None,
         },
     })
 }

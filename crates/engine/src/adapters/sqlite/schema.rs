@@ -281,6 +281,20 @@ const STEPS: &[&str] = &["
     -- Whether there is more to say of a site than its pace: it is found by that.
     ALTER TABLE site ADD COLUMN notable INTEGER NOT NULL DEFAULT 1;
     CREATE INDEX site_notable ON site (site) WHERE notable = 1;
+", "
+    -- For those who look after a service. `story` is what became of the last attempts, JSON lines. A failed
+    -- message has its reason here, too, as a dead job has: so one index lists failures, and groups them.
+    ALTER TABLE job ADD COLUMN story TEXT;
+    ALTER TABLE job ADD COLUMN retry_of BLOB;
+    ALTER TABLE job ADD COLUMN retried_as BLOB;
+    UPDATE job SET reason = (
+        SELECT status || CASE WHEN status = 'http_error' AND http_status IS NOT NULL
+                              THEN ' ' || http_status ELSE '' END
+        FROM outbox WHERE outbox.job = job.id) WHERE state = 5;
+    CREATE INDEX job_failed ON job (queue, id, reason, site, retried_as) WHERE reason IS NOT NULL;
+    ALTER TABLE instance ADD COLUMN who TEXT;
+    ALTER TABLE instance ADD COLUMN since INTEGER;
+    ALTER TABLE instance ADD COLUMN heartbeat_at INTEGER;
 "];
 
 /// Brings the file to the newest version.
@@ -335,5 +349,30 @@ mod tests {
             })
             .unwrap();
         assert_eq!(expiry, (7, 2, 2));
+    }
+
+    #[test]
+    fn what_had_failed_in_an_older_file_has_its_reason_in_the_newer_one() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let before = STEPS.len() - 1;
+        for step in &STEPS[..before] {
+            connection.execute_batch(step).unwrap();
+        }
+        connection.pragma_update(None, "user_version", before).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO job (queue, url, site, payload, state, due, accepted_at)
+                 VALUES (1, 'a', 's', x'', 5, 0, 0), (1, 'b', 's', x'', 5, 0, 0),
+                     (1, 'c', 's', x'', 4, 0, 0);
+                 INSERT INTO outbox (job, caller, cursor, status, http_status, kind, stored_at, created_at)
+                 VALUES (1, 'x', 1, 'http_error', 404, x'', 0, 0), (2, 'x', 2, 'timeout', NULL, x'', 0, 0),
+                     (3, 'x', 3, 'success', 200, x'', 0, 0);",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let mut select = connection.prepare("SELECT reason FROM job ORDER BY id").unwrap();
+        let reasons: Vec<Option<String>> =
+            select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(reasons, [Some("http_error 404".to_owned()), Some("timeout".to_owned()), None]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::inbox::FetchResult;
-use fetchwell_engine::ports::{Finish, Finished, Settled, StoreFault};
+use fetchwell_engine::ports::{Finish, Finished, Settled, Settlement, StoreFault};
 
 use crate::api::Metrics;
 
@@ -19,7 +19,9 @@ impl Finish<FetchResult> for Counted {
     async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreFault> {
         let settled = self.inner.finish(batch).await?;
         for (finished, settled) in batch.iter().zip(&settled) {
-            if *settled == Settled::Confirmed {
+            // A record beside a retry is no result yet.
+            let is_final = !matches!(finished.settlement, Settlement::Retry { .. });
+            if is_final && *settled == Settled::Confirmed {
                 finished.records.iter().for_each(|result| self.metrics.result(&result.status));
             }
         }

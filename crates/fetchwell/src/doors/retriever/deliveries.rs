@@ -143,6 +143,7 @@ mod tests {
             error: None,
             extracted: None,
             attempts: 1,
+            attempt: None,
         };
         let outbox = OutboxMessage {
             cursor: 1,

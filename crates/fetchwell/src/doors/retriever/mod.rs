@@ -8,6 +8,7 @@ mod options;
 mod plan;
 mod serve;
 mod store;
+mod storied;
 
 pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};

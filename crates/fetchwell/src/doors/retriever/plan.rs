@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::options::Options;
+use super::storied::Storied;
 use crate::doors::foregone::{Foregone, by_payload};
 use crate::doors::one_page::{End, OnePage};
 
@@ -38,7 +39,7 @@ pub fn plan(
                 end(&arrival, options.extract, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
-            Box::new(page.with_max_redirects(max_redirects))
+            Box::new(Storied::new(page.with_max_redirects(max_redirects)))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
         Err(fault) => {
@@ -72,7 +73,7 @@ fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
 }
 
-fn failed(status: &str, error: String, attempts: u32) -> FetchResult {
+pub(super) fn failed(status: &str, error: String, attempts: u32) -> FetchResult {
     FetchResult {
         status: status.to_owned(),
         content: None,
@@ -81,11 +82,12 @@ fn failed(status: &str, error: String, attempts: u32) -> FetchResult {
         error: Some(error),
         extracted: None,
         attempts,
+        attempt: None,
     }
 }
 
 /// The retriever's column of the contract's table.
-fn status(happened: &Happened) -> &'static str {
+pub(super) fn status(happened: &Happened) -> &'static str {
     match happened {
         // Not modified is what a conditional request asks for.
         Happened::Answered(200..=299 | 304) => FetchResult::SUCCESS,
@@ -239,6 +241,18 @@ mod tests {
                 "{attempts} {before}"
             );
         }
+    }
+
+    #[test]
+    fn each_attempt_is_told_with_its_result_or_beside_its_retry() {
+        let (results, settlement) = end_of(planned(&message("{}")), Happened::Answered(503));
+        assert!(matches!(settlement, Settlement::Retry { .. }));
+        let attempt = results[0].attempt.clone().unwrap();
+        assert_eq!((attempt.http_status, attempt.sent), (Some(503), true));
+        assert!(attempt.told.contains("503"), "{attempt:?}");
+        let (results, settlement) = end_of(planned(&message("{}")), Happened::Answered(404));
+        assert_eq!(settlement, Settlement::Done);
+        assert_eq!(results[0].attempt.clone().unwrap().http_status, Some(404));
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let metrics = Arc::new(Metrics::default());
     let foundation = Foundation {
         inbox: store.inbox.clone(),
+        oversight: store.oversight.clone(),
         results: store.results.clone(),
         clock,
         guard: address_guard(settings),

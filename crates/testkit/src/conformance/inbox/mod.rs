@@ -5,11 +5,13 @@
 pub mod access;
 pub mod deliveries;
 pub mod instances;
+pub mod intervening;
 pub mod results;
 pub mod retention;
 pub mod sharing;
 pub mod submitting;
 mod trial;
+pub mod watching;
 
 use std::time::Duration;
 
@@ -84,6 +86,25 @@ macro_rules! inbox_conformance {
                 a_name_is_forgotten_with_its_messages,
                 a_lane_that_was_empty_is_used_again,
                 the_audit_of_submissions_goes_with_them,
+            ],
+            watching: [
+                a_list_has_what_matches,
+                a_moment_shows_nothing_that_came_later,
+                failures_are_grouped_by_reason_and_site,
+                a_message_has_its_story,
+                a_follower_says_whom_it_follows,
+                the_store_says_who_is_at_work,
+            ],
+            intervening: [
+                what_has_ended_is_tried_anew_as_a_message_of_its_own,
+                a_new_try_expires_like_any_message,
+                what_waits_for_a_time_is_due_at_once,
+                what_waits_is_cancelled_once,
+                what_is_in_flight_is_left_alone,
+                a_cancelled_leader_leaves_its_followers,
+                an_act_by_filter_hits_what_was_seen,
+                an_act_by_filter_goes_on_to_the_end,
+                what_is_asked_for_twice_is_done_once,
             ],
         );
     };

@@ -232,6 +232,7 @@ pub(super) fn success(content: &str) -> FetchResult {
         error: None,
         extracted: None,
         attempts: 1,
+        attempt: None,
     }
 }
 

@@ -16,7 +16,7 @@ impl Moves<'_> {
         let sql = match revision {
             // With a clean record, but for when it was accepted.
             Revision::Retry => {
-                "UPDATE job SET reason = NULL, details = NULL, interruptions = 0
+                "UPDATE job SET reason = NULL, details = NULL, interruptions = 0, ended_at = NULL
                  WHERE id = ?1 AND queue = ?2 AND state = 3"
             }
             Revision::Drop => "DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = 3",

@@ -9,10 +9,29 @@ use rusqlite::OptionalExtension;
 use super::{DELAYED, LaneId, Moves, QUEUED};
 use crate::adapters::NewJob;
 use crate::inbox::{FetchResult, MessageId, NewMessage};
+use crate::oversight::Attempt;
 use crate::ports::{Job, Lane, LeaseId};
 
 const COMPLETED: i64 = 4;
 const FAILED: i64 = 5;
+
+/// Adds a line to a job's story, if there is one to add. When the story is long already, which is after eight
+/// attempts or so, its oldest line goes.
+macro_rules! add_to_story {
+    ($line:literal) => {
+        concat!(
+            "story = CASE WHEN ",
+            $line,
+            " IS NULL THEN story WHEN story IS NULL THEN ",
+            $line,
+            " WHEN length(story) < 2500 THEN story || char(10) || ",
+            $line,
+            " ELSE substr(story, instr(story, char(10)) + 1) || char(10) || ",
+            $line,
+            " END"
+        )
+    };
+}
 
 /// How messages end, all of them at one time.
 pub(in crate::adapters::sqlite) struct Ending<'a> {
@@ -32,10 +51,10 @@ impl<'a> Ending<'a> {
 }
 
 /// A message that has just ended.
-struct Ended {
+pub(super) struct Ended {
     id: LeaseId,
     key: [u8; 16],
-    lane: LaneId,
+    pub(super) lane: LaneId,
     callback_url: Option<String>,
     kind: [u8; 16],
 }
@@ -115,13 +134,22 @@ impl Moves<'_> {
     ) -> rusqlite::Result<bool> {
         let ended = self
             .tx
-            .prepare_cached(
-                "UPDATE job SET state = ?3, attempts = ?4, ended_at = ?5, epoch = NULL
-                 WHERE id = ?1 AND state = 2 AND epoch = ?2
-                 RETURNING id, key, lane, callback_url, kind",
-            )?
+            .prepare_cached(concat!(
+                "UPDATE job SET state = ?3, attempts = ?4, ended_at = ?5, epoch = NULL, reason = ?6, ",
+                add_to_story!("?7"),
+                " WHERE id = ?1 AND state = 2 AND epoch = ?2
+                 RETURNING id, key, lane, callback_url, kind"
+            ))?
             .query_row(
-                (id, epoch, end_state(result), result.attempts, self.now.as_micros()),
+                (
+                    id,
+                    epoch,
+                    end_state(result),
+                    result.attempts,
+                    self.now.as_micros(),
+                    result.reason(),
+                    result.attempt.as_ref().map(Attempt::to_line),
+                ),
                 ended_of,
             )
             .optional()?;
@@ -136,6 +164,19 @@ impl Moves<'_> {
         self.put_out(ended, &caller, result, ending)?;
         self.end_followers(id, &caller, result, ending)?;
         Ok(true)
+    }
+
+    /// Keeps what an attempt came to that is not the last.
+    pub(in crate::adapters::sqlite) fn keep_attempt(
+        &self,
+        id: LeaseId,
+        result: &FetchResult,
+    ) -> rusqlite::Result<()> {
+        let Some(attempt) = &result.attempt else { return Ok(()) };
+        self.tx
+            .prepare_cached(concat!("UPDATE job SET ", add_to_story!("?2"), " WHERE id = ?1"))?
+            .execute((id, attempt.to_line()))?;
+        Ok(())
     }
 
     /// Those that wait for the result of this one have it. They are the same caller's.
@@ -154,22 +195,37 @@ impl Moves<'_> {
             .query_map([leader], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
         for (id, state, site) in followers {
-            let ended = self
-                .tx
-                .prepare_cached(
-                    "UPDATE job SET state = ?2, ended_at = ?3 WHERE id = ?1
-                     RETURNING id, key, lane, callback_url, kind",
-                )?
-                .query_row((id, end_state(&result), self.now.as_micros()), ended_of)?;
-            match state {
-                DELAYED => self.change.delayed -= 1,
-                _ => self.change.queued -= 1,
-            }
-            self.change.done += 1;
-            self.close_room_after_lease(&site, ended.lane)?;
+            let ended = self.end_waiting(id, state, &site, &result)?;
             self.put_out(ended, caller, &result, ending)?;
         }
         Ok(())
+    }
+
+    /// Ends a message that nobody has leased.
+    pub(super) fn end_waiting(
+        &mut self,
+        id: LeaseId,
+        state: i64,
+        site: &str,
+        result: &FetchResult,
+    ) -> rusqlite::Result<Ended> {
+        let ended = self
+            .tx
+            .prepare_cached(
+                "UPDATE job SET state = ?2, ended_at = ?3, reason = ?4, attempts = ?5 WHERE id = ?1
+                 RETURNING id, key, lane, callback_url, kind",
+            )?
+            .query_row(
+                (id, end_state(result), self.now.as_micros(), result.reason(), result.attempts),
+                ended_of,
+            )?;
+        match state {
+            DELAYED => self.change.delayed -= 1,
+            _ => self.change.queued -= 1,
+        }
+        self.change.done += 1;
+        self.close_room_after_lease(site, ended.lane)?;
+        Ok(ended)
     }
 
     /// Those that wait for the result of this one wait for nobody any more.
@@ -194,7 +250,7 @@ impl Moves<'_> {
     }
 
     /// Gives a message its row in the outbox, and its delivery.
-    fn put_out(
+    pub(super) fn put_out(
         &mut self,
         ended: Ended,
         caller: &str,
@@ -255,6 +311,7 @@ impl Moves<'_> {
                     error: row.get(3)?,
                     extracted: row.get(4)?,
                     attempts: 0,
+                    attempt: None,
                 })
             })
             .optional()

@@ -1,0 +1,158 @@
+//! What operators do about messages.
+
+use super::{Filter, MESSAGES_PER_PAGE, Oversight};
+use crate::inbox::MessageId;
+use crate::ports::StoreFault;
+
+/// The most messages that one move acts on.
+pub const MESSAGES_PER_ACT: usize = MESSAGES_PER_PAGE as usize;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Try anew what has ended, as a message of its own; what waits for a time is due at once.
+    Retry,
+    /// End what waits: its caller is told that an operator cancelled it.
+    Cancel,
+}
+
+impl Act {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Act::Retry => "retry",
+            Act::Cancel => "cancel",
+        }
+    }
+}
+
+/// What was done with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It had ended: this new message asks for the same.
+    Renewed(MessageId),
+    /// It waited for a time, and is due now.
+    Hastened,
+    /// It waited, and has ended: its caller has a result that says so.
+    Cancelled,
+    /// Nothing: this message is another try of it already.
+    RetriedBefore(MessageId),
+    /// Nothing: it is due already, and waits for its turn.
+    IsDue,
+    /// Nothing: it waits for the result of another message, and ends with that.
+    Follows,
+    /// Nothing: an instance is at work on it.
+    InFlight,
+    /// Nothing: it has ended, so there is nothing to cancel.
+    HasEnded,
+    /// Nothing: it came in or ended after the moment that counts.
+    CameLater,
+    /// Nothing: there is no such message.
+    Unknown,
+}
+
+impl Deed {
+    /// Whether anything was done.
+    pub fn is_done(self) -> bool {
+        matches!(self, Deed::Renewed(_) | Deed::Hastened | Deed::Cancelled)
+    }
+
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Deed::Renewed(_) => "renewed",
+            Deed::Hastened => "hastened",
+            Deed::Cancelled => "cancelled",
+            Deed::RetriedBefore(_) => "retried_before",
+            Deed::IsDue => "is_due",
+            Deed::Follows => "follows",
+            Deed::InFlight => "in_flight",
+            Deed::HasEnded => "has_ended",
+            Deed::CameLater => "came_later",
+            Deed::Unknown => "unknown",
+        }
+    }
+
+    /// The message that is another try of it.
+    pub fn another_try(self) -> Option<MessageId> {
+        match self {
+            Deed::Renewed(new) | Deed::RetriedBefore(new) => Some(new),
+            _ => None,
+        }
+    }
+
+    /// In words, after the name of the message.
+    pub fn told(self) -> String {
+        match self {
+            Deed::Renewed(new) => format!("is tried anew as {new}"),
+            Deed::Hastened => "is due now".to_owned(),
+            Deed::Cancelled => "was cancelled".to_owned(),
+            Deed::RetriedBefore(new) => {
+                format!("was left alone: it was tried anew before, as {new}")
+            }
+            Deed::IsDue => "was left alone: it is due, and waits for its turn".to_owned(),
+            Deed::Follows => {
+                "was left alone: it waits for the result of another that asks for the same"
+                    .to_owned()
+            }
+            Deed::InFlight => "was left alone: an instance is at work on it".to_owned(),
+            Deed::HasEnded => "was left alone: it has ended".to_owned(),
+            Deed::CameLater => "was left alone: it came or ended after that moment".to_owned(),
+            Deed::Unknown => "is not there".to_owned(),
+        }
+    }
+}
+
+/// What became of messages that matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acted {
+    /// What was done with something, and with what, the newest first: at most [`MESSAGES_PER_ACT`] of them.
+    pub deeds: Vec<(MessageId, Deed)>,
+    /// With how many something was done.
+    pub done: u64,
+    /// How many were left alone.
+    pub left_alone: u64,
+}
+
+impl Acted {
+    /// Enters what was done.
+    pub fn enter(&mut self, message: MessageId, deed: Deed) {
+        if deed.is_done() {
+            self.done += 1;
+        } else {
+            self.left_alone += 1;
+        }
+        if self.deeds.len() < MESSAGES_PER_ACT {
+            self.deeds.push((message, deed));
+        }
+    }
+}
+
+/// Page by page; each page is one move.
+pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
+    store: &O,
+    act: Act,
+    filter: &Filter,
+    most: usize,
+) -> Result<Acted, StoreFault> {
+    let mut filter = filter.clone();
+    let (mut acted, mut from) = (Acted::default(), None);
+    loop {
+        let page = store.list(&filter, from, MESSAGES_PER_PAGE).await?;
+        filter.as_of = Some(page.as_of);
+        let left = most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX));
+        // Where only a few are wanted, one that is left alone is no reason to stop.
+        for ids in page.messages.chunks(left.clamp(1, MESSAGES_PER_ACT)) {
+            let left = most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX));
+            let ids: Vec<MessageId> = ids.iter().take(left).map(|seen| seen.id).collect();
+            let deeds = store.act_on(act, &ids, filter.as_of).await?;
+            for (id, deed) in ids.into_iter().zip(deeds) {
+                acted.enter(id, deed);
+            }
+        }
+        from = page.next;
+        if from.is_none() || acted.done >= most as u64 {
+            return Ok(acted);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Which messages a query means.
+
+use fetchwell_engine::oversight::{Filter, MESSAGES_PER_PAGE, MessageState};
+use fetchwell_policy::time::Time;
+use jiff::Timestamp;
+
+use crate::api::outbox::{cursor, whole};
+use crate::api::problem::{FieldError, Problem};
+
+const DEFAULT_LIMIT: u32 = 50;
+/// No field of a message is longer.
+const MAX_TEXT_BYTES: usize = 8_192;
+
+/// What a query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) filter: Filter,
+    pub(super) after: Option<i64>,
+    pub(super) limit: u32,
+}
+
+impl Asked {
+    pub(super) fn read(query: &str) -> Result<Asked, Problem> {
+        let mut asked = Asked { filter: Filter::default(), after: None, limit: DEFAULT_LIMIT };
+        let mut errors = Vec::new();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            if let Err(error) = asked.set(&name, &value) {
+                errors.push(error);
+            }
+        }
+        if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
+        let Asked { filter, after, limit } = self;
+        let wrong = FieldError::in_query;
+        match name {
+            "state" => {
+                let state = MessageState::parse(value).ok_or_else(|| wrong("state", STATES))?;
+                filter.state = Some(state);
+            }
+            "site" => filter.site = Some(text("site", value)?),
+            "retailer" => filter.retailer = Some(text("retailer", value)?),
+            "caller" => filter.caller = Some(text("caller", value)?),
+            "reason" => filter.reason = Some(text("reason", value)?),
+            "url" => filter.url_contains = Some(text("url", value)?),
+            "correlation_id" => filter.correlation_id = Some(text("correlation_id", value)?),
+            "as_of" => {
+                filter.as_of = Some(moment(value).ok_or_else(|| wrong("as_of", AS_OF))?);
+            }
+            "after" => *after = Some(cursor(value).ok_or_else(|| wrong("after", AFTER))?),
+            "limit" => {
+                let most = u64::from(MESSAGES_PER_PAGE);
+                let asked = whole(value).filter(|number| (1..=most).contains(number));
+                let asked = asked.and_then(|number| u32::try_from(number).ok());
+                *limit = asked.ok_or_else(|| wrong("limit", "must be 1 to 200"))?;
+            }
+            // A parameter that nobody knows is no reason to hold an answer back.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a state must be.
+pub(super) const STATES: &str = "must be queued, processing, delayed, completed or failed";
+/// What a moment must be.
+pub(super) const AS_OF: &str = "must be a time, as `as_of` of an earlier answer gave it";
+const AFTER: &str = "must be a cursor, as `next` of an earlier answer gave it";
+
+/// A moment, as it was given out.
+pub(super) fn moment(text: &str) -> Option<Time> {
+    let at: Timestamp = text.parse().ok()?;
+    Some(Time::from_micros(at.as_microsecond()))
+}
+
+fn text(name: &'static str, value: &str) -> Result<String, FieldError> {
+    if value.len() > MAX_TEXT_BYTES || value.contains('\0') {
+        let detail = format!("must have at most {MAX_TEXT_BYTES} bytes, and no NUL");
+        return Err(FieldError::in_query(name, detail));
+    }
+    Ok(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_strictly() {
+        let asked = Asked::read(
+            "state=failed&site=a.test&reason=http_error+404&url=%2Fx&as_of=1970-01-01T00:00:01.5Z&limit=7&after=9",
+        )
+        .unwrap();
+        let expected = Filter {
+            state: Some(MessageState::Failed),
+            site: Some("a.test".to_owned()),
+            reason: Some("http_error 404".to_owned()),
+            url_contains: Some("/x".to_owned()),
+            as_of: Some(Time::from_micros(1_500_000)),
+            ..Filter::default()
+        };
+        assert_eq!(asked, Asked { filter: expected, after: Some(9), limit: 7 });
+        assert_eq!(Asked::read("other=1").unwrap().limit, DEFAULT_LIMIT);
+        for wrong in
+            ["state=gone", "state=", "limit=0", "limit=201", "after=-1", "as_of=now", "site=%00"]
+        {
+            assert!(Asked::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

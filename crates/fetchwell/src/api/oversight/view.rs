@@ -1,0 +1,398 @@
+//! What operators see, as it is written in JSON: by the API and by the command line.
+
+use fetchwell_engine::inbox::{AuditEntry, MessageId};
+use fetchwell_engine::oversight::{
+    Attempt, Count, Deed, Dossier, FailureGroup, Failures, InstanceView, Milestone, QueueLedger,
+    Sighting, Sightings, timeline,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::view::OutboxView;
+use crate::timestamp::rfc3339;
+
+/// A message of any caller.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Sighting)]
+pub(crate) struct SightingView {
+    /// Its name.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
+    pub(crate) id: String,
+    /// `queued`, `processing`, `delayed`, `completed` or `failed`.
+    pub(crate) state: &'static str,
+    /// Why it failed: a word, and the answer's number where there was one.
+    #[schema(required)]
+    pub(crate) reason: Option<String>,
+    /// The exact text that was posted.
+    pub(crate) url: String,
+    /// Its site.
+    pub(crate) site: String,
+    /// On whose behalf.
+    pub(crate) retailer: String,
+    /// The caller's own name for it.
+    pub(crate) correlation_id: String,
+    /// Who sent it.
+    pub(crate) caller_id: String,
+    /// When it was accepted.
+    #[schema(format = DateTime)]
+    pub(crate) created_at: String,
+    /// When it may go, while it waits.
+    #[schema(required, format = DateTime)]
+    pub(crate) due_at: Option<String>,
+    /// When it ended.
+    #[schema(required, format = DateTime)]
+    pub(crate) ended_at: Option<String>,
+    /// Requests so far.
+    pub(crate) attempts: u32,
+    /// The message that this one is another try of.
+    #[schema(required)]
+    pub(crate) retry_of: Option<String>,
+    /// The message that is another try of this one.
+    #[schema(required)]
+    pub(crate) retried_as: Option<String>,
+}
+
+impl From<Sighting> for SightingView {
+    fn from(seen: Sighting) -> SightingView {
+        let name = |id: Option<MessageId>| id.map(|id| id.to_string());
+        SightingView {
+            id: seen.id.to_string(),
+            state: seen.state.as_str(),
+            reason: seen.reason,
+            url: seen.url,
+            site: seen.site,
+            retailer: seen.retailer,
+            correlation_id: seen.correlation_id,
+            caller_id: seen.caller,
+            created_at: rfc3339(seen.created_at),
+            due_at: seen.due_at.map(rfc3339),
+            ended_at: seen.ended_at.map(rfc3339),
+            attempts: seen.attempts,
+            retry_of: name(seen.retry_of),
+            retried_as: name(seen.retried_as),
+        }
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Sightings)]
+pub(crate) struct SightingsView {
+    /// The newest first.
+    pub(crate) messages: Vec<SightingView>,
+    /// Where to look on; null: there are no more.
+    #[schema(required, example = "42", pattern = "^[0-9]+$")]
+    pub(crate) next: Option<String>,
+    /// What was there to see: name it to act on this and on nothing that came later.
+    #[schema(format = DateTime)]
+    pub(crate) as_of: String,
+}
+
+impl From<Sightings> for SightingsView {
+    fn from(page: Sightings) -> SightingsView {
+        SightingsView {
+            messages: page.messages.into_iter().map(SightingView::from).collect(),
+            next: page.next.map(|next| next.to_string()),
+            as_of: rfc3339(page.as_of),
+        }
+    }
+}
+
+/// How many messages match.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Count)]
+pub(crate) struct CountView {
+    /// So many were found.
+    pub(crate) count: u64,
+    /// Whether these are all; else there are at least so many.
+    pub(crate) exact: bool,
+    /// What was there to see.
+    #[schema(format = DateTime)]
+    pub(crate) as_of: String,
+}
+
+impl From<Count> for CountView {
+    fn from(count: Count) -> CountView {
+        CountView { count: count.found, exact: count.is_exact, as_of: rfc3339(count.as_of) }
+    }
+}
+
+/// All that is known of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Dossier)]
+pub(crate) struct DossierView {
+    /// The message.
+    #[serde(flatten)]
+    pub(crate) message: SightingView,
+    /// After this it is not worth having.
+    #[schema(required, format = DateTime)]
+    pub(crate) deadline: Option<String>,
+    /// Where its result is delivered to.
+    #[schema(required)]
+    pub(crate) callback_url: Option<String>,
+    /// The message whose result will be this one's, too.
+    #[schema(required)]
+    pub(crate) follows: Option<String>,
+    /// Its way, by its last attempt.
+    pub(crate) timeline: Vec<MilestoneView>,
+    /// Its last attempts, the oldest first.
+    pub(crate) last_attempts: Vec<AttemptView>,
+    /// Its result.
+    #[schema(required)]
+    pub(crate) outbox: Option<OutboxView>,
+}
+
+impl From<Dossier> for DossierView {
+    fn from(dossier: Dossier) -> DossierView {
+        DossierView {
+            timeline: timeline(&dossier).iter().map(MilestoneView::of).collect(),
+            last_attempts: dossier.attempts.iter().map(AttemptView::of).collect(),
+            deadline: dossier.deadline.map(rfc3339),
+            callback_url: dossier.callback_url,
+            follows: dossier.follows.map(|id| id.to_string()),
+            outbox: dossier.outbox.map(OutboxView::from),
+            message: dossier.message.into(),
+        }
+    }
+}
+
+/// A stretch of a message's way.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Milestone)]
+pub(crate) struct MilestoneView {
+    /// `queued`, `robots`, `slot`, `connect`, `first_byte`, `extracted` or `delivered`.
+    pub(crate) stage: &'static str,
+    /// When it was over.
+    #[schema(format = DateTime)]
+    pub(crate) at: String,
+    /// How long it took.
+    pub(crate) took_ms: f64,
+}
+
+impl MilestoneView {
+    fn of(milestone: &Milestone) -> MilestoneView {
+        let took_ms = milestone.took.as_secs_f64() * 1_000.0;
+        MilestoneView { stage: milestone.stage, at: rfc3339(milestone.at), took_ms }
+    }
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Attempt)]
+pub(crate) struct AttemptView {
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub(crate) at: String,
+    /// Whether a request went out.
+    pub(crate) sent: bool,
+    /// What happened, in words.
+    pub(crate) what: String,
+    /// The answer's status.
+    #[schema(required)]
+    pub(crate) http_status: Option<u16>,
+    /// The robots.txt rule that decided.
+    #[schema(required)]
+    pub(crate) robots: Option<String>,
+    /// Waiting for robots.txt.
+    pub(crate) robots_ms: f64,
+    /// Waiting for the site's slot.
+    pub(crate) slot_ms: f64,
+    /// Connecting; 0 on a kept connection.
+    pub(crate) connect_ms: f64,
+    /// From the request's head to the answer's.
+    pub(crate) first_byte_ms: f64,
+    /// Reading the body.
+    pub(crate) body_ms: f64,
+}
+
+impl AttemptView {
+    fn of(attempt: &Attempt) -> AttemptView {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        AttemptView {
+            at: rfc3339(attempt.at),
+            sent: attempt.sent,
+            what: attempt.told.clone(),
+            http_status: attempt.http_status,
+            robots: attempt.robots.clone(),
+            robots_ms: ms(attempt.robots_us),
+            slot_ms: ms(attempt.slot_us),
+            connect_ms: ms(attempt.connect_us),
+            first_byte_ms: ms(attempt.first_byte_us),
+            body_ms: ms(attempt.body_us),
+        }
+    }
+}
+
+/// Why messages failed, and where.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Failures)]
+pub(crate) struct FailuresView {
+    /// The largest groups first.
+    pub(crate) groups: Vec<GroupView>,
+    /// Whether these are all failures; else they are the newest.
+    pub(crate) exact: bool,
+    /// What was there to see.
+    #[schema(format = DateTime)]
+    pub(crate) as_of: String,
+}
+
+/// Failures of one reason at one site.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = FailureGroup)]
+pub(crate) struct GroupView {
+    /// Why.
+    pub(crate) reason: String,
+    /// Where.
+    pub(crate) site: String,
+    /// How many.
+    pub(crate) messages: u64,
+    /// The newest of them.
+    pub(crate) sample: SightingView,
+}
+
+impl From<Failures> for FailuresView {
+    fn from(failures: Failures) -> FailuresView {
+        let group = |group: FailureGroup| GroupView {
+            reason: group.reason,
+            site: group.site,
+            messages: group.messages,
+            sample: group.sample.into(),
+        };
+        FailuresView {
+            groups: failures.groups.into_iter().map(group).collect(),
+            exact: failures.is_exact,
+            as_of: rfc3339(failures.as_of),
+        }
+    }
+}
+
+/// What was done with a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Deed)]
+pub(crate) struct DeedView {
+    /// The message.
+    pub(crate) id: String,
+    /// `renewed`, `hastened` or `cancelled`; or why it was left alone: `retried_before`, `is_due`,
+    /// `follows`, `in_flight`, `has_ended`, `came_later` or `unknown`.
+    pub(crate) deed: &'static str,
+    /// The message that is another try of it.
+    #[schema(required)]
+    pub(crate) retried_as: Option<String>,
+    /// The same in words.
+    pub(crate) told: String,
+}
+
+impl DeedView {
+    /// What was done with this message.
+    pub(crate) fn of(id: MessageId, deed: Deed) -> DeedView {
+        DeedView {
+            id: id.to_string(),
+            deed: deed.as_str(),
+            retried_as: deed.another_try().map(|id| id.to_string()),
+            told: format!("{id} {}", deed.told()),
+        }
+    }
+}
+
+/// A process at work on a queue.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Instance)]
+pub(crate) struct InstanceDetails {
+    /// Its number: no two instances ever have the same.
+    pub(crate) epoch: i64,
+    /// The queue.
+    pub(crate) queue: String,
+    /// The machine, and the number of the process.
+    #[schema(required)]
+    pub(crate) who: Option<String>,
+    /// Since when.
+    #[schema(required, format = DateTime)]
+    pub(crate) since: Option<String>,
+    /// When it last said that it is there.
+    #[schema(required, format = DateTime)]
+    pub(crate) last_heartbeat: Option<String>,
+    /// When it is taken for dead if it says so no more.
+    #[schema(format = DateTime)]
+    pub(crate) expires_at: String,
+    /// How many jobs it holds.
+    pub(crate) in_flight: u64,
+}
+
+impl From<InstanceView> for InstanceDetails {
+    fn from(instance: InstanceView) -> InstanceDetails {
+        InstanceDetails {
+            epoch: instance.epoch,
+            queue: instance.queue,
+            who: instance.who,
+            since: instance.since.map(rfc3339),
+            last_heartbeat: instance.last_heartbeat.map(rfc3339),
+            expires_at: rfc3339(instance.expires_at),
+            in_flight: instance.in_flight,
+        }
+    }
+}
+
+/// A queue: accepted = done + skipped + queued + in_flight + delayed + dead.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QueueLedger)]
+pub(crate) struct QueueView {
+    /// Its name.
+    pub(crate) queue: String,
+    /// All that ever came in.
+    pub(crate) accepted: i64,
+    /// With a result.
+    pub(crate) done: i64,
+    /// Not to be fetched, or taken away.
+    pub(crate) skipped: i64,
+    /// Waiting.
+    pub(crate) queued: i64,
+    /// An instance has it.
+    pub(crate) in_flight: i64,
+    /// Waiting for a time.
+    pub(crate) delayed: i64,
+    /// Given up.
+    pub(crate) dead: i64,
+    /// Whether the sum is right.
+    pub(crate) balances: bool,
+}
+
+impl From<QueueLedger> for QueueView {
+    fn from(QueueLedger { queue, ledger }: QueueLedger) -> QueueView {
+        QueueView {
+            queue,
+            accepted: ledger.accepted,
+            done: ledger.done,
+            skipped: ledger.skipped,
+            queued: ledger.queued,
+            in_flight: ledger.in_flight,
+            delayed: ledger.delayed,
+            dead: ledger.dead,
+            balances: ledger.balances(),
+        }
+    }
+}
+
+/// Something that was done.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+pub(crate) struct AuditLine {
+    /// When.
+    #[schema(format = DateTime)]
+    pub(crate) at: String,
+    /// By whom; null: nobody knows.
+    #[schema(required)]
+    pub(crate) caller: Option<String>,
+    /// What, in one word.
+    pub(crate) action: String,
+    /// On what, in words.
+    pub(crate) detail: String,
+    /// From which address.
+    pub(crate) from: String,
+}
+
+impl From<AuditEntry> for AuditLine {
+    fn from(entry: AuditEntry) -> AuditLine {
+        let AuditEntry { at, caller, action, detail, from } = entry;
+        AuditLine { at: rfc3339(at), caller, action, detail, from }
+    }
+}

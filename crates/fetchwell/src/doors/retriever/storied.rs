@@ -1,0 +1,54 @@
+//! A plan whose attempts are told: what each came to goes with its result, or beside its retry.
+
+use fetchwell_engine::inbox::FetchResult;
+use fetchwell_engine::oversight::Attempt;
+use fetchwell_engine::ports::{Moment, Plan, Settlement, Step};
+use fetchwell_engine::web::Outcome;
+
+use super::plan::{failed, status};
+
+/// The plan of a message, and what its last request came to.
+pub(super) struct Storied<P> {
+    plan: P,
+    last: Option<FetchResult>,
+}
+
+impl<P> Storied<P> {
+    pub(super) fn new(plan: P) -> Storied<P> {
+        Storied { plan, last: None }
+    }
+}
+
+impl<P: Plan<FetchResult>> Plan<FetchResult> for Storied<P> {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FetchResult> {
+        if let Some(outcome) = &last {
+            self.last = Some(told(outcome, moment));
+        }
+        match self.plan.step(last, moment) {
+            Step::Finish(mut records, settlement) => {
+                let attempt = self.last.as_ref().and_then(|last| last.attempt.clone());
+                match (records.first_mut(), &settlement) {
+                    (Some(result), _) => result.attempt = attempt,
+                    (None, Settlement::Retry { .. }) => records.extend(self.last.take()),
+                    (None, _) => {}
+                }
+                Step::Finish(records, settlement)
+            }
+            step => step,
+        }
+    }
+
+    fn has_results_in_hand(&self) -> bool {
+        self.plan.has_results_in_hand()
+    }
+}
+
+/// What the message would have for a result if this were the end of it.
+fn told(outcome: &Outcome, moment: Moment) -> FetchResult {
+    let happened = &outcome.happened;
+    FetchResult {
+        http_status: happened.status(),
+        attempt: Some(Attempt::of(outcome, moment.wall)),
+        ..failed(status(happened), happened.to_string(), 0)
+    }
+}

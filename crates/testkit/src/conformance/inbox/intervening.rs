@@ -1,0 +1,237 @@
+//! What operators do: acts hit what they name, once, and nothing else.
+
+use fetchwell_engine::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
+use fetchwell_engine::oversight::{Act, Deed, Filter, MessageState};
+use fetchwell_engine::ports::{Lease, Settled, Settlement};
+use fetchwell_policy::retry::History;
+
+use super::InboxStore;
+use super::trial::{
+    ANNA, BERTA, DEADLINE, Trial, failure, finished, message, secs, shared, success,
+};
+
+impl Trial {
+    async fn act(&self, act: Act, id: MessageId) -> Deed {
+        let deeds = self.store.oversight.act_on(act, &[id], None).await.expect("acts are answered");
+        self.ledger().await;
+        let recounted = self.store.oversight.recount().await.expect("rows are counted");
+        for recount in recounted {
+            assert_eq!(recount.difference, None, "{:?}", recount.told);
+        }
+        assert_eq!(deeds.len(), 1);
+        deeds[0]
+    }
+
+    /// A message that waits for another attempt.
+    async fn delayed(&self, caller: &str, url: &str) -> MessageId {
+        let id = self.send(caller, message(url)).await;
+        let history = History { site_failures: 1, ..History::default() };
+        let again = Settlement::retry(self.now() + secs(600), history);
+        self.finish(vec![finished(&self.lease_one().await, again, None)]).await;
+        id
+    }
+
+    async fn failed(&self, caller: &str, url: &str) -> MessageId {
+        let id = self.send(caller, message(url)).await;
+        assert_eq!(self.end(&self.lease_one().await, failure("gone")).await, Settled::Confirmed);
+        id
+    }
+}
+
+fn urls(leases: &[Lease]) -> Vec<&str> {
+    let mut urls: Vec<&str> = leases.iter().map(|lease| lease.job.url.as_str()).collect();
+    urls.sort_unstable();
+    urls
+}
+
+/// What has ended is sent anew as it was, once; its result stays as it is.
+pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let sent = NewMessage {
+        options: b"options".to_vec(),
+        callback_url: Some("http://hook.test/".to_owned()),
+        ..message("http://a.test/")
+    };
+    let old = trial.send(ANNA, sent.clone()).await;
+    trial.end(&trial.lease_one().await, failure("gone")).await;
+    let before = trial.results(ANNA, None).await;
+    trial.wait(DEADLINE).await;
+    let Deed::Renewed(new) = trial.act(Act::Retry, old).await else { panic!("it has ended") };
+    assert_eq!(trial.act(Act::Retry, old).await, Deed::RetriedBefore(new));
+    assert_eq!(trial.results(ANNA, None).await, before);
+    let seen = trial.message(new).await;
+    assert_eq!(
+        (seen.url, seen.retailer, seen.correlation_id, seen.caller, seen.status, seen.attempts),
+        (sent.url, sent.retailer, sent.correlation_id, ANNA.to_owned(), MessageStatus::Queued, 0)
+    );
+    let find = async |id| trial.store.oversight.dossier(id).await.expect("a story").expect("known");
+    assert_eq!(find(old).await.message.retried_as, Some(new));
+    assert_eq!(find(new).await.message.retry_of, Some(old));
+    // It has as long as the first one had, from now on.
+    assert_eq!(find(new).await.deadline, Some(trial.now() + DEADLINE));
+    let lease = trial.lease_one().await;
+    assert_eq!(lease.job.payload, sent.options);
+    trial.end(&lease, success("page")).await;
+    let results = trial.results(ANNA, Some(1)).await;
+    assert_eq!((results.len(), results[0].message), (1, new));
+    assert_eq!(trial.deliveries().await.len(), 2);
+    // Once it was tried anew it is no failure that anybody need look after.
+    assert_eq!(trial.store.oversight.failures().await.expect("failures").groups, []);
+}
+
+/// One that timed out in the store and one that ended without a result are tried anew, too.
+pub async fn a_new_try_expires_like_any_message(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let old = trial.send(ANNA, message("http://a.test/")).await;
+    let dead = Settlement::Dead { reason: "it panicked".to_owned() };
+    trial.finish(vec![finished(&trial.lease_one().await, dead, None)]).await;
+    let Deed::Renewed(new) = trial.act(Act::Retry, old).await else { panic!("it has ended") };
+    let lease = trial.lease_one().await;
+    let far = trial.now() + DEADLINE + secs(9_999);
+    trial.finish(vec![finished(&lease, Settlement::HandBack { at: far }, None)]).await;
+    assert_eq!(trial.lease(5).await.len(), 0);
+    trial.wait(DEADLINE).await;
+    assert_eq!(trial.lease_one().await.id, lease.id);
+    assert_eq!(trial.message(new).await.status, MessageStatus::Processing);
+}
+
+/// What waits for a time is due at once, with its history.
+pub async fn what_waits_for_a_time_is_due_at_once(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let id = trial.delayed(ANNA, "http://a.test/").await;
+    assert_eq!(trial.lease(5).await.len(), 0);
+    assert_eq!(trial.act(Act::Retry, id).await, Deed::Hastened);
+    assert_eq!(trial.act(Act::Retry, id).await, Deed::IsDue);
+    let lease = trial.lease_one().await;
+    assert_eq!(lease.history.site_failures, 1);
+    assert_eq!(trial.act(Act::Retry, id).await, Deed::InFlight);
+}
+
+/// What waits ends with a result that says so, and with a delivery; it is never handed out again.
+pub async fn what_waits_is_cancelled_once(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let sent = NewMessage {
+        callback_url: Some("http://hook.test/".to_owned()),
+        ..message("http://a.test/")
+    };
+    let queued = trial.send(ANNA, sent).await;
+    assert_eq!(trial.act(Act::Cancel, queued).await, Deed::Cancelled);
+    assert_eq!(trial.act(Act::Cancel, queued).await, Deed::HasEnded);
+    let delayed = trial.delayed(ANNA, "http://b.test/").await;
+    assert_eq!(trial.act(Act::Cancel, delayed).await, Deed::Cancelled);
+    let results = trial.results(ANNA, None).await;
+    let told: Vec<(MessageId, &str)> =
+        results.iter().map(|result| (result.message, result.result.status.as_str())).collect();
+    assert_eq!(told, [(queued, FetchResult::CANCELLED), (delayed, FetchResult::CANCELLED)]);
+    assert_eq!((results[0].result.attempts, results[1].result.attempts), (0, 1));
+    assert_eq!(trial.message(queued).await.status, MessageStatus::Failed);
+    assert_eq!(trial.deliveries().await.len(), 1);
+    assert_eq!(trial.store.oversight.failures().await.expect("failures").groups, []);
+    trial.wait(DEADLINE).await;
+    assert_eq!(trial.lease(5).await.len(), 0);
+    // Others of the site go on.
+    let next = trial.send(ANNA, message("http://a.test/next")).await;
+    assert_eq!(trial.lease_one().await.job.url, trial.message(next).await.url);
+}
+
+/// One in flight is not touched, and ends as it would have.
+pub async fn what_is_in_flight_is_left_alone(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let id = trial.send(ANNA, message("http://a.test/")).await;
+    let lease = trial.lease_one().await;
+    assert_eq!(trial.act(Act::Cancel, id).await, Deed::InFlight);
+    assert_eq!(trial.end(&lease, success("page")).await, Settled::Confirmed);
+    assert_eq!(trial.act(Act::Cancel, id).await, Deed::HasEnded);
+    assert_eq!(trial.act(Act::Cancel, MessageId([9; 16])).await, Deed::Unknown);
+    assert_eq!(trial.results(ANNA, None).await.len(), 1);
+}
+
+/// Followers of one that is cancelled go their own way; a follower is not hastened past its leader.
+pub async fn a_cancelled_leader_leaves_its_followers(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let leader = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
+    let follower = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
+    let other = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
+    assert_eq!(trial.act(Act::Retry, follower).await, Deed::Follows);
+    assert_eq!(trial.act(Act::Cancel, other).await, Deed::Cancelled);
+    assert_eq!(trial.act(Act::Cancel, leader).await, Deed::Cancelled);
+    assert_eq!(trial.end(&trial.lease_one().await, success("page")).await, Settled::Confirmed);
+    assert_eq!(trial.message(follower).await.status, MessageStatus::Completed);
+    assert_eq!(trial.results(ANNA, None).await.len(), 3);
+}
+
+/// By filter: what matched at that moment and nothing that came or ended later, page after page.
+pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let mut expected = Vec::new();
+    for n in 0..5 {
+        expected.push(trial.failed(ANNA, &format!("http://a.test/{n}")).await);
+    }
+    let others = [
+        trial.failed(BERTA, "http://a.test/berta").await,
+        trial.failed(ANNA, "http://b.test/").await,
+        trial.delayed(ANNA, "http://a.test/delayed").await,
+    ];
+    let ends_later = trial.send(ANNA, message("http://a.test/ends-later")).await;
+    let filter = Filter {
+        state: Some(MessageState::Failed),
+        site: Some("a.test".to_owned()),
+        caller: Some(ANNA.to_owned()),
+        ..Filter::default()
+    };
+    let count = trial.store.oversight.count(&filter).await.expect("a count");
+    assert_eq!((count.found, count.is_exact), (5, true));
+    trial.wait(secs(1)).await;
+    assert_eq!(trial.end(&trial.lease_one().await, failure("gone")).await, Settled::Confirmed);
+    let later = trial.failed(ANNA, "http://a.test/later").await;
+
+    let seen = Filter { as_of: Some(count.as_of), ..filter.clone() };
+    let canary = trial.store.oversight.act(Act::Retry, &seen, 1).await.expect("a canary");
+    assert_eq!((canary.done, canary.left_alone, canary.deeds[0].0), (1, 0, expected[4]));
+    let acted = trial.store.oversight.act(Act::Retry, &seen, usize::MAX).await.expect("an act");
+    // The canary was tried anew before, and is not tried again.
+    assert_eq!((acted.done, acted.left_alone), (4, 1));
+    trial.ledger().await;
+    let leases = trial.lease(100).await;
+    let expected: Vec<String> = (0..5).map(|n| format!("http://a.test/{n}")).collect();
+    assert_eq!(urls(&leases), expected);
+    for id in others.into_iter().chain([ends_later, later]) {
+        let found = trial.store.oversight.dossier(id).await.expect("a story").expect("known");
+        assert_eq!(found.message.retried_as, None, "{}", found.message.url);
+    }
+    let acted = trial.store.oversight.act(Act::Cancel, &filter, usize::MAX).await.expect("an act");
+    assert_eq!(acted.done, 0);
+}
+
+/// More than one page: all of it, each once.
+pub async fn an_act_by_filter_goes_on_to_the_end(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let many = |n: usize| message(&format!("http://s{}.test/{n}", n % 7));
+    trial.submit(ANNA, (0..450).map(many).collect()).await;
+    trial.submit(BERTA, (0..20).map(many).collect()).await;
+    let of_anna = Filter { caller: Some(ANNA.to_owned()), ..Filter::default() };
+    let acted = trial.store.oversight.act(Act::Cancel, &of_anna, usize::MAX).await.expect("an act");
+    assert_eq!((acted.done, acted.left_alone, acted.deeds.len()), (450, 0, 200));
+    assert_eq!(trial.results(ANNA, None).await.len(), 450);
+    assert_eq!(trial.lease(1_000).await.len(), 20);
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.accepted, ledger.done, ledger.in_flight), (470, 450, 20));
+}
+
+/// Two operators at once, and one who says a thing twice: it is done once.
+pub async fn what_is_asked_for_twice_is_done_once(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let beside = trial.beside(place).await;
+    let failed = trial.failed(ANNA, "http://a.test/").await;
+    let queued = trial.send(ANNA, message("http://b.test/")).await;
+    for (act, id) in [(Act::Retry, failed), (Act::Cancel, queued)] {
+        let (one, other) = (&trial.store.oversight, &beside.store.oversight);
+        let ids = [id, id];
+        let (one, other) = tokio::join!(one.act_on(act, &ids, None), other.act_on(act, &ids, None));
+        let deeds = [one.expect("an act"), other.expect("an act")].concat();
+        assert_eq!(deeds.iter().filter(|deed| deed.is_done()).count(), 1, "{deeds:?}");
+    }
+    trial.ledger().await;
+    assert_eq!(urls(&trial.lease(10).await), ["http://a.test/"]);
+    assert_eq!(trial.results(ANNA, None).await.len(), 2);
+}
