@@ -23,6 +23,9 @@ use crate::web::{Given, Leave};
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
 
+/// A head that is early by less than timers can tell is not early.
+const TIMER_GRAIN: Duration = Duration::from_millis(1);
+
 /// A store's word that a head may go is good for this long: what takes longer was stopped in between.
 const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
 
@@ -296,7 +299,13 @@ impl Gate {
             follows_robots: false,
             group: None,
             group_rests_until: None,
+            early_by: None,
         }
+    }
+
+    /// Sites whose pace this process has kept lately.
+    pub fn sites_known(&self) -> usize {
+        self.heads.lock().len()
     }
 
     /// Forgets when heads were written, where it does not matter any more.
@@ -386,6 +395,8 @@ pub struct GateLeave {
     group: Option<(Site, Rate)>,
     /// Nothing more of the group goes before then, by our clock.
     group_rests_until: Option<Time>,
+    /// How much too early the head leaves.
+    early_by: Option<Duration>,
 }
 
 impl GateLeave {
@@ -398,6 +409,12 @@ impl GateLeave {
     /// What was heard of the group: nothing more of it goes before then, by our clock.
     pub fn group_rests_until(&self) -> Option<Time> {
         self.group_rests_until
+    }
+
+    /// How much sooner after the last one the head leaves than the pace allows; `None`: it keeps its
+    /// distance, as it always should.
+    pub fn early_by(&self) -> Option<Duration> {
+        self.early_by
     }
 
     /// Takes a turn of the group's, and waits for a near one. `false`: it is too far.
@@ -514,6 +531,10 @@ impl Leave for GateLeave {
             return false;
         }
         let Some(at) = self.settle_time().await else { return false };
+        if !self.follows_robots {
+            let gap_left = self.heads.gap_left(&self.site, self.rate.interval);
+            self.early_by = (gap_left > TIMER_GRAIN).then_some(gap_left);
+        }
         self.heads.mark(&self.site, self.rate.interval);
         let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
         let (site, follows_robots) = (&self.site, self.follows_robots);

@@ -15,24 +15,26 @@ mod groups;
 mod intake;
 mod lateness;
 mod learning;
+mod news;
 mod results;
+mod seniority;
 mod verdicts;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::ports::{Finish, Lease, Plan, Settlement, Source, StoreFault};
-use crate::web::{Phases, Web};
+use crate::ports::{Finish, Lease, Plan, Source, StoreFault};
+use crate::web::Web;
 use conductor::Conductor;
+pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
 
 /// Makes the plan of a lease.
 pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
@@ -83,33 +85,6 @@ impl Default for Limits {
         }
     }
 }
-
-/// What a pipeline tells whoever watches: counted, logged or shown, never decided upon.
-#[derive(Clone, Debug)]
-pub enum News {
-    /// A breaker opened, or opened again after a failed probe.
-    CircuitOpened {
-        /// Whose.
-        site: Site,
-        /// The next probe goes after this.
-        next_probe_in: Duration,
-    },
-    /// A breaker closed.
-    CircuitClosed(Site),
-    /// A probe is on its way.
-    Probing(Site),
-    /// What became of a request, where that changes what is known of its site.
-    Marked(Site, Mark),
-    /// A lease was settled, so, and this is where the time of its last request went.
-    Settled(Settlement, Phases),
-    /// A settlement came too late: the lease had been given to somebody else.
-    Stale,
-    /// The robots.txt of this origin was asked for and can't be reached.
-    RobotsUnreachable(Origin),
-}
-
-/// Receives the news. Must return at once.
-pub type Watcher = Arc<dyn Fn(News) + Send + Sync>;
 
 /// What a pipeline needs besides a door.
 pub struct Plant {
@@ -170,6 +145,7 @@ async fn conduct<R: Send + Sync + 'static>(
         conductor.note_what_started();
         conductor.ask_the_gate();
         conductor.finish_what_is_done();
+        conductor.tell_what_is_in_hand();
         if conductor.is_idle_for_good() {
             return Ok(conductor.ended());
         }

@@ -139,6 +139,11 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// How many leases of dead instances it has rescued so far.
+    fn rescued(&self) -> u64 {
+        0
+    }
+
     /// Notified when something was put in by this process. It only wakes: what others put in is found
     /// by asking from time to time.
     fn news(&self) -> Option<Arc<Notify>> {
@@ -480,8 +485,13 @@ pub struct Ledger {
 impl Ledger {
     /// Whether nothing is missing and nothing is double.
     pub fn balances(&self) -> bool {
-        self.accepted
-            == self.done + self.skipped + self.queued + self.in_flight + self.delayed + self.dead
+        self.difference() == 0
+    }
+
+    /// What was accepted less what is accounted for: jobs that are missing, or (below 0) double.
+    pub fn difference(&self) -> i64 {
+        let Ledger { done, skipped, queued, in_flight, delayed, dead, .. } = self;
+        self.accepted - (done + skipped + queued + in_flight + delayed + dead)
     }
 
     /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,

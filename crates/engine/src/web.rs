@@ -111,6 +111,17 @@ pub enum Method {
     Post(Bytes),
 }
 
+impl Method {
+    /// As it stands in a request.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post(_) => "POST",
+        }
+    }
+}
+
 /// An answer that was read whole, or as far as was wanted, within every limit.
 #[derive(Debug)]
 pub struct Answer {
@@ -200,6 +211,8 @@ pub struct Phases {
     pub robots: Duration,
     /// Waiting for the site's slot and for a free place in flight.
     pub slot: Duration,
+    /// The part of `slot` in which the site's turn had come and no place in flight was free.
+    pub place: Duration,
     /// Looking up the name, connecting, the TLS handshake. Zero on a kept connection.
     pub connect: Duration,
     /// From the request head to the answer's head.

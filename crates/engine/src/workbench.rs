@@ -10,6 +10,7 @@ mod turns;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::time::Duration;
 
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
@@ -38,6 +39,8 @@ pub struct Workbench {
 struct Place {
     /// Tells the current agenda entry from those that were overtaken.
     appointment: u64,
+    /// How late it asked the last time, in milliseconds: no place in flight was free.
+    overdue_ms: u32,
     /// Leases that have not begun.
     shelf: Turns<Parcel>,
     /// Where the site is at work; a site without one is due to ask.
@@ -129,7 +132,18 @@ impl Workbench {
 
     /// A site that is due to ask.
     pub fn pop_ask(&mut self, now: Time) -> Option<Site> {
-        pop_due(&mut self.asks, &self.places, now)
+        let due = next_time(&mut self.asks, &self.places)?;
+        let site = pop_due(&mut self.asks, &self.places, now)?;
+        if let Some(place) = self.places.get_mut(&site) {
+            place.overdue_ms = u32::try_from(now.since(due).as_millis()).unwrap_or(u32::MAX);
+        }
+        Some(site)
+    }
+
+    /// How much later than it was due a site asked the last time.
+    pub fn overdue(&self, site: &Site) -> Duration {
+        let overdue_ms = self.places.get(site).map_or(0, |place| place.overdue_ms);
+        Duration::from_millis(overdue_ms.into())
     }
 
     /// A site whose permit is due.
@@ -163,6 +177,11 @@ impl Workbench {
     /// All sites that something waits for or is under way to.
     pub fn sites(&self) -> Vec<Site> {
         self.places.keys().cloned().collect()
+    }
+
+    /// How many those are.
+    pub fn sites_count(&self) -> usize {
+        self.places.len()
     }
 
     fn place(&mut self, site: &Site, now: Time) -> &mut Place {

@@ -23,6 +23,7 @@ use fetchwell_policy::url::{Origin, WebUrl};
 use serde::Serialize;
 
 use crate::cli::{Exit, ExplainArgs};
+use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -165,7 +166,7 @@ async fn fetch_robots(
     };
     // A site whose breaker is open is not waited for: then robots.txt counts as unreachable.
     let gate = parts.gate(settings, Some(Duration::ZERO));
-    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
     pipeline::run(door, plant, stop_on_signal()).await?;
     let record = learnt.lock().map_or(None, |mut learnt| learnt.take());
     Ok(record)

@@ -3,13 +3,18 @@
 mod api;
 pub mod cli;
 mod demo;
+mod doctor;
 #[cfg(test)]
 mod documented;
 pub mod doors;
 mod explain;
+mod health;
+mod measures;
+mod operator_client;
 mod plant;
 mod prometheus;
 pub mod settings;
 mod signals;
 mod telemetry;
 mod timestamp;
+mod traces;

@@ -21,7 +21,9 @@ use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 
 use crate::cli::Exit;
+use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
+use crate::traces::Tracer;
 
 /// The parts that every door shares.
 pub(crate) struct Parts {
@@ -33,6 +35,10 @@ pub(crate) struct Parts {
     pub(crate) client: Arc<http::Client>,
     /// Where this process listens: the client never connects there.
     pub(crate) own_listeners: OwnListeners,
+    /// What this process does, counted.
+    pub(crate) measures: Arc<Measures>,
+    /// The same, traced, where somebody collects traces.
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl Parts {
@@ -44,6 +50,8 @@ impl Parts {
             clock: store_clock(settings).await?,
             client,
             own_listeners,
+            measures: Arc::default(),
+            tracer: Tracer::from_environment()?,
         })
     }
 
@@ -53,7 +61,9 @@ impl Parts {
         let politeness =
             MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
         let (client, own_listeners) = client(settings)?;
-        Ok(Parts { politeness: Arc::new(politeness), clock, client, own_listeners })
+        let (politeness, measures) = (Arc::new(politeness), Arc::default());
+        let tracer = Tracer::from_environment()?;
+        Ok(Parts { politeness, clock, client, own_listeners, measures, tracer })
     }
 
     /// A gate by these settings.
@@ -62,8 +72,14 @@ impl Parts {
         Gate::new(self.politeness.clone(), rules, self.clock.clone())
     }
 
-    /// All that a pipeline needs besides a door.
-    pub(crate) fn plant(&self, settings: &Settings, gate: Gate, watcher: Watcher) -> Plant {
+    /// All that the pipeline of this door needs besides the door. What it does is counted.
+    pub(crate) fn plant(
+        &self,
+        settings: &Settings,
+        gate: Gate,
+        door: DoorName,
+        watcher: Watcher,
+    ) -> Plant {
         let values = &settings.values;
         let limits = Limits {
             max_in_flight: values.max_in_flight,
@@ -78,8 +94,17 @@ impl Parts {
             limits,
             clock: self.clock.clone(),
             seed: random_seed(),
-            watcher,
+            watcher: self.watcher(door, watcher),
         }
+    }
+
+    /// Whoever watches the pipeline of a door: counters, then traces, then the door's own.
+    fn watcher(&self, door: DoorName, own: Watcher) -> Watcher {
+        let traced = match &self.tracer {
+            Some(tracer) => tracer.listening(door, own),
+            None => own,
+        };
+        self.measures.listening(door, traced)
     }
 }
 

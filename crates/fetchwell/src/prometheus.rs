@@ -59,18 +59,51 @@ impl Histogram {
         self.sum_millionths.fetch_add((value * 1e6) as u64, Ordering::Relaxed);
     }
 
+    /// What was seen so far.
+    pub(crate) fn spread(&self) -> Spread {
+        Spread {
+            bounds: self.bounds,
+            counts: self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+            sum: self.sum_millionths.load(Ordering::Relaxed) as f64 / 1e6,
+        }
+    }
+
     /// Adds it as a family.
     pub(crate) fn render(&self, text: &mut String, name: &str, about: &str) {
-        head(text, name, "histogram", about);
+        histograms(text, name, about, [(String::new(), &self.spread())]);
+    }
+}
+
+/// What a histogram has seen, at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread {
+    /// The upper bounds, in order.
+    pub(crate) bounds: &'static [f64],
+    /// How many values lie between a bound and the one before; the last one has no bound.
+    pub(crate) counts: Vec<u64>,
+    /// Of all values.
+    pub(crate) sum: f64,
+}
+
+/// Adds a family of histograms: each with its labels (`door="pages"`), or none.
+pub(crate) fn histograms<'a>(
+    text: &mut String,
+    name: &str,
+    about: &str,
+    spreads: impl IntoIterator<Item = (String, &'a Spread)>,
+) {
+    head(text, name, "histogram", about);
+    for (labels, spread) in spreads {
         let mut so_far = 0;
-        let bounds = self.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        for (bound, count) in bounds.zip(&self.counts) {
-            so_far += count.load(Ordering::Relaxed);
-            line(text, &format!("{name}_bucket{{le=\"{bound}\"}}"), so_far);
+        let comma = if labels.is_empty() { "" } else { "," };
+        let bounds = spread.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(&spread.counts) {
+            so_far += count;
+            line(text, &format!("{name}_bucket{{{labels}{comma}le=\"{bound}\"}}"), so_far);
         }
-        let sum = self.sum_millionths.load(Ordering::Relaxed) as f64 / 1e6;
-        line(text, &format!("{name}_sum"), sum);
-        line(text, &format!("{name}_count"), so_far);
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        line(text, &format!("{name}_sum{labels}"), spread.sum);
+        line(text, &format!("{name}_count{labels}"), so_far);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -283,6 +284,8 @@ pub struct MemoryInstance {
     epoch: Mutex<Option<u64>>,
     /// The lane whose turn it was first at the last take.
     turn: Mutex<Lane>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
 }
 
 impl MemoryQueue {
@@ -293,7 +296,12 @@ impl MemoryQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> MemoryInstance {
-        MemoryInstance { queue: self.clone(), epoch: Mutex::default(), turn: Mutex::default() }
+        MemoryInstance {
+            queue: self.clone(),
+            epoch: Mutex::default(),
+            turn: Mutex::default(),
+            rescued: AtomicU64::new(0),
+        }
     }
 
     /// Puts jobs in; one whose key is there already is not put in again. Returns how many went in.
@@ -459,8 +467,8 @@ impl Queue {
         }
     }
 
-    /// What dead instances held waits again.
-    fn rescue(&mut self, now: Time) {
+    /// What dead instances held waits again. Returns how many leases that were.
+    fn rescue(&mut self, now: Time) -> usize {
         let dead: BTreeSet<u64> = self
             .instances
             .iter()
@@ -478,12 +486,13 @@ impl Queue {
                 _ => None,
             })
             .collect();
-        for (id, started) in orphans {
+        for (id, started) in &orphans {
             self.ledger.in_flight -= 1;
-            let Some(stored) = self.jobs.get_mut(&id) else { continue };
-            stored.lease.interruptions += u32::from(started);
-            self.wait(id, now, false);
+            let Some(stored) = self.jobs.get_mut(id) else { continue };
+            stored.lease.interruptions += u32::from(*started);
+            self.wait(*id, now, false);
         }
+        orphans.len()
     }
 
     fn settle(&mut self, lease: &Lease, settlement: &Settlement, epoch: u64, now: Time) -> Settled {
@@ -601,7 +610,7 @@ impl Source for MemoryInstance {
         let now = self.queue.clock.now();
         let mut queue = self.queue.lock();
         let held = self.live_epoch(&queue, now);
-        queue.rescue(now);
+        self.rescued.fetch_add(queue.rescue(now) as u64, Ordering::Relaxed);
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = epoch.is_none();
         let current = held.unwrap_or_else(|| {
@@ -612,6 +621,10 @@ impl Source for MemoryInstance {
         queue.instances.insert(current, now + self.queue.lease_ttl);
         let kept = held.is_some() || is_first;
         Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
     }
 }
 

@@ -17,6 +17,8 @@ use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
 use super::lateness::Deadlines;
+use super::seniority::Seniority;
+use super::watching::LastTold;
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
@@ -119,6 +121,9 @@ pub(super) struct Conductor<R> {
     pub(super) closed: HashMap<Site, Time>,
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
+    pub(super) seniority: Seniority,
+    /// What whoever watches knows of the window.
+    pub(super) last_told: LastTold,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
@@ -177,6 +182,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             closed: HashMap::new(),
             groups: Groups::default(),
             deadlines: Deadlines::default(),
+            seniority: Seniority::default(),
+            last_told: LastTold::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
             taking: false,
@@ -324,6 +331,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
             self.gives_up_at().map(in_clock),
             self.deadlines.next(),
+            self.next_telling().map(in_clock),
         ];
         due.into_iter().flatten().min()
     }
@@ -367,6 +375,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Woken::Head(HeadNews::Late(report)) => {
                 self.reports.push(report);
+                return Ok(());
+            }
+            Woken::Head(HeadNews::Early(site, early_by)) => {
+                self.tell_of_a_breach(site, early_by);
                 return Ok(());
             }
             Woken::Task(Ok(event)) => event,
@@ -418,6 +430,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreFault>) {
         self.renewing = false;
+        self.tell_of_rescues();
         self.renew_at = asked_at + self.plant.limits.heartbeat;
         match renewal {
             Ok(Renewal::Held { ttl }) => self.lease_good_until = asked_at + ttl - ttl / 4,
@@ -443,6 +456,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.abort_flights(|_| true);
         self.bench = Workbench::default();
         self.deadlines = Deadlines::default();
+        self.seniority = Seniority::default();
         self.jobs.clear();
         self.learning.clear();
         self.asks.clear();
@@ -469,6 +483,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A store that is away fails everything, several times a second: that is worth a line now and then.
     pub(super) fn store_failed(&mut self, fault: &StoreFault, what: &str) {
+        self.spread(News::StoreFailed(fault.clone()));
         let is_news = self.last_store_line.is_none_or(|at| at.elapsed() >= STORE_LINE_EVERY);
         if is_news {
             warn!(%fault, "{what}");

@@ -9,10 +9,10 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::News;
 use super::conductor::{Conductor, Event, Flight, Work};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
+use super::{LeaseTag, News, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
 use crate::ports::{Lane, LeaseId, SiteReport};
 use crate::web::{Phases, Why};
@@ -150,7 +150,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
-        self.fly(site, item, permit, why, leave.following_robots(follows), !unpaced);
+        self.fly(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
         self.bench.ask_at(site, now);
     }
 
@@ -175,7 +175,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         &mut self,
         site: &Site,
         item: Item,
-        permit: Permit,
+        (permit, at): (Permit, Time),
         why: Why,
         leave: GateLeave,
         paced: bool,
@@ -188,13 +188,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let known_at = known_at.map_or(item.since, |at| at.max(item.since));
         phases.robots = known_at.since(item.since);
         phases.slot = now.since(known_at);
-        let plan = match self.jobs.get(&job) {
+        phases.place = self.waited_for_a_place(site, at).min(phases.slot);
+        let (plan, lease) = match self.jobs.get(&job) {
             Some(Work::Lease(work)) => {
                 phases.queued = work.phases.queued;
                 self.started.push(job);
-                Some(work.plan.clone())
+                (Some(work.plan.clone()), Some(LeaseTag::of(&work.lease)))
             }
-            _ => None,
+            _ => (None, None),
+        };
+        let purpose = match (&plan, self.is_probe(job)) {
+            (Some(_), _) => Purpose::Page,
+            (None, true) => Purpose::Probe,
+            (None, false) => Purpose::Robots,
         };
         let number = self.flights_begun;
         let group = self.group_of(&item);
@@ -219,6 +225,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             plan,
             phases,
             why,
+            purpose,
+            lease,
         };
         let request = (flight.item.request.tag, flight.item.request.url.clone());
         let abort = self.tasks.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
@@ -226,8 +234,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {
-        let FetchEnd { number, job, site, permit, end } = fetched;
+        let FetchEnd { number, job, site, permit, told, end } = fetched;
         self.head_written(&site, number);
+        if let Some(told) = told {
+            self.spread(News::Requested(told));
+        }
         match end {
             // The store takes a probe that was not sent for lost, and gives it out again.
             End::NotSent(_) if self.is_probe(job) => {

@@ -13,11 +13,12 @@ use fetchwell_policy::url::Site;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::conductor::SharedPlan;
+use super::{AnswerFacts, LeaseTag, Purpose, Requested};
 use crate::clock::Clock;
 use crate::gate::GateLeave;
 use crate::http::budget::Share;
 use crate::ports::{Moment, SiteReport, Step};
-use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Web, Why};
+use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
 /// What came of a request.
@@ -26,6 +27,8 @@ pub(super) struct FetchEnd<R> {
     pub(super) job: JobKey,
     pub(super) site: Site,
     pub(super) permit: Permit,
+    /// What is told of it; `None`: nothing was sent.
+    pub(super) told: Option<Box<Requested>>,
     pub(super) end: End<R>,
 }
 
@@ -51,6 +54,8 @@ pub(super) enum HeadNews {
     Written(Site, FlightNumber),
     /// It left later than it was given leave for.
     Late(SiteReport),
+    /// It leaves this much sooner after the last one than the pace allows.
+    Early(Site, Duration),
     /// Nothing more of its group goes before then.
     GroupRests(String, Time),
 }
@@ -72,6 +77,9 @@ impl Leave for Announced {
         let given = self.leave.to_write().await;
         if let (Some(group), Some(until)) = (&self.group, self.leave.group_rests_until()) {
             self.tell(HeadNews::GroupRests(group.clone(), until));
+        }
+        if let Some(early_by) = self.leave.early_by() {
+            self.tell(HeadNews::Early(self.site.clone(), early_by));
         }
         if given && self.is_waited_for {
             self.tell(HeadNews::Written(self.site.clone(), self.number));
@@ -109,6 +117,8 @@ pub(super) struct Fetch<R> {
     pub(super) plan: Option<SharedPlan<R>>,
     pub(super) phases: Phases,
     pub(super) why: Why,
+    pub(super) purpose: Purpose,
+    pub(super) lease: Option<LeaseTag>,
 }
 
 impl<R> Fetch<R> {
@@ -124,6 +134,7 @@ impl<R> Fetch<R> {
                     job,
                     site: self.site,
                     permit: self.permit,
+                    told: None,
                     end,
                 };
             }
@@ -131,6 +142,7 @@ impl<R> Fetch<R> {
             Exchange::Failed(happened) => (happened, None),
         };
         let wall = self.clock.wall();
+        let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
         let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, wall));
         // The records may hold the body, so its share of the budget outlives the step.
         let share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
@@ -148,7 +160,26 @@ impl<R> Fetch<R> {
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };
-        FetchEnd { number: self.number, job, site: self.site, permit: self.permit, end }
+        FetchEnd { number: self.number, job, site: self.site, permit: self.permit, told, end }
+    }
+
+    fn told(&self, happened: &Happened, answer: Option<&Answer>, ended_at: Time) -> Requested {
+        let Request { url, method, .. } = &self.item.request;
+        let facts = |answer: &Answer| AnswerFacts {
+            body_bytes: answer.body.len(),
+            version: answer.wire.version,
+            peer: answer.wire.peer,
+        };
+        Requested {
+            purpose: self.purpose,
+            lease: self.lease,
+            url: url.clone(),
+            method: method.name(),
+            happened: happened.clone(),
+            phases: self.phases,
+            answer: answer.map(facts),
+            ended_at,
+        }
     }
 }
 

@@ -132,12 +132,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.leases_held += 1;
         self.groups.came(&lease.job.lane);
         self.deadlines.came(lease);
+        self.seniority.came(lease);
     }
 
     fn lease_went(&mut self, lease: &Lease) {
         self.leases_held -= 1;
         self.groups.went(&lease.job.lane);
         self.deadlines.went(lease);
+        self.seniority.went(lease);
     }
 
     /// Begins leases of a site until one of them has a request there, unless one waits already.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::News;
 use super::conductor::{Conductor, Event, Work};
+use super::{News, SettledLease};
 use crate::ports::{Finished, Settled, Settlement, StoreFault};
 use crate::web::Phases;
 use crate::workbench::JobKey;
@@ -74,7 +74,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.take_at = self.take_at.min(*at);
             self.exhausted = false;
         }
-        self.spread(News::Settled(settlement, phases));
+        let age = self.now().since(lease.accepted_at);
+        let ended_at = self.plant.clock.wall();
+        let told = SettledLease { lease, settlement, phases, age, ended_at };
+        self.spread(News::Settled(Box::new(told)));
         if self.leases_held == 0 {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
         }

@@ -59,6 +59,8 @@ use identity::KnownTokens;
 use memory::Memory;
 use problem::{Kind, Problem};
 
+use crate::measures::Measures;
+
 pub(crate) use audit::{AuditWriter, audit_log};
 pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
@@ -100,6 +102,7 @@ pub(crate) struct Api {
     guard: AddressGuard,
     rules: Rules,
     metrics: Arc<Metrics>,
+    measures: Arc<Measures>,
     audit: audit::AuditLog,
     known_tokens: KnownTokens,
     allowances: Allowances,
@@ -118,6 +121,8 @@ pub(crate) struct Foundation {
     pub(crate) clock: Clock,
     pub(crate) guard: AddressGuard,
     pub(crate) metrics: Arc<Metrics>,
+    /// What the flows do.
+    pub(crate) measures: Arc<Measures>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -132,6 +137,7 @@ impl Api {
             clock: on.clock,
             guard: on.guard,
             metrics: on.metrics,
+            measures: on.measures,
             audit,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),

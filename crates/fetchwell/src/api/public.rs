@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::problem::{Kind, Problem, ProblemBody};
+use crate::measures::DoorName;
 
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
@@ -78,7 +79,9 @@ pub(super) async fn metrics(
     }
     let ledger = api.stored(api.inbox.ledger().await)?;
     let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Ok((content_type, api.metrics.render(&ledger)).into_response())
+    api.measures.door(DoorName::Serve).note_ledger(Some(ledger));
+    let text = api.metrics.render(&ledger) + &api.measures.render();
+    Ok((content_type, text).into_response())
 }
 
 /// The front page.

@@ -142,6 +142,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CommonCrawlCommand,
     },
+    /// Look for what is wrong: settings, stores, servers, clocks, limits; says the mend
+    Doctor,
+    /// Ask a service whether it is ready; exits with 0 when it is
+    Health {
+        /// Where to ask
+        #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
+        url: String,
+    },
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings

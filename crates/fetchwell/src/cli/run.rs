@@ -10,7 +10,7 @@ use super::{
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
-use crate::{demo, doors, explain, telemetry};
+use crate::{demo, doctor, doors, explain, health, telemetry};
 
 /// Does what was typed.
 pub async fn run(cli: Cli) -> Result<Exit, Exit> {
@@ -112,6 +112,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let GlobalFlags { json, quiet, .. } = cli.global;
             doors::commoncrawl::run(&settings, command, json, quiet).await
         }
+        Command::Doctor => doctor::run(&sources, cli.global.json).await,
+        Command::Health { url } => health::run(&url).await,
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;

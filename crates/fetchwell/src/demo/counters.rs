@@ -31,11 +31,12 @@ impl Counters {
     }
 
     fn hear(&self, news: &News) {
-        match news {
-            News::Settled(Settlement::Done | Settlement::Dead { .. }, _) => {
+        let News::Settled(settled) = news else { return };
+        match settled.settlement {
+            Settlement::Done | Settlement::Dead { .. } => {
                 self.done.fetch_add(1, Ordering::Relaxed);
             }
-            News::Settled(Settlement::Skipped, _) => {
+            Settlement::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
             }
             _ => {}

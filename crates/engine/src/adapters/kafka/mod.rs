@@ -3,6 +3,7 @@
 //! `publish` returns when every event of its batch has its delivery report, so there is nothing to
 //! flush when a log is dropped: what is under way then was never confirmed.
 
+mod examination;
 mod place;
 mod producer;
 mod topic;
@@ -19,6 +20,7 @@ use rdkafka::producer::{FutureRecord, Producer as _};
 use tokio::time::Instant;
 use tracing::warn;
 
+pub use self::examination::{KafkaFacts, TopicFacts, examine};
 use self::place::Place;
 use self::producer::{CONFIRMED_WITHIN, Producer, connect};
 use crate::ports::{Event, EventLog, Published, StoreFault};

@@ -13,7 +13,7 @@ use super::producer::{Producer, Words, connect};
 use crate::ports::StoreFault;
 
 /// A cluster that has not answered by then is away.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// As many partitions and replicas as the cluster gives by default.
 const CLUSTER_DEFAULT: i32 = -1;
 

@@ -1,7 +1,7 @@
 //! One process's hold on a queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
@@ -23,6 +23,8 @@ pub struct PostgresInstance {
     held: Held,
     /// One take at a time, so that what another leases just now is not taken for unknown.
     taking: AsyncMutex<()>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
 }
 
 /// No epoch yet: PostgreSQL counts them from 1.
@@ -37,6 +39,7 @@ impl PostgresInstance {
             turn: AtomicI64::new(0),
             held: Held::default(),
             taking: AsyncMutex::default(),
+            rescued: AtomicU64::new(0),
         }
     }
 
@@ -69,10 +72,13 @@ impl PostgresInstance {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
         let rescued = async {
-            moves.rescue(*queue).await?;
-            moves.commit().await
+            let rescued = moves.rescue(*queue).await?;
+            moves.commit().await?;
+            Ok(rescued as u64)
         };
-        rescued.await.map_err(|error| db.fault(&error))
+        let rescued = rescued.await.map_err(|error| db.fault(&error))?;
+        self.rescued.fetch_add(rescued, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn take_now(&self, mut moves: Moves, demand: &Demand) -> sqlx::Result<Taken> {
@@ -167,6 +173,10 @@ impl Source for PostgresInstance {
         self.epoch.store(epoch, Ordering::Relaxed);
         self.held.let_all_go();
         Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
     }
 
     async fn leave(&self) -> Result<(), StoreFault> {

@@ -5,6 +5,7 @@ mod claiming;
 mod connections;
 mod database;
 mod ending;
+mod examination;
 mod finish;
 mod following;
 mod id_stock;
@@ -34,6 +35,7 @@ mod taking;
 
 pub use claiming::CLAIM;
 pub use database::Database;
+pub use examination::{PostgresFacts, examine};
 pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
 pub use keeper::PostgresKeeper;

@@ -61,8 +61,9 @@ impl Moves {
         Ok((Moves::at(db, clock.moment(now), tx), lives))
     }
 
-    /// Takes out the instances whose time is over, and lets what they held wait again.
-    pub(super) async fn rescue(&mut self, queue: QueueId) -> sqlx::Result<()> {
+    /// Takes out the instances whose time is over, and lets what they held wait again. Returns how much
+    /// that was.
+    pub(super) async fn rescue(&mut self, queue: QueueId) -> sqlx::Result<usize> {
         let query = sqlx::query(
             "DELETE FROM fetchwell_instance WHERE epoch IN (
                  SELECT epoch FROM fetchwell_instance WHERE queue = $1 AND expires_at <= $2
@@ -72,7 +73,7 @@ impl Moves {
         let rows = self.tx.fetch(query.bind(queue).bind(self.now().as_micros())).await?;
         let dead: Vec<i64> = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
         if dead.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         self.orphan(queue, dead, true, &[]).await
     }
@@ -81,7 +82,7 @@ impl Moves {
     pub(super) async fn leave(&mut self, queue: QueueId, epoch: i64) -> sqlx::Result<()> {
         let query = sqlx::query("DELETE FROM fetchwell_instance WHERE epoch = $1");
         self.tx.execute(query.bind(epoch)).await?;
-        self.orphan(queue, vec![epoch], false, &[]).await
+        self.orphan(queue, vec![epoch], false, &[]).await.map(|_| ())
     }
 
     /// Lets what an instance holds without knowing it wait again: all but what is `known`.
@@ -95,7 +96,7 @@ impl Moves {
         // all ended, and there is to see what they did.
         let query = sqlx::query("SELECT FROM fetchwell_instance WHERE epoch = $1 FOR UPDATE");
         self.tx.execute(query.bind(epoch)).await?;
-        self.orphan(queue, vec![epoch], false, known).await
+        self.orphan(queue, vec![epoch], false, known).await.map(|_| ())
     }
 
     /// Lets what these instances hold wait again, but for what is `known`. What was being fetched was
@@ -106,15 +107,16 @@ impl Moves {
         epochs: Vec<i64>,
         interrupted: bool,
         known: &[LeaseId],
-    ) -> sqlx::Result<()> {
+    ) -> sqlx::Result<usize> {
         let now = self.now();
         let query =
             sqlx::query(ORPHANS).bind(epochs).bind(now.as_micros()).bind(interrupted).bind(known);
-        for row in self.tx.fetch(query).await? {
+        let orphans = self.tx.fetch(query).await?;
+        for row in &orphans {
             self.change(queue).in_flight -= 1;
             self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
         }
-        Ok(())
+        Ok(orphans.len())
     }
 }
 

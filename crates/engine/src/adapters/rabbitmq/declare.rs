@@ -68,7 +68,7 @@ pub(super) async fn depth(channel: &Channel, queue: &ShortString) -> lapin::Resu
     Ok(queue.message_count().into())
 }
 
-async fn is_there(connection: &Connection, queue: &ShortString) -> lapin::Result<bool> {
+pub(super) async fn is_there(connection: &Connection, queue: &ShortString) -> lapin::Result<bool> {
     match depth(&connection.create_channel().await?, queue).await {
         Ok(_) => Ok(true),
         Err(error) if code(&error) == Some(NOT_FOUND) => Ok(false),
@@ -77,7 +77,10 @@ async fn is_there(connection: &Connection, queue: &ShortString) -> lapin::Result
 }
 
 /// A broker does not tell how a queue was declared. It refuses another declaration, and says what differs.
-async fn is_durable(connection: &Connection, queue: &ShortString) -> lapin::Result<bool> {
+pub(super) async fn is_durable(
+    connection: &Connection,
+    queue: &ShortString,
+) -> lapin::Result<bool> {
     match declare(connection, queue, QueueDeclareOptions::durable()).await {
         Ok(()) => Ok(true),
         Err(error) if code(&error) == Some(PRECONDITION_FAILED) => {

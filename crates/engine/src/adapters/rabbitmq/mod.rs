@@ -6,6 +6,7 @@
 
 mod consumer;
 mod declare;
+mod examination;
 mod instance;
 mod link;
 mod message;
@@ -23,6 +24,7 @@ use crate::batches::{Batch, BatchQueue};
 use crate::clock::Clock;
 use crate::ports::StoreFault;
 
+pub use self::examination::{QueueFacts, RabbitFacts, examine};
 pub use self::instance::RabbitInstance;
 pub use self::message::{ATTEMPTS_HEADER, REASON_HEADER};
 

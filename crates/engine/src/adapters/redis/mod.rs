@@ -1,6 +1,7 @@
 //! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
 
 mod articles;
+mod examination;
 mod feeds;
 mod keeper;
 mod link;
@@ -9,6 +10,7 @@ mod pages;
 mod queue;
 
 pub use articles::RedisArticles;
+pub use examination::{RedisFacts, examine};
 pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
 pub use links::RedisLinks;

@@ -220,7 +220,7 @@ pub(super) fn io_fault(error: std::io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
+pub(super) fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => "; free some space on its disk",
         Some(rusqlite::ErrorCode::CannotOpen) => {

@@ -376,7 +376,7 @@ impl<'a> Moves<'a> {
 
     /// Ends an instance: what it held waits again. What was being fetched was `interrupted`, unless
     /// the instance left of its own accord.
-    pub(super) fn orphan(&mut self, epoch: i64, interrupted: bool) -> rusqlite::Result<()> {
+    pub(super) fn orphan(&mut self, epoch: i64, interrupted: bool) -> rusqlite::Result<usize> {
         self.tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
         if interrupted {
             self.tx.execute(
@@ -390,11 +390,11 @@ impl<'a> Moves<'a> {
             .prepare_cached("SELECT id FROM job WHERE state = 2 AND epoch = ?1")?
             .query_map([epoch], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
-        for id in orphans {
+        for id in &orphans {
             self.change.in_flight -= 1;
-            self.wait(id, self.now)?;
+            self.wait(*id, self.now)?;
         }
-        Ok(())
+        Ok(orphans.len())
     }
 
     /// The last word on a site holds: a closing can be taken back by an earlier one.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub struct SqliteInstance {
     /// The lane whose turn it was first at the last take.
     turn: AtomicI64,
     presence: Mutex<Option<Presence>>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
 }
 
 /// No epoch yet: SQLite counts them from 1.
@@ -78,7 +80,7 @@ impl SqliteQueue {
     pub fn instance(&self) -> SqliteInstance {
         let (epoch, turn, presence) =
             (AtomicI64::new(NO_EPOCH), AtomicI64::new(0), Mutex::new(None));
-        SqliteInstance { queue: self.clone(), epoch, turn, presence }
+        SqliteInstance { queue: self.clone(), epoch, turn, presence, rescued: AtomicU64::new(0) }
     }
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
@@ -297,7 +299,7 @@ impl Source for SqliteInstance {
         let SqliteQueue { queue, lease_ttl, .. } = self.queue;
         let (before, clock) = (self.epoch(), self.queue.clock.clone());
         let store = self.queue.db.path().to_owned();
-        let (epoch, presence) = self
+        let (epoch, presence, rescued) = self
             .queue
             .db
             .write(move |tx| {
@@ -308,9 +310,9 @@ impl Source for SqliteInstance {
                      WHERE epoch = ?2 AND expires_at > ?3",
                     (expires_at, before, now.as_micros()),
                 )? == 1;
-                rescue(tx, queue, &store, now)?;
+                let rescued = rescue(tx, queue, &store, now)?;
                 if held {
-                    return Ok((before, None));
+                    return Ok((before, None, rescued));
                 }
                 tx.execute(
                     "INSERT INTO instance (queue, expires_at, who, since, heartbeat_at)
@@ -320,15 +322,20 @@ impl Source for SqliteInstance {
                 let epoch = tx.last_insert_rowid();
                 // Before others see the row, or they would take us for gone.
                 let presence = Presence::announce(&store, epoch).map_err(io_fault)?;
-                Ok((epoch, Some(presence)))
+                Ok((epoch, Some(presence), rescued))
             })
             .await?;
+        self.rescued.fetch_add(rescued, Ordering::Relaxed);
         self.epoch.store(epoch, Ordering::Relaxed);
         if presence.is_some() {
             self.show(presence);
         }
         let kept = before == NO_EPOCH || before == epoch;
         Ok(if kept { Renewal::Held { ttl: lease_ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
     }
 }
 
@@ -362,16 +369,18 @@ pub(super) fn settle_batch(
     Ok(settled)
 }
 
-/// What dead instances held waits again: those whose lease ran out, and those whose process ended.
-fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<()> {
+/// What dead instances held waits again: those whose lease ran out, and those whose process ended. Returns
+/// how many leases that were.
+fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<u64> {
     let mut moves = Moves::new(tx, queue, now);
+    let mut rescued = 0;
     for (epoch, expires_at) in instances(tx, queue)? {
         if expires_at <= now || presence::is_gone(store, epoch) {
-            moves.orphan(epoch, true)?;
+            rescued += moves.orphan(epoch, true)? as u64;
             presence::clear(store, epoch);
         }
     }
-    moves.enter().map(|_| ())
+    moves.enter().map(|_| rescued)
 }
 
 fn is_in_use(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<bool> {

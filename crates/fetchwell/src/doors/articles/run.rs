@@ -23,6 +23,7 @@ use super::uid;
 use super::unattempted::Unattempted;
 use crate::cli::Exit;
 use crate::doors::fetch::input::key;
+use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules};
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
@@ -110,7 +111,7 @@ async fn fetch(
     let mut rules = gate_rules(settings, None);
     rules.robots.pages_fail_with_it = true;
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
-    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate, DoorName::Articles, Arc::new(|_| {}));
     let enough = stop.child_token();
     let waiting = cancel_after(settings.values.articles_max_wait, &enough);
     let running = async {

@@ -89,6 +89,10 @@ impl Source for Unattempted {
         Ok(renewal)
     }
 
+    fn rescued(&self) -> u64 {
+        self.inner.rescued()
+    }
+
     async fn leave(&self) -> Result<(), StoreFault> {
         self.inner.leave().await
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
 use fetchwell_engine::gate::Gate;
-use fetchwell_engine::pipeline::{Plant, Watcher};
+use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
@@ -13,6 +13,7 @@ use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
 use crate::cli::Exit;
+use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules};
 use crate::settings::{ArchiveBase, Settings, process_environment};
 
@@ -72,13 +73,13 @@ impl Archive {
         &self,
         settings: &Settings,
         give_up_after: Option<Duration>,
-        watcher: Watcher,
+        door: DoorName,
     ) -> Plant {
         let mut rules = gate_rules(settings, give_up_after);
         let most = settings.values.commoncrawl_max_concurrency;
         rules.pace.concurrency.insert(self.root.site(), most);
         let gate = Gate::new(self.parts.politeness.clone(), rules, self.parts.clock.clone());
-        Plant { web: self.web.clone(), ..self.parts.plant(settings, gate, watcher) }
+        Plant { web: self.web.clone(), ..self.parts.plant(settings, gate, door, Arc::new(|_| {})) }
     }
 }
 

@@ -22,6 +22,7 @@ use fetchwell_engine::pipeline;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand};
+use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -74,7 +75,7 @@ pub(crate) async fn ingest(
     }
     // Deadlines end the waiting for a site that stays closed.
     let gate = parts.gate(settings, None);
-    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate, DoorName::Feeds, Arc::new(|_| {}));
     let ended = tokio::select! {
         ended = pipeline::run(round.door(), plant, stop.clone()) => ended,
         fault = round.keep_claims() => Err(fault),

@@ -17,6 +17,7 @@ use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
 use super::print;
 use super::round::LEASE_TTL;
 use crate::cli::Exit;
+use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -98,7 +99,7 @@ impl Trial<'_> {
             obituary: Arc::new(obituary),
         };
         let gate = self.parts.gate(self.settings, None);
-        let plant = self.parts.plant(self.settings, gate, Arc::new(|_| {}));
+        let plant = self.parts.plant(self.settings, gate, DoorName::Errand, Arc::new(|_| {}));
         pipeline::run(door, plant, self.stop.clone()).await?;
         let found = std::mem::take(&mut *found.0.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(found)

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format};
+use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -205,7 +206,8 @@ impl Run<'_> {
             }),
         };
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
-        let mut plant = parts.plant(self.settings, gate, self.onlooker.watcher.clone());
+        let mut plant =
+            parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
         progress.end();

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::metrics::{PageMetrics, Sizes};
 use crate::api::{self, Connections};
 use crate::doors::url_list::UrlList;
+use crate::measures::{DoorName, Measures};
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);
@@ -29,12 +30,17 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Exposition {
     queue: UrlList,
     metrics: Arc<PageMetrics>,
+    measures: Arc<Measures>,
     last: Mutex<Option<(Instant, Option<Sizes>)>>,
 }
 
 impl Exposition {
-    pub(super) fn new(queue: UrlList, metrics: Arc<PageMetrics>) -> Exposition {
-        Exposition { queue, metrics, last: Mutex::default() }
+    pub(super) fn new(
+        queue: UrlList,
+        metrics: Arc<PageMetrics>,
+        measures: Arc<Measures>,
+    ) -> Exposition {
+        Exposition { queue, metrics, measures, last: Mutex::default() }
     }
 
     /// Answers until `stop`.
@@ -56,7 +62,8 @@ impl Exposition {
         {
             return sizes;
         }
-        let sizes = self.queue.sizes().await.ok();
+        let (sizes, ledger) = self.queue.sizes().await.ok().unzip();
+        self.measures.door(DoorName::Pages).note_ledger(ledger);
         *last = Some((Instant::now(), sizes));
         sizes
     }
@@ -64,7 +71,8 @@ impl Exposition {
 
 async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
     let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (content_type, told.metrics.render(told.sizes().await)).into_response()
+    let text = told.metrics.render(told.sizes().await) + &told.measures.render();
+    (content_type, text).into_response()
 }
 
 async fn readyz(State(told): State<Arc<Exposition>>) -> Response {

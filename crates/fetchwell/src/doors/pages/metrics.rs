@@ -220,7 +220,14 @@ impl PageMetrics {
             }
             News::Marked(_, Mark::ProbeAnswered) => add(&self.probes_answered),
             News::RobotsUnreachable(_) => add(&self.robots_unreachable),
-            News::Marked(..) | News::Settled(..) | News::Stale => {}
+            News::Marked(..)
+            | News::Requested(_)
+            | News::Settled(_)
+            | News::Stale
+            | News::Rescued(_)
+            | News::RateBreach { .. }
+            | News::StoreFailed(_)
+            | News::Window(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use fetchwell_engine::adapters::redis::{RedisFinish, RedisPages};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
 };
-use fetchwell_engine::ports::{EventLog, Finish, Job, Lane, PageCache, Source, StoreFault};
+use fetchwell_engine::ports::{EventLog, Finish, Job, Lane, Ledger, PageCache, Source, StoreFault};
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
@@ -87,16 +87,16 @@ impl UrlList {
         }
     }
 
-    /// How many URLs stand where.
-    pub(super) async fn sizes(&self) -> Result<Sizes, StoreFault> {
-        let (waiting, dead) = match self {
+    /// How many URLs stand where, and the ledger of those that were taken in.
+    pub(super) async fn sizes(&self) -> Result<(Sizes, Ledger), StoreFault> {
+        let (waiting, ledger) = match self {
             UrlList::Sqlite(queue) => {
                 let ledger = queue.ledger().await?;
-                (u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0), ledger.dead)
+                (u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0), ledger)
             }
-            UrlList::Redis(queue) => (queue.waiting().await?, queue.ledger().await?.dead),
+            UrlList::Redis(queue) => (queue.waiting().await?, queue.ledger().await?),
         };
-        Ok(Sizes { waiting, dead: u64::try_from(dead).unwrap_or(0) })
+        Ok((Sizes { waiting, dead: u64::try_from(ledger.dead).unwrap_or(0) }, ledger))
     }
 }
 

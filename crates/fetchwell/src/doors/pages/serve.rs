@@ -19,6 +19,7 @@ use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 use crate::cli::Exit;
 use crate::doors::telling;
+use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::{Settings, Values, WhenUnreachable};
 use crate::signals::stop_on_signal;
@@ -47,7 +48,8 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let metrics = Arc::new(PageMetrics::default());
     let telling = async {
         if let Some(listener) = listener {
-            let told = Exposition::new(place.queue.clone(), metrics.clone());
+            let told =
+                Exposition::new(place.queue.clone(), metrics.clone(), parts.measures.clone());
             told.serve(listener, stop.clone()).await;
         }
     };
@@ -82,7 +84,8 @@ async fn flow(
         }),
         obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
     };
-    let plant = parts.plant(settings, parts.gate(settings, None), metrics.watcher());
+    let plant =
+        parts.plant(settings, parts.gate(settings, None), DoorName::Pages, metrics.watcher());
     let running = async {
         let ended = pipeline::run(door, plant, stop.clone()).await;
         stop.cancel();

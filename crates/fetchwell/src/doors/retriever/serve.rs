@@ -23,6 +23,7 @@ use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
 use crate::doors::webhooks;
+use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
@@ -53,6 +54,7 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         clock,
         guard: address_guard(settings),
         metrics: metrics.clone(),
+        measures: parts.measures.clone(),
         stop: stop.clone(),
     };
     let (api, audit) = Api::new(foundation, rules(&settings.values));
@@ -132,7 +134,7 @@ async fn messages(
     rules.pace.groups = retailers_pace(settings);
     rules.robots.pages_fail_with_it = true;
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let mut plant = parts.plant(settings, gate, DoorName::Serve, Arc::new(|_| {}));
     plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
     flow(door, plant, &*source, stop).await
 }
@@ -163,7 +165,7 @@ async fn deliveries(
     let rules = GateRules { pace, ..gate_rules(settings, None) };
     let politeness = Arc::new(Apart::new(parts.politeness.clone(), "webhook"));
     let gate = Gate::new(politeness, rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
     plant.limits =
         Limits { max_in_flight: WEBHOOKS_IN_FLIGHT, window: WEBHOOKS_WINDOW, ..plant.limits };
     flow(door, plant, &*source, stop).await

@@ -22,6 +22,7 @@ use tracing::{info, warn};
 
 use super::url_list::UrlList;
 use crate::cli::{Exit, ScheduleArgs, print};
+use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};
@@ -53,7 +54,7 @@ pub(crate) async fn run(
     }
     let patience = ends.then_some(settings.values.fetch_give_up_after);
     let gate = parts.gate(settings, patience);
-    let plant = parts.plant(settings, gate, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate, DoorName::Sitemaps, Arc::new(|_| {}));
     if ends {
         return once(scheduler, &sitemaps, plant).await;
     }

@@ -98,10 +98,12 @@ pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore)
     trial.clock.advance(secs(10));
     living.renew().await;
     assert_eq!(trial.ledger().await.in_flight, 3, "nobody is dead yet");
+    assert_eq!(living.rescued(), 0);
     trial.clock.advance(secs(10));
     living.renew().await;
     let expected = Ledger { accepted: 3, queued: 2, in_flight: 1, ..Ledger::default() };
     assert_eq!(trial.ledger().await, expected);
+    assert_eq!((living.rescued(), dead.rescued()), (2, 0));
     assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 

@@ -116,6 +116,10 @@ impl Worker<'_> {
         renewal
     }
 
+    pub(super) fn rescued(&self) -> u64 {
+        self.instance.rescued()
+    }
+
     pub(super) async fn settle(&self, lease: &Lease, settlement: Settlement) -> Settled {
         self.settle_all(&[(lease, &settlement)]).await[0]
     }

@@ -1,7 +1,7 @@
 //! One process's hold on a queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +34,8 @@ pub struct RedisInstance {
     held: Held,
     /// One take at a time, so that what another leases just now is not taken for unknown.
     taking: Mutex<()>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
 }
 
 #[derive(Serialize)]
@@ -59,8 +61,8 @@ type Answer = (i64, bool, Option<i64>, bool, Vec<Row>);
 impl RedisInstance {
     /// It holds nothing yet.
     pub(super) fn new(queue: RedisQueue) -> RedisInstance {
-        let (held, taking) = (Held::default(), Mutex::default());
-        RedisInstance { queue, epoch: AtomicI64::new(NO_EPOCH), held, taking }
+        let (held, taking, rescued) = (Held::default(), Mutex::default(), AtomicU64::new(0));
+        RedisInstance { queue, epoch: AtomicI64::new(NO_EPOCH), held, taking, rescued }
     }
 
     fn epoch(&self) -> i64 {
@@ -95,8 +97,9 @@ impl RedisInstance {
         let (epoch, scripts) = (self.epoch(), &self.queue.scripts);
         let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
         let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
-        let (now_ours, has_more, held): (i64, bool, usize) =
+        let (now_ours, has_more, held, rescued): (i64, bool, usize, u64) =
             scripts.run(&scripts.renew, &asked).await?;
+        self.rescued.fetch_add(rescued, Ordering::Relaxed);
         if now_ours != epoch {
             self.held.let_all_go();
             self.epoch.store(now_ours, Ordering::Relaxed);
@@ -183,6 +186,10 @@ impl Source for RedisInstance {
             warn!(%fault, "what dead instances held waits for the next renewal");
         }
         Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
     }
 
     /// Hands everything back. The last one to leave puts what waits back on the list, too.

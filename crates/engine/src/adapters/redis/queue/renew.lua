@@ -1,7 +1,7 @@
 -- Renews an instance's lease, or begins a new epoch, and rescues what dead instances held.
 --
 -- Asked: epoch, ttl, most (to rescue). Gives: the epoch; whether there may be more to rescue; how many
--- leases the epoch holds.
+-- leases the epoch holds; how many were rescued.
 local held = lives(asked.epoch)
 
 local left = asked.most
@@ -21,4 +21,4 @@ if not held then
 end
 redis.call('ZADD', INSTANCES, time_in(asked.ttl), epoch)
 enter()
-return { epoch, left == 0 and 1 or 0, redis.call('ZCOUNT', LEASED, epoch, epoch) }
+return { epoch, left == 0 and 1 or 0, redis.call('ZCOUNT', LEASED, epoch, epoch), asked.most - left }

@@ -29,6 +29,7 @@ use super::crawl_name;
 use super::queue::BatchPlace;
 use crate::cli::{BatchArgs, Exit, print};
 use crate::doors::telling;
+use crate::measures::DoorName;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use block::Batching;
@@ -93,7 +94,7 @@ pub(crate) async fn run(
     let stop = stop_on_signal();
     let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, quiet == 0));
     let flow = Flow { settings, args: &args, archive: &archive, progress: progress.clone() };
-    let told = progress.clone();
+    let (told, measures) = (progress.clone(), archive.parts.measures.clone());
     let over = CancellationToken::new();
     let (ended, ()) = tokio::join!(
         async {
@@ -101,7 +102,7 @@ pub(crate) async fn run(
             over.cancel();
             ended
         },
-        telling::tell(listener, Arc::new(move || told.render()), over.clone()),
+        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), over.clone()),
     );
     progress.end();
     let (ended, checkpoint) = ended?;
@@ -159,7 +160,7 @@ impl Flow<'_> {
             finish: publisher.clone(),
             obituary: Arc::new(block::obituary),
         };
-        let plant = self.archive.plant(self.settings, None, Arc::new(|_| {}));
+        let plant = self.archive.plant(self.settings, None, DoorName::Batch);
         let ended = pipeline::run(door, plant, run_ends).await?;
         let checkpoint = publisher.close(ended == Ended::Exhausted).await?;
         Ok((ended, checkpoint))

@@ -18,6 +18,7 @@ use tracing::error;
 use crate::cli::Exit;
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::REFUSED_BY_ARCHIVE;
+use crate::measures::DoorName;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
@@ -58,7 +59,7 @@ pub(super) async fn run<E: Errand>(
         obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
     };
     let patience = settings.values.fetch_give_up_after;
-    let plant = archive.plant(settings, Some(patience), Arc::new(|_| {}));
+    let plant = archive.plant(settings, Some(patience), DoorName::Errand);
     let ended = pipeline::run(door, plant, stop_on_signal()).await?;
     let end = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (end, ended) {

@@ -33,6 +33,10 @@ impl Source for AtArchive {
         self.inner.renew().await
     }
 
+    fn rescued(&self) -> u64 {
+        self.inner.rescued()
+    }
+
     async fn leave(&self) -> Result<(), StoreFault> {
         self.inner.leave().await
     }

@@ -20,6 +20,7 @@ use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::telling;
+use crate::measures::DoorName;
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 
@@ -48,10 +49,11 @@ pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Resu
     }
     info!("writing documents of {} to {}", values.commoncrawl_base, folder.display());
     let (output, told) = (Arc::new(output), metrics.clone());
+    let measures = archive.parts.measures.clone();
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(
         work.flow(&place, filter(args), &stop),
-        telling::tell(listener, Arc::new(move || told.render()), stop.clone()),
+        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), stop.clone()),
         seal_when_old(&output, &stop),
     );
     // Also after a fault: what is written need not wait for the next run.
@@ -89,7 +91,7 @@ impl Work<'_> {
             finish: Arc::new(Counted { inner: written, metrics: self.metrics.clone() }),
             obituary: Arc::new(|_, _| Vec::new()),
         };
-        let mut plant = self.archive.plant(self.settings, None, Arc::new(|_| {}));
+        let mut plant = self.archive.plant(self.settings, None, DoorName::Work);
         plant.limits.window = values.commoncrawl_prefetch.into();
         plant.limits.max_per_site = plant.limits.window;
         plant.limits.max_finish_batch = MAX_FINISH_BATCH;

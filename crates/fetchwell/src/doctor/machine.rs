@@ -1,0 +1,192 @@
+//! What the machine gives: open files, disk, clock, free ports, name servers.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+use super::finding::Finding;
+use crate::measures::Measures;
+use crate::plant::Parts;
+use crate::settings::{Settings, StoreUrl};
+
+/// Files that are open besides connections: stores, logs, listeners and those who ask them.
+const OTHER_FILES: u64 = 256;
+/// Kept connections, as many as the client has room for.
+const KEPT_CONNECTIONS: u64 = 512;
+/// With less room than this on its disk a store is soon full.
+const LEAST_FREE_BYTES: u64 = 1 << 30;
+/// Before this program was written no clock was right that shows this.
+const LATEST_PAST: Time = Time::from_secs(1_767_225_600);
+/// A name that is always there, to find out whether names can be looked up.
+const WELL_KNOWN: &str = "http://example.com/";
+
+/// Looks at all of it.
+pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
+    let mut findings = vec![open_files(settings, Measures::default().snapshot().process.max_fds)];
+    findings.extend(disk(settings));
+    findings.push(clock());
+    findings.push(name_servers(settings).await);
+    let values = &settings.values;
+    for (door, address) in [
+        ("serve", Some(values.retriever_listen)),
+        ("pages", values.pages_metrics_listen),
+        ("commoncrawl batch", values.commoncrawl_batch_metrics_listen),
+        ("commoncrawl work", values.commoncrawl_work_metrics_listen),
+    ] {
+        findings.extend(address.map(|address| listener(door, address)));
+    }
+    findings
+}
+
+fn open_files(settings: &Settings, limit: Option<u64>) -> Finding {
+    let in_flight = settings.values.max_in_flight as u64;
+    let wanted = in_flight + KEPT_CONNECTIONS + OTHER_FILES;
+    match limit {
+        None => Finding::ok("open files", "their limit can't be read here"),
+        Some(limit) if limit < wanted => Finding::warn(
+            "open files",
+            format!("the limit is {limit}; {in_flight} requests at once may need {wanted}"),
+            "requests fail for want of a descriptor, and are taken for failures of their sites",
+            format!(
+                "raise it (ulimit -n {wanted}, LimitNOFILE= in systemd), or lower max_in_flight"
+            ),
+        ),
+        Some(limit) => Finding::ok("open files", format!("{limit}; {wanted} may be needed")),
+    }
+}
+
+/// The disk that an embedded store is on.
+fn disk(settings: &Settings) -> Option<Finding> {
+    let StoreUrl::Sqlite(path) = &settings.values.store else { return None };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let space = match rustix::fs::statvfs(folder) {
+        Ok(space) => space,
+        Err(error) => {
+            return Some(Finding::fail(
+                "disk",
+                format!("{} can't be looked at: {error}", folder.display()),
+                "the store can't be kept there",
+                "make the folder, or name another with --store",
+            ));
+        }
+    };
+    Some(judge_disk(folder, space.f_bavail.saturating_mul(space.f_frsize)))
+}
+
+fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
+    let (folder, free_mib) = (folder.display(), free_bytes >> 20);
+    if free_bytes < LEAST_FREE_BYTES {
+        return Finding::warn(
+            "disk",
+            format!("{free_mib} MiB are free in {folder}"),
+            "a store that is full takes nothing more: fetching stops until there is room",
+            "free some space, or move the store",
+        );
+    }
+    Finding::ok("disk", format!("{free_mib} MiB are free in {folder}"))
+}
+
+/// The clock that everything is decided by must not go back, and the other one should be about right.
+fn clock() -> Finding {
+    let steady = Clock::since_boot(Clock::booted_at());
+    let (first, second) = (steady.now(), steady.now());
+    judge_clock(first, second, Clock::system().now())
+}
+
+fn judge_clock(first: Time, second: Time, wall: Time) -> Finding {
+    if second < first {
+        return Finding::fail(
+            "clock",
+            "the clock since boot goes backwards",
+            "the pace of sites can't be kept by it",
+            "this is a fault of the machine or its virtual machine: run elsewhere",
+        );
+    }
+    if wall < LATEST_PAST {
+        return Finding::warn(
+            "clock",
+            format!("it shows {wall}, which is long past"),
+            "certificates look as if they were not valid yet, and times that are told are wrong",
+            "set it, best by NTP",
+        );
+    }
+    Finding::ok("clock", "runs forward, and shows a likely time")
+}
+
+async fn name_servers(settings: &Settings) -> Finding {
+    let asked = async {
+        let parts = Parts::in_memory(settings).map_err(|exit| exit.to_string())?;
+        let url = WebUrl::parse(WELL_KNOWN).map_err(|fault| fault.to_string())?;
+        Ok::<_, String>(parts.client.addresses(&url).await)
+    };
+    match asked.await {
+        Ok(found) => judge_names(found.map(|_| ())),
+        Err(why) => Finding::warn("name servers", why, "names can't be looked up", "see above"),
+    }
+}
+
+/// Whoever says "there is no such name" has answered, too.
+fn judge_names(found: Result<(), Happened>) -> Finding {
+    let why = match found {
+        Ok(()) => return Finding::ok("name servers", "answer"),
+        Err(Happened::Network(NetworkFault::Dns(
+            NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses,
+        ))) => return Finding::ok("name servers", "answer, though they don't know example.com"),
+        Err(Happened::Refused(_)) => return Finding::ok("name servers", "answer"),
+        Err(happened) => happened.to_string(),
+    };
+    Finding::warn(
+        "name servers",
+        why,
+        "sites can only be found by resolve and /etc/hosts",
+        "check the network and /etc/resolv.conf, or set dns.servers",
+    )
+}
+
+fn listener(door: &str, address: SocketAddr) -> Finding {
+    let check = format!("port of \"{door}\"");
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::ok(check, format!("{address} is free")),
+        Err(error) => Finding::warn(
+            check,
+            format!("{address} can't be listened on: {error}"),
+            format!("\"{door}\" does not start while that is so, unless it is what listens there"),
+            "stop what listens there, or name another address",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict;
+    use super::*;
+
+    #[test]
+    fn what_the_machine_gives_is_judged() {
+        let now = Time::from_secs(1_800_000_000);
+        assert_eq!(judge_clock(now, now, now).verdict, Verdict::Ok);
+        assert_eq!(judge_clock(now, Time::from_secs(1), now).verdict, Verdict::Fail);
+        assert_eq!(judge_clock(now, now, Time::from_secs(0)).verdict, Verdict::Warn);
+        assert_eq!(judge_disk(Path::new("."), LEAST_FREE_BYTES).verdict, Verdict::Ok);
+        assert_eq!(judge_disk(Path::new("."), LEAST_FREE_BYTES - 1).verdict, Verdict::Warn);
+    }
+
+    #[test]
+    fn name_servers_that_know_nothing_have_answered() {
+        let dns = |fault| Err(Happened::Network(NetworkFault::Dns(fault)));
+        for (found, expected) in [
+            (Ok(()), Verdict::Ok),
+            (dns(NameFault::NoSuchName), Verdict::Ok),
+            (dns(NameFault::TimedOut), Verdict::Warn),
+            (dns(NameFault::NoServer), Verdict::Warn),
+            (dns(NameFault::ServerFailed), Verdict::Warn),
+        ] {
+            assert_eq!(judge_names(found.clone()).verdict, expected, "{found:?}");
+        }
+    }
+}

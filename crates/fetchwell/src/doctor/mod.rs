@@ -1,0 +1,61 @@
+//! `fetchwell doctor`: looks at all that this program needs, and says what is wrong, why that matters, and the
+//! mend. It changes nothing and makes nothing.
+//!
+//! | file | |
+//! |---|---|
+//! | `finding` | what a check found |
+//! | `settings` | what the settings alone show: contact, politeness stores that differ |
+//! | `machine` | open files, disk, clock, listeners, name servers |
+//! | `servers` | asks each store and server that is named |
+//! | `judgement` | what their answers mean; pure |
+//! | `print` | for people and for programs |
+
+mod finding;
+mod judgement;
+mod machine;
+mod print;
+mod servers;
+mod settings;
+
+use crate::cli::{Exit, print as print_bytes};
+use crate::settings::{Door, Settings, Sources};
+use finding::{Finding, Verdict};
+
+/// Examines everything.
+pub(crate) async fn run(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
+    // The names that a design has for settings count for its door only; all doors are to be looked at.
+    let loaded = Settings::load(&Sources { door: None, ..*sources });
+    let pages = Settings::load(&Sources { door: Some(Door::Pages), ..*sources });
+    let commoncrawl = Settings::load(&Sources { door: Some(Door::CommonCrawl), ..*sources });
+    let (findings, failed) = match (loaded, pages, commoncrawl) {
+        (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
+            let doors = Doors { settings, pages, commoncrawl };
+            (examine(&doors).await, Exit::Unreachable as fn(String) -> Exit)
+        }
+        (Err(faults), ..) | (_, Err(faults), _) | (.., Err(faults)) => {
+            (settings::faults(&faults), Exit::Usage as fn(String) -> Exit)
+        }
+    };
+    print_bytes(print::text(&findings, as_json).as_bytes())?;
+    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    match failures {
+        0 => Ok(Exit::Ok),
+        _ => Err(failed(format!("checks that failed: {failures}; each says its mend"))),
+    }
+}
+
+/// The settings, as the doors see them that have names of their own for some.
+struct Doors {
+    /// All other doors.
+    settings: Settings,
+    pages: Settings,
+    commoncrawl: Settings,
+}
+
+async fn examine(doors: &Doors) -> Vec<Finding> {
+    let mut findings = vec![settings::sound(&doors.settings), settings::contact(&doors.settings)];
+    findings.push(settings::politeness(&doors.settings, &doors.pages));
+    findings.extend(servers::examine(doors).await);
+    findings.extend(machine::examine(&doors.settings).await);
+    findings
+}

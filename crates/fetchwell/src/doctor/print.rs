@@ -1,0 +1,63 @@
+//! Findings for people and for programs.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::finding::{Finding, Verdict};
+
+/// All of them, and a count at the end.
+pub(super) fn text(findings: &[Finding], as_json: bool) -> String {
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (ok, warnings, failures) = (count(Verdict::Ok), count(Verdict::Warn), count(Verdict::Fail));
+    if as_json {
+        let all =
+            json!({ "findings": findings, "ok": ok, "warnings": warnings, "failures": failures });
+        return format!("{all:#}\n");
+    }
+    let widest = findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for finding in findings {
+        add(&mut text, finding, widest);
+    }
+    line(&mut text, format_args!("{ok} ok, {warnings} to look at, {failures} failed"));
+    text
+}
+
+fn add(text: &mut String, finding: &Finding, widest: usize) {
+    let Finding { check, verdict, what, why, mend } = finding;
+    let word = match verdict {
+        Verdict::Ok => "ok  ",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "FAIL",
+    };
+    line(text, format_args!("{word}  {check:<widest$}  {what}"));
+    let indent = " ".repeat(widest + 8);
+    for (label, more) in [("why", why), ("mend", mend)] {
+        if !more.is_empty() {
+            line(text, format_args!("{indent}{label}: {more}"));
+        }
+    }
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    // Writing to a string never fails.
+    writeln!(text, "{words}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_and_programs_are_told_the_same() {
+        let findings =
+            [Finding::ok("clock", "runs"), Finding::warn("open files", "64", "few", "raise it")];
+        let expected = "ok    clock       runs\nwarn  open files  64\n                  why: few\n                  \
+                        mend: raise it\n1 ok, 1 to look at, 0 failed\n";
+        assert_eq!(text(&findings, false), expected);
+        let read: serde_json::Value = serde_json::from_str(&text(&findings, true)).unwrap();
+        assert_eq!(read["findings"][1]["mend"], "raise it");
+        assert_eq!((&read["warnings"], &read["failures"]), (&1.into(), &0.into()));
+    }
+}

@@ -1,0 +1,73 @@
+//! What the settings alone show.
+
+use crate::settings::{Settings, SettingsFaults, StoreUrl};
+
+use super::finding::Finding;
+
+/// Each fault as a finding.
+pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
+    let finding = |fault: &crate::settings::Fault| {
+        let place = match fault.key.as_str() {
+            "" => fault.origin.to_string(),
+            key => format!("{key} ({})", fault.origin),
+        };
+        Finding::fail(
+            "settings",
+            format!("{place}: {}", fault.wrong.problem),
+            "no command runs with settings that can't be understood",
+            fault.wrong.mend.clone(),
+        )
+    };
+    faults.faults().iter().map(finding).collect()
+}
+
+/// They could be read.
+pub(super) fn sound(settings: &Settings) -> Finding {
+    let given = settings.effective().iter().filter(|setting| !settings.is_default(&setting.key));
+    Finding::ok("settings", format!("all are understood; {} are given", given.count()))
+}
+
+/// Those who run the sites should be able to reach whoever fetches from them.
+pub(super) fn contact(settings: &Settings) -> Finding {
+    let user_agent = crate::plant::user_agent(settings);
+    match &settings.values.user_agent {
+        None if settings.is_default("contact") => Finding::warn(
+            "user agent",
+            format!("{user_agent} names nobody"),
+            "those who run a site and are unhappy can only block you, since they can't write to you",
+            "set contact to a web or mail address of yours",
+        ),
+        Some(own) if !own.contains(['@', ':']) => Finding::warn(
+            "user agent",
+            format!("{own} has no address in it"),
+            "those who run a site and are unhappy can only block you, since they can't write to you",
+            "add a web or mail address to user_agent: \"MyBot/1.0 (+https://example.com/bot)\"",
+        ),
+        _ => Finding::ok("user agent", user_agent),
+    }
+}
+
+/// Doors that keep the pace of sites in different places do not know of each other's requests.
+pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
+    let (one, other) = (politeness_store(settings), politeness_store(pages));
+    if one != other {
+        return Finding::warn(
+            "politeness",
+            format!("\"pages\" keeps the pace of sites in {other}, all other doors in {one}"),
+            "they share nothing: a site that both fetch from is asked twice as often as it should be",
+            format!("set politeness = \"{other}\", so that all doors share one pace"),
+        );
+    }
+    match one {
+        StoreUrl::Sqlite(_) => Finding::ok(
+            "politeness",
+            format!("{one}; shared by all processes on this machine that name this file"),
+        ),
+        _ => Finding::ok("politeness", format!("{one}; shared by all processes that name it")),
+    }
+}
+
+/// Where the pace of sites is kept.
+pub(super) fn politeness_store(settings: &Settings) -> &StoreUrl {
+    settings.values.politeness.as_ref().unwrap_or(&settings.values.store)
+}

@@ -1,0 +1,106 @@
+//! The breakers that are open, as far as this process knows.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_policy::url::Site;
+use tokio::time::Instant;
+
+/// Sites that are kept an eye on; of more than that the first ones.
+const MAX_OPEN: usize = 10_000;
+/// A breaker of which nothing is heard for so long after its probe was due is somebody else's matter:
+/// nothing waits for its site here any more.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
+/// Keeps count of open breakers.
+#[derive(Default)]
+pub(super) struct Circuits {
+    open: Mutex<HashMap<Site, Open>>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    since: Instant,
+    probe_due: Instant,
+}
+
+/// How breakers stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpenCircuits {
+    /// How many are open.
+    pub(crate) count: usize,
+    /// For how long the one has been that opened first.
+    pub(crate) longest: Duration,
+}
+
+impl Circuits {
+    /// A breaker opened, or opened again.
+    pub(super) fn opened(&self, site: &Site, next_probe_in: Duration, now: Instant) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let probe_due = now + next_probe_in;
+        let has_room = open.len() < MAX_OPEN;
+        match open.get_mut(site) {
+            Some(known) => known.probe_due = probe_due,
+            None if has_room => {
+                open.insert(site.clone(), Open { since: now, probe_due });
+            }
+            None => {}
+        }
+    }
+
+    /// A breaker closed.
+    pub(super) fn closed(&self, site: &Site) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
+    }
+
+    /// A page was asked for that set out then. If its site's breaker had been open before, it is not any
+    /// more: another process's probe has closed it.
+    pub(super) fn asked(&self, site: &Site, set_out: Instant) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.get(site).is_some_and(|known| known.since < set_out) {
+            open.remove(site);
+        }
+    }
+
+    pub(super) fn look(&self, now: Instant) -> OpenCircuits {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, known| now < known.probe_due + FORGOTTEN_AFTER);
+        let ages = open.values().map(|known| now.saturating_duration_since(known.since));
+        OpenCircuits { count: open.len(), longest: ages.max().unwrap_or_default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_breaker_is_open_until_something_shows_that_it_is_not() {
+        let (circuits, t) = (Circuits::default(), Instant::now());
+        let (a, b) = (Site::parse("a.test").unwrap(), Site::parse("b.test").unwrap());
+        let expect = |at: Instant, count, longest| {
+            assert_eq!(circuits.look(at), OpenCircuits { count, longest });
+        };
+        circuits.opened(&a, 30 * S, t);
+        circuits.opened(&b, 30 * S, t + S);
+        circuits.opened(&a, 60 * S, t + 31 * S);
+        expect(t + 40 * S, 2, 40 * S);
+        circuits.asked(&a, t - S); // It was under way when the breaker opened.
+        expect(t + 40 * S, 2, 40 * S);
+        circuits.asked(&a, t + 39 * S);
+        expect(t + 40 * S, 1, 39 * S);
+        circuits.closed(&b);
+        expect(t + 40 * S, 0, Duration::ZERO);
+    }
+
+    #[test]
+    fn one_that_nobody_waits_for_is_forgotten_at_last() {
+        let (circuits, t) = (Circuits::default(), Instant::now());
+        circuits.opened(&Site::parse("a.test").unwrap(), 30 * S, t);
+        assert_eq!(circuits.look(t + 629 * S).count, 1);
+        assert_eq!(circuits.look(t + 630 * S).count, 0);
+    }
+}

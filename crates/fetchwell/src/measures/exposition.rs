@@ -1,0 +1,224 @@
+//! A snapshot in Prometheus's text format.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use fetchwell_engine::pipeline::Purpose;
+use fetchwell_engine::ports::Ledger;
+
+use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};
+use super::snapshot::{DoorSnapshot, ProcessSnapshot, Snapshot};
+use crate::prometheus::{Spread, family, histograms, single};
+
+/// All of it as text.
+pub(super) fn render(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    about_the_program(&mut text, snapshot);
+    let page = Page { doors: &snapshot.doors, text: &mut text };
+    page.render();
+    text
+}
+
+fn about_the_program(text: &mut String, snapshot: &Snapshot) {
+    let labels = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    let about = "Which program this is; always 1.";
+    family(text, "fetchwell_build_info", "gauge", about, [(labels, 1)]);
+    let up_s = snapshot.up_for.as_secs_f64();
+    single(text, "fetchwell_uptime_seconds", "gauge", "How long this process has run.", up_s);
+    let ProcessSnapshot { resident_bytes, cpu, open_fds, max_fds } = snapshot.process;
+    let mut known = |name: &str, kind: &str, about: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            single(text, name, kind, about, value);
+        }
+    };
+    let counted = |count: Option<u64>| count.map(|count| count as f64);
+    let about = "Memory of this process that is in RAM.";
+    known("process_resident_memory_bytes", "gauge", about, counted(resident_bytes));
+    let about = "Processor time of this process, user and system.";
+    known("process_cpu_seconds_total", "counter", about, cpu.map(|cpu| cpu.as_secs_f64()));
+    known("process_open_fds", "gauge", "Open file descriptors.", counted(open_fds));
+    known("process_max_fds", "gauge", "How many there may be.", counted(max_fds));
+}
+
+/// The families that each door has a part in.
+struct Page<'a> {
+    doors: &'a BTreeMap<DoorName, DoorSnapshot>,
+    text: &'a mut String,
+}
+
+impl Page<'_> {
+    fn render(mut self) {
+        self.traffic();
+        self.times();
+        self.in_hand();
+        self.politeness();
+        self.promises();
+    }
+
+    fn traffic(&mut self) {
+        let about =
+            "Requests that came to an end, by what they were for and how they were answered.";
+        self.samples("fetchwell_requests_total", "counter", about, |door| {
+            let purposes = [Purpose::Page, Purpose::Robots, Purpose::Probe];
+            let cells = purposes
+                .into_iter()
+                .flat_map(|purpose| StatusClass::ALL.iter().map(move |status| (purpose, *status)));
+            let label = |(purpose, status): &(Purpose, StatusClass)| {
+                format!("kind=\"{}\",status=\"{}\"", purpose_word(*purpose), status.word())
+            };
+            counted(&door.requests, cells, label)
+        });
+        let about = "Requests that brought nothing that is wanted, by why.";
+        self.samples("fetchwell_request_failures_total", "counter", about, |door| {
+            let label = |failure: &Failure| format!("reason=\"{}\"", failure.word());
+            counted(&door.failures, Failure::ALL.iter().copied(), label)
+        });
+        let about = "Answers with status 429.";
+        self.values("fetchwell_rate_limited_total", "counter", about, |door| {
+            door.failures.get(&Failure::RateLimited).copied().unwrap_or_default()
+        });
+        let about = "Body bytes received, with their encoding undone.";
+        self.values("fetchwell_body_bytes_total", "counter", about, |door| door.body_bytes);
+        let about = "Leases that ended, by how.";
+        self.samples("fetchwell_outcomes_total", "counter", about, |door| {
+            let label = |ending: &Ending| format!("outcome=\"{}\"", ending.word());
+            counted(&door.endings, Ending::ALL.iter().copied(), label)
+        });
+    }
+
+    fn times(&mut self) {
+        let about = "From connecting to the last byte.";
+        self.spreads("fetchwell_request_duration_seconds", about, |door| &door.request_s);
+        let about = "From the request's head to the answer's.";
+        self.spreads("fetchwell_first_byte_seconds", about, |door| &door.first_byte_s);
+        let about = "What requests waited for politeness: robots.txt, and their site's turn.";
+        self.spreads("fetchwell_politeness_wait_seconds", about, |door| &door.politeness_wait_s);
+        let about = "What requests waited for a free place in flight.";
+        self.spreads("fetchwell_worker_wait_seconds", about, |door| &door.worker_wait_s);
+        let about = "From acceptance to the end, of what ended for good.";
+        self.spreads("fetchwell_job_duration_seconds", about, |door| &door.job_s);
+    }
+
+    fn in_hand(&mut self) {
+        let about = "Requests under way.";
+        self.values("fetchwell_in_flight", "gauge", about, |door| door.window.in_flight);
+        let about = "Leases that this process holds.";
+        self.values("fetchwell_leases_held", "gauge", about, |door| door.window.leases);
+        let about = "Sites that something waits for in this process, or is under way to.";
+        self.values("fetchwell_sites_waiting", "gauge", about, |door| door.window.sites);
+        let about = "Sites whose pace this process has kept lately.";
+        self.values("fetchwell_sites_known", "gauge", about, |door| door.window.sites_known);
+        let about = "How long ago the oldest lease that this process holds was accepted.";
+        self.values("fetchwell_oldest_waiting_seconds", "gauge", about, |door| {
+            door.window.oldest.unwrap_or_default().as_secs_f64()
+        });
+    }
+
+    fn politeness(&mut self) {
+        let about = "Breakers that are open, as far as this process knows.";
+        self.values("fetchwell_breakers_open", "gauge", about, |door| door.circuits.count);
+        let about = "For how long the breaker has been open that opened first.";
+        self.values("fetchwell_breaker_longest_open_seconds", "gauge", about, |door| {
+            door.circuits.longest.as_secs_f64()
+        });
+        let about = "Breakers that opened, or opened again.";
+        self.values("fetchwell_breakers_opened_total", "counter", about, |door| {
+            door.circuits_opened
+        });
+        let about = "Breakers that closed.";
+        self.values("fetchwell_breakers_closed_total", "counter", about, |door| {
+            door.circuits_closed
+        });
+        let about = "Times that a robots.txt could not be reached.";
+        self.values("fetchwell_robots_unreachable_total", "counter", about, |door| {
+            door.robots_unreachable
+        });
+        let about = "Requests that left sooner than their site's pace allows. Should stay 0.";
+        self.values("fetchwell_rate_breaches_total", "counter", about, |door| door.rate_breaches);
+    }
+
+    fn promises(&mut self) {
+        let about = "Leases rescued from instances that died.";
+        self.values("fetchwell_rescues_total", "counter", about, |door| door.rescues);
+        let about = "Settlements that came too late: others had the lease by then.";
+        self.values("fetchwell_stale_settlements_total", "counter", about, |door| door.stale);
+        let about = "Times that a store did not do what it was asked, by why.";
+        self.samples("fetchwell_store_faults_total", "counter", about, |door| {
+            let label = |trouble: &StoreTrouble| format!("reason=\"{}\"", trouble.word());
+            counted(&door.store_faults, StoreTrouble::ALL.iter().copied(), label)
+        });
+        let about = "Jobs in the store; accepted is the sum of all others.";
+        self.samples("fetchwell_ledger_jobs", "gauge", about, |door| {
+            let states = door.ledger.as_ref().map(ledger_states).into_iter().flatten();
+            states.map(|(state, count)| (format!("state=\"{state}\""), count)).collect()
+        });
+        let about = "Accepted jobs less those that are accounted for. Should stay 0.";
+        self.samples("fetchwell_ledger_difference_jobs", "gauge", about, |door| {
+            door.ledger.iter().map(|ledger| (String::new(), ledger.difference())).collect()
+        });
+    }
+
+    /// A family with one sample a door.
+    fn values<T: Display>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        about: &str,
+        value: impl Fn(&DoorSnapshot) -> T,
+    ) {
+        self.samples(name, kind, about, |door| vec![(String::new(), value(door))]);
+    }
+
+    /// A family with several samples a door, each with labels besides the door's.
+    fn samples<T: Display>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        about: &str,
+        of: impl Fn(&DoorSnapshot) -> Vec<(String, T)>,
+    ) {
+        let samples = self.doors.iter().flat_map(|(door, snapshot)| {
+            of(snapshot).into_iter().map(|(labels, value)| {
+                let comma = if labels.is_empty() { "" } else { "," };
+                (format!("{{door=\"{}\"{comma}{labels}}}", door.word()), value)
+            })
+        });
+        family(self.text, name, kind, about, samples);
+    }
+
+    fn spreads(&mut self, name: &str, about: &str, of: impl Fn(&DoorSnapshot) -> &Spread) {
+        let spreads = self.doors.iter();
+        let spreads =
+            spreads.map(|(door, snapshot)| (format!("door=\"{}\"", door.word()), of(snapshot)));
+        histograms(self.text, name, about, spreads);
+    }
+}
+
+/// Each cell with its count: one that is 0 is told, too, so that a first failure shows as a step.
+fn counted<K: Ord>(
+    counts: &BTreeMap<K, u64>,
+    cells: impl Iterator<Item = K>,
+    label: impl Fn(&K) -> String,
+) -> Vec<(String, u64)> {
+    cells.map(|cell| (label(&cell), counts.get(&cell).copied().unwrap_or_default())).collect()
+}
+
+fn purpose_word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Page => "page",
+        Purpose::Robots => "robots",
+        Purpose::Probe => "probe",
+    }
+}
+
+fn ledger_states(ledger: &Ledger) -> [(&'static str, i64); 7] {
+    [
+        ("accepted", ledger.accepted),
+        ("done", ledger.done),
+        ("skipped", ledger.skipped),
+        ("queued", ledger.queued),
+        ("in_flight", ledger.in_flight),
+        ("delayed", ledger.delayed),
+        ("dead", ledger.dead),
+    ]
+}

@@ -1,0 +1,207 @@
+//! What may stand in a label: few words, and never a site, a URL or a caller.
+
+use fetchwell_engine::ports::{Settlement, StoreFault};
+use fetchwell_policy::outcome::{Happened, NetworkFault};
+
+/// A flow of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DoorName {
+    /// `fetchwell fetch`.
+    Fetch,
+    /// The messages of `fetchwell serve`.
+    Serve,
+    /// The webhooks of `fetchwell serve`.
+    Webhooks,
+    /// `fetchwell pages`.
+    Pages,
+    /// The sitemaps of `fetchwell schedule`.
+    Sitemaps,
+    /// `fetchwell feeds`.
+    Feeds,
+    /// `fetchwell articles`.
+    Articles,
+    /// `fetchwell commoncrawl batch`.
+    Batch,
+    /// `fetchwell commoncrawl work`.
+    Work,
+    /// Single questions: `explain`, `feeds test`, `commoncrawl find` and `get`.
+    Errand,
+}
+
+impl DoorName {
+    /// As it stands in a label.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            DoorName::Fetch => "fetch",
+            DoorName::Serve => "serve",
+            DoorName::Webhooks => "webhooks",
+            DoorName::Pages => "pages",
+            DoorName::Sitemaps => "sitemaps",
+            DoorName::Feeds => "feeds",
+            DoorName::Articles => "articles",
+            DoorName::Batch => "commoncrawl_batch",
+            DoorName::Work => "commoncrawl_work",
+            DoorName::Errand => "errand",
+        }
+    }
+}
+
+/// Makes an enum whose values each have one word for it.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $value:ident = $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum $name { $($(#[$meaning])* $value,)* }
+
+        impl $name {
+            /// All of them.
+            pub(crate) const ALL: &[$name] = &[$($name::$value,)*];
+
+            /// As it stands in a label.
+            pub(crate) fn word(self) -> &'static str {
+                match self { $($name::$value => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// How a lease ended.
+    Ending {
+        /// It has its result.
+        Done = "done",
+        /// It was not to be fetched.
+        Skipped = "skipped",
+        /// It is tried again later.
+        Retried = "retried",
+        /// It is done for now, and due again.
+        Recurring = "recurring",
+        /// It was given up.
+        Dead = "dead",
+        /// It went back as it was.
+        HandedBack = "handed_back",
+    }
+}
+
+impl Ending {
+    /// By what became of a lease.
+    pub(crate) fn of(settlement: &Settlement) -> Ending {
+        match settlement {
+            Settlement::Done => Ending::Done,
+            Settlement::Skipped => Ending::Skipped,
+            Settlement::Retry { .. } => Ending::Retried,
+            Settlement::Recur { .. } => Ending::Recurring,
+            Settlement::Dead { .. } => Ending::Dead,
+            Settlement::HandBack { .. } => Ending::HandedBack,
+        }
+    }
+}
+
+words! {
+    /// The first digit of an answer's status.
+    StatusClass {
+        /// Interim answers never count; this is nonsense like 99 or 600.
+        Other = "other",
+        /// 2xx.
+        Success = "2xx",
+        /// 3xx.
+        Redirect = "3xx",
+        /// 4xx.
+        ClientError = "4xx",
+        /// 5xx.
+        ServerError = "5xx",
+        /// There was no answer.
+        NoAnswer = "none",
+    }
+}
+
+impl StatusClass {
+    /// By what happened to a request.
+    pub(crate) fn of(happened: &Happened) -> StatusClass {
+        match happened.status() {
+            None => StatusClass::NoAnswer,
+            Some(200..=299) => StatusClass::Success,
+            Some(300..=399) => StatusClass::Redirect,
+            Some(400..=499) => StatusClass::ClientError,
+            Some(500..=599) => StatusClass::ServerError,
+            Some(_) => StatusClass::Other,
+        }
+    }
+}
+
+words! {
+    /// Why a request brought nothing that is wanted.
+    Failure {
+        /// 429.
+        RateLimited = "rate_limited",
+        /// Any other 4xx.
+        ClientError = "client_error",
+        /// 5xx.
+        ServerError = "server_error",
+        /// No address for the name.
+        Dns = "dns",
+        /// Nobody listens, or there is no way there.
+        Connect = "connect",
+        /// The TLS handshake.
+        Tls = "tls",
+        /// The connection broke.
+        Reset = "reset",
+        /// It took too long.
+        Timeout = "timeout",
+        /// The answer went over a limit, or made no sense.
+        BadAnswer = "bad_answer",
+        /// The address guard.
+        Refused = "refused",
+        /// The program itself.
+        Ours = "ours",
+    }
+}
+
+impl Failure {
+    /// By what happened to a request; `None`: it went well, or was never sent.
+    pub(crate) fn of(happened: &Happened) -> Option<Failure> {
+        match happened {
+            Happened::Answered(429) => Some(Failure::RateLimited),
+            Happened::Answered(400..=499) => Some(Failure::ClientError),
+            Happened::Answered(500..) => Some(Failure::ServerError),
+            Happened::Network(NetworkFault::Dns(_)) => Some(Failure::Dns),
+            Happened::Network(NetworkFault::ConnectRefused) => Some(Failure::Connect),
+            Happened::Network(NetworkFault::Tls) => Some(Failure::Tls),
+            Happened::Network(NetworkFault::Reset) => Some(Failure::Reset),
+            Happened::TimedOut(_) => Some(Failure::Timeout),
+            Happened::BadAnswer(_) => Some(Failure::BadAnswer),
+            Happened::Refused(_) => Some(Failure::Refused),
+            Happened::OurFault(_) => Some(Failure::Ours),
+            Happened::Answered(_)
+            | Happened::RobotsDisallow
+            | Happened::DeadlinePassed
+            | Happened::SiteStayedDown { .. } => None,
+        }
+    }
+}
+
+words! {
+    /// Why a store did not do what it was asked.
+    StoreTrouble {
+        /// It can't be reached, or is busy.
+        Unavailable = "unavailable",
+        /// It answered what it never should.
+        Damaged = "damaged",
+        /// It is not one that can be used.
+        Unfit = "unfit",
+        /// What was to be written is too large for it.
+        TooLarge = "too_large",
+    }
+}
+
+impl StoreTrouble {
+    /// By its fault.
+    pub(crate) fn of(fault: &StoreFault) -> StoreTrouble {
+        match fault {
+            StoreFault::Unavailable(_) => StoreTrouble::Unavailable,
+            StoreFault::Damaged(_) => StoreTrouble::Damaged,
+            StoreFault::Unfit(_) => StoreTrouble::Unfit,
+            StoreFault::TooLarge(_) => StoreTrouble::TooLarge,
+        }
+    }
+}

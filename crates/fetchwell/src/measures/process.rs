@@ -1,0 +1,69 @@
+//! What this process costs the machine, by /proc.
+
+use std::fs;
+use std::time::Duration;
+
+use super::snapshot::ProcessSnapshot;
+
+/// Linux counts processor time in these for every program, whatever its own clock does.
+const TICKS_PER_SECOND: u64 = 100;
+/// Pages of memory, on the machines that this is built for.
+const PAGE_BYTES: u64 = 4096;
+
+/// Looks now. Where there is no /proc nothing is known.
+pub(super) fn look() -> ProcessSnapshot {
+    ProcessSnapshot {
+        resident_bytes: read("/proc/self/statm").as_deref().and_then(resident_bytes),
+        cpu: read("/proc/self/stat").as_deref().and_then(cpu),
+        open_fds: fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64),
+        max_fds: read("/proc/self/limits").as_deref().and_then(max_fds),
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+fn resident_bytes(statm: &str) -> Option<u64> {
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * PAGE_BYTES)
+}
+
+/// The program's name stands in parentheses and may hold anything; user and system time are the 12th and
+/// 13th fields after it.
+fn cpu(stat: &str) -> Option<Duration> {
+    let after_name = stat.rsplit_once(") ")?.1;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let total = ticks()? + ticks()?;
+    Some(Duration::from_millis(total * 1000 / TICKS_PER_SECOND))
+}
+
+fn max_fds(limits: &str) -> Option<u64> {
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_proc_are_read() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 99";
+        assert_eq!(cpu(stat), Some(Duration::from_secs(3)));
+        assert_eq!(resident_bytes("100 25 3 4 0 5 0"), Some(25 * 4096));
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files   1024   4096   files\n";
+        assert_eq!(max_fds(limits), Some(1024));
+        for nonsense in ["", "x", ") ", "Max open files"] {
+            assert_eq!((cpu(nonsense), resident_bytes(nonsense)), (None, None));
+            assert_eq!(max_fds(nonsense), None);
+        }
+    }
+
+    #[test]
+    fn this_process_has_memory_and_files() {
+        let now = look();
+        assert!(now.resident_bytes.unwrap() > 100_000 && now.open_fds.unwrap() >= 3, "{now:?}");
+    }
+}

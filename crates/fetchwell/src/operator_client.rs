@@ -1,0 +1,63 @@
+//! A client for addresses that the operator names: a collector of traces, a service's own health page. They are
+//! no sites, so neither the gate nor the guard has a say in them.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
+use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::outcome::Happened;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// Asks servers of the operator's.
+pub(crate) struct OperatorClient {
+    client: Client,
+}
+
+impl OperatorClient {
+    /// One that waits for an answer so long.
+    pub(crate) fn new(patience: Duration) -> io::Result<OperatorClient> {
+        let anywhere = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+        let client = Client::new(HttpSettings {
+            user_agent: concat!("Fetchwell/", env!("CARGO_PKG_VERSION")).to_owned(),
+            limits: HttpLimits {
+                connect_timeout: patience,
+                request_timeout: patience,
+                max_idle_connections: 1,
+                ..HttpLimits::default()
+            },
+            guard: AddressGuard::new(anywhere),
+            resolve: Vec::new(),
+            dns: DnsSettings { servers: Vec::new(), timeout: patience },
+            own_listeners: OwnListeners::default(),
+            private_only: Arc::new(|_| false),
+            extra_ca_file: None,
+        })?;
+        Ok(OperatorClient { client })
+    }
+
+    /// An answer with status 2xx, or why there is none.
+    pub(crate) async fn ask(&self, request: &Request) -> Result<Answer, String> {
+        let mut phases = Phases::default();
+        match self.client.exchange(request, &mut AtOnce, &mut phases).await {
+            Exchange::Answered(answer) if (200..300).contains(&answer.status) => Ok(answer),
+            Exchange::Answered(answer) => Err(format!("answers {}", answer.status)),
+            Exchange::Failed(Happened::OurFault(why)) => Err(format!("can't be asked: {why}")),
+            Exchange::Failed(happened) => Err(format!("can't be asked: {happened}")),
+            Exchange::NotSent => Err("dropped its connection".to_owned()),
+        }
+    }
+}
+
+/// Leave for a request that no gate has a say in.
+struct AtOnce;
+
+#[async_trait]
+impl Leave for AtOnce {
+    async fn to_write(&mut self) -> bool {
+        true
+    }
+}

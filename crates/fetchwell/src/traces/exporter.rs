@@ -1,0 +1,103 @@
+//! The thread that sends spans to the collector. It has a runtime of its own: whatever the collector does, the
+//! flow does not notice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fetchwell_engine::web::{Method, Request};
+use fetchwell_policy::url::WebUrl;
+use tokio::runtime;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, timeout_at};
+use tracing::{info, warn};
+
+use super::otlp::request_body;
+use super::span::Span;
+use crate::cli::Exit;
+use crate::operator_client::OperatorClient;
+
+/// Spans in one request.
+const MOST_PER_REQUEST: usize = 512;
+/// How long the first of them waits for others.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the collector has to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Sends spans.
+pub(super) struct Exporter {
+    client: OperatorClient,
+    collector: WebUrl,
+    service: String,
+    /// Spans that nobody got.
+    lost: Arc<AtomicU64>,
+}
+
+impl Exporter {
+    pub(super) fn new(
+        collector: WebUrl,
+        service: String,
+        lost: Arc<AtomicU64>,
+    ) -> Result<Exporter, Exit> {
+        let client = OperatorClient::new(PATIENCE)?;
+        Ok(Exporter { client, collector, service, lost })
+    }
+
+    /// Sends what comes, until nobody is left who could bring more.
+    pub(super) fn run(self, waiting: Receiver<Span>) {
+        match runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(self.send_all(waiting)),
+            Err(error) => warn!("no traces are sent: {error}"),
+        }
+    }
+
+    /// A collector that is away is worth one line, and another one when it is back.
+    async fn send_all(self, mut waiting: Receiver<Span>) {
+        let (mut is_away, mut spans) = (false, Vec::new());
+        while gather(&mut waiting, &mut spans).await {
+            match self.send(&spans).await {
+                Ok(()) if is_away => {
+                    let lost = self.lost.swap(0, Ordering::Relaxed);
+                    info!(lost, "the collector of traces is back");
+                    is_away = false;
+                }
+                Ok(()) => {}
+                Err(why) => {
+                    self.lost.fetch_add(spans.len() as u64, Ordering::Relaxed);
+                    if !is_away {
+                        warn!(
+                            "traces are lost: {} {why}; mend it, or unset OTEL_EXPORTER_OTLP_ENDPOINT",
+                            self.collector.as_str()
+                        );
+                    }
+                    is_away = true;
+                }
+            }
+            spans.clear();
+        }
+    }
+
+    async fn send(&self, spans: &[Span]) -> Result<(), String> {
+        let body = request_body(&self.service, spans);
+        let request = Request::ungoverned(self.collector.clone())
+            .by(Method::Post(body.into()))
+            .with_header("content-type", "application/json");
+        self.client.ask(&request).await.map(|_| ())
+    }
+}
+
+/// Waits for spans, and a little for more of them. `false`: there will be none.
+async fn gather(waiting: &mut Receiver<Span>, spans: &mut Vec<Span>) -> bool {
+    if waiting.recv_many(spans, MOST_PER_REQUEST).await == 0 {
+        return false;
+    }
+    let until = Instant::now() + LINGER;
+    while spans.len() < MOST_PER_REQUEST {
+        let room = MOST_PER_REQUEST - spans.len();
+        match timeout_at(until, waiting.recv_many(spans, room)).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    true
+}

@@ -1,0 +1,129 @@
+//! Traces: what became of each lease and each request, for a collector that the operator runs.
+//!
+//! They are made of the pipeline's news, after the fact, so that the flow carries nothing for them. They leave by
+//! OTLP over HTTP, as JSON, from a thread of their own; the queue to it has a bound, and what does not fit is
+//! dropped.
+//!
+//! | file | |
+//! |---|---|
+//! | `ids` | names of traces and spans, the same in every process |
+//! | `span` | what a span says |
+//! | `story` | from a piece of news to its spans |
+//! | `redacted` | URLs without what may be a secret |
+//! | `otlp` | spans as OTLP's JSON |
+//! | `exporter` | the thread that sends them |
+
+mod exporter;
+mod ids;
+mod otlp;
+mod redacted;
+mod span;
+mod story;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_policy::url::WebUrl;
+use tokio::sync::mpsc::{Sender, channel};
+use tracing::warn;
+
+use crate::cli::Exit;
+use crate::measures::DoorName;
+use exporter::Exporter;
+use span::Span;
+
+/// Where the collector is; nothing is traced without it.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// What this program is called in traces.
+const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
+/// Spans that may wait for the collector.
+const MOST_WAITING: usize = 8_192;
+
+/// Makes spans of the news, and hands them to its thread. When the last one who has it lets go, what waits is
+/// sent.
+pub(crate) struct Tracer {
+    /// `None` only while it is dropped.
+    spans: Option<Sender<Span>>,
+    lost: Arc<AtomicU64>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Tracer {
+    /// A tracer, where the environment names a collector.
+    pub(crate) fn from_environment() -> Result<Option<Arc<Tracer>>, Exit> {
+        let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let Some(endpoint) = read(ENDPOINT) else { return Ok(None) };
+        let service = read(SERVICE_NAME).unwrap_or_else(|| "fetchwell".to_owned());
+        let collector = traces_url(&endpoint).ok_or_else(|| {
+            Exit::Usage(format!(
+                "{ENDPOINT} is {endpoint:?}, which is no http(s) URL of a collector; \
+                 write http://HOST:4318, or unset it"
+            ))
+        })?;
+        Tracer::start(collector, service).map(|tracer| Some(Arc::new(tracer)))
+    }
+
+    fn start(collector: WebUrl, service: String) -> Result<Tracer, Exit> {
+        let (spans, waiting) = channel(MOST_WAITING);
+        let lost = Arc::new(AtomicU64::new(0));
+        let exporter = Exporter::new(collector, service, lost.clone())?;
+        let thread = std::thread::Builder::new()
+            .name("traces".to_owned())
+            .spawn(move || exporter.run(waiting))?;
+        Ok(Tracer { spans: Some(spans), lost, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Traces what a door's pipeline tells, and passes it on.
+    pub(crate) fn listening(self: &Arc<Tracer>, door: DoorName, then: Watcher) -> Watcher {
+        let tracer = self.clone();
+        Arc::new(move |news: News| {
+            for span in story::spans_of(door, &news) {
+                tracer.hand_over(span);
+            }
+            then(news);
+        })
+    }
+
+    fn hand_over(&self, span: Span) {
+        let taken = self.spans.as_ref().is_some_and(|spans| spans.try_send(span).is_ok());
+        if !taken {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Tracer {
+    /// Waits until what is there is sent. That takes as long as two attempts may at the most.
+    fn drop(&mut self) {
+        self.spans = None;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            warn!("the thread that sends traces has panicked; the last traces are lost");
+        }
+    }
+}
+
+/// Where traces go, below the endpoint that the environment names.
+fn traces_url(endpoint: &str) -> Option<WebUrl> {
+    WebUrl::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/'))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_go_below_the_endpoint() {
+        for (endpoint, expected) in [
+            ("http://localhost:4318", Some("http://localhost:4318/v1/traces")),
+            ("https://otel.example/base/", Some("https://otel.example/base/v1/traces")),
+            ("localhost:4318", None),
+            ("grpc://localhost:4317", None),
+        ] {
+            let url = traces_url(endpoint);
+            assert_eq!(url.as_ref().map(WebUrl::as_str), expected, "{endpoint}");
+        }
+    }
+}

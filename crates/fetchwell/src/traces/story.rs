@@ -1,0 +1,139 @@
+//! From a piece of news to its spans. Names and attributes follow the semantic conventions for HTTP.
+
+use std::time::Duration;
+
+use fetchwell_engine::pipeline::{LeaseTag, News, Purpose, Requested, SettledLease};
+use fetchwell_engine::ports::Settlement;
+use fetchwell_engine::web::Phases;
+
+use super::ids::{SpanId, TraceId};
+use super::redacted::{redacted, redacted_or_nothing};
+use super::span::{Kind, Span, Value};
+use crate::measures::DoorName;
+use crate::measures::labels::{Ending, Failure};
+
+/// What is to be traced of a piece of news.
+pub(super) fn spans_of(door: DoorName, news: &News) -> Vec<Span> {
+    match news {
+        News::Requested(request) => request_spans(door, request),
+        News::Settled(settled) => vec![lease_span(door, settled)],
+        _ => Vec::new(),
+    }
+}
+
+/// One attempt at a lease, from when it was taken until it was settled.
+fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
+    let SettledLease { lease, settlement, phases, age, ended_at } = settled;
+    let tag = LeaseTag::of(lease);
+    let trace = TraceId::of_lease(door, tag);
+    let took = age.saturating_sub(phases.queued);
+    let mut attributes: Vec<(&'static str, Value)> = vec![
+        ("url.full", redacted_or_nothing(&lease.job.url).into()),
+        ("fetchwell.door", door.word().into()),
+        ("fetchwell.lease", lease.id.into()),
+        ("fetchwell.attempt", (i64::from(tag.earlier_attempts) + 1).into()),
+        ("fetchwell.outcome", Ending::of(settlement).word().into()),
+        ("fetchwell.queued_ms", millis(phases.queued).into()),
+    ];
+    let failed = matches!(settlement, Settlement::Dead { .. });
+    if failed {
+        attributes.push(("error.type", "gave_up".into()));
+    }
+    Span {
+        trace,
+        id: SpanId::of_attempt(trace, tag),
+        parent: None,
+        name: format!("fetchwell {}", door.word()),
+        kind: Kind::Internal,
+        began_at: *ended_at - took,
+        took,
+        attributes,
+        failed,
+    }
+}
+
+/// A request, and before it what it waited for. Those of a lease are part of its attempt.
+fn request_spans(door: DoorName, request: &Requested) -> Vec<Span> {
+    let (trace, parent) = match request.lease {
+        Some(tag) => {
+            let trace = TraceId::of_lease(door, tag);
+            (trace, Some(SpanId::of_attempt(trace, tag)))
+        }
+        None => (TraceId::random(), None),
+    };
+    let span = |name: &str, began_at, took| Span {
+        trace,
+        id: SpanId::random(),
+        parent,
+        name: name.to_owned(),
+        kind: Kind::Internal,
+        began_at,
+        took,
+        attributes: Vec::new(),
+        failed: false,
+    };
+    let Phases { robots, slot, connect, first_byte, body, .. } = request.phases;
+    let written_at = request.ended_at - (first_byte + body);
+    let connected_at = written_at - connect;
+    let due_at = connected_at - slot;
+    let mut spans = vec![
+        span("robots", due_at - robots, robots),
+        span("slot wait", due_at, slot),
+        span("connect", connected_at, connect),
+    ];
+    spans.retain(|span| !span.took.is_zero());
+    spans.push(Span {
+        kind: Kind::Client,
+        attributes: http_attributes(request),
+        failed: Failure::of(&request.happened).is_some(),
+        ..span(request.method, written_at, first_byte + body)
+    });
+    spans
+}
+
+fn http_attributes(request: &Requested) -> Vec<(&'static str, Value)> {
+    let Requested { url, happened, .. } = request;
+    let purpose = match request.purpose {
+        Purpose::Page => "page",
+        Purpose::Robots => "robots",
+        Purpose::Probe => "probe",
+    };
+    let mut attributes: Vec<(&'static str, Value)> = vec![
+        ("http.request.method", request.method.into()),
+        ("url.full", redacted(url).into()),
+        ("server.address", url.host().into()),
+        ("server.port", i64::from(url.port()).into()),
+        ("fetchwell.purpose", purpose.into()),
+    ];
+    if let Some(status) = happened.status() {
+        attributes.push(("http.response.status_code", i64::from(status).into()));
+    }
+    if let Some(answer) = &request.answer {
+        let version = version_text(answer.version);
+        attributes.extend(version.map(|version| ("network.protocol.version", version.into())));
+        let peer = answer.peer.map(|peer| ("network.peer.address", peer.to_string().into()));
+        attributes.extend(peer);
+        let bytes = i64::try_from(answer.body_bytes).unwrap_or(i64::MAX);
+        attributes.push(("http.response.body.size", bytes.into()));
+    }
+    // The convention: the status where there is one, else what failed.
+    if let Some(failure) = Failure::of(happened) {
+        let status = happened.status().map(|status| status.to_string());
+        let kind = status.unwrap_or_else(|| failure.word().to_owned());
+        attributes.push(("error.type", kind.into()));
+    }
+    attributes
+}
+
+fn version_text(version: http::Version) -> Option<&'static str> {
+    match version {
+        http::Version::HTTP_10 => Some("1.0"),
+        http::Version::HTTP_11 => Some("1.1"),
+        http::Version::HTTP_2 => Some("2"),
+        _ => None,
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
