@@ -33,9 +33,9 @@ const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
 const LEAST_FRESH: Duration = Duration::from_secs(60);
 
 /// Where a pace comes from that an operator ordered…
-pub(crate) const BY_ORDER: &str = "operator";
+pub const BY_ORDER: &str = "operator";
 /// …and one that robots.txt asks for.
-pub(crate) const CRAWL_DELAY: &str = "Crawl-delay";
+pub const CRAWL_DELAY: &str = "Crawl-delay";
 
 /// Where the pace of groups is kept, among the sites.
 const GROUPS: &str = "group";

@@ -1,9 +1,4 @@
 //! The port of those who look after sites: which are known, how each stands, and orders to them.
-//!
-//! A store of politeness keeps what is known of sites; what is made of that (a [`SiteRow`]) depends on the
-//! settings of whoever looks, and is the same for commands, the API and the dashboard.
-
-mod row;
 
 use async_trait::async_trait;
 use fetchwell_policy::orders::Order;
@@ -12,8 +7,6 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
 use crate::ports::{Politeness, RobotsRecord, StoreFault};
-
-pub use row::{BreakerRow, OrderRow, PaceRow, RobotsRow, SiteRow};
 
 /// Sites on one page, at most.
 pub const SITES_PER_PAGE: usize = 200;
@@ -151,11 +144,12 @@ pub trait Sites: Politeness {
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault>;
 }
 
-/// A queue, as far as sites are concerned.
+/// The queues of a store, as far as sites are concerned.
 #[async_trait]
 pub trait Waiting: Send + Sync {
-    /// How many URLs wait for each of these sites, in order; counted up to `most`.
-    async fn waiting(&self, sites: &[Site], most: u64) -> Result<Vec<u64>, StoreFault>;
+    /// How many URLs wait for each of these sites, in order; each queue is counted up to `most`. What is in
+    /// somebody's hands, and deliveries of webhooks, do not count.
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault>;
 }
 
 /// A page in the making: a store offers what it has, name by name, until told to stop.

@@ -116,7 +116,7 @@ fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit
 }
 
 /// The politeness store that is named, or the store itself.
-async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
+pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
     let (rule, seed) = (breaker_rule(settings), random_seed());
     let values = &settings.values;
     Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
@@ -137,7 +137,7 @@ async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
 }
 
 /// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
-async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
+pub(crate) async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
     match &settings.values.store {
         StoreUrl::Sqlite(path) => {
             Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?)

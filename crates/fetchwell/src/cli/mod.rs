@@ -8,6 +8,7 @@ mod feeds;
 mod pages;
 mod run;
 mod schedule;
+mod sites;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
 pub(crate) use schedule::ScheduleArgs;
+pub(crate) use sites::{SitesCommand, SitesListArgs};
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
@@ -141,6 +143,11 @@ pub(crate) enum Command {
         /// Which part of the work
         #[command(subcommand)]
         command: CommonCrawlCommand,
+    },
+    /// See how sites stand, and steer them: pause, resume, set a pace
+    Sites {
+        #[command(subcommand)]
+        command: SitesCommand,
     },
     /// Look for what is wrong: settings, stores, servers, clocks, limits; says the mend
     Doctor,

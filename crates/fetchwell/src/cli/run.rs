@@ -112,6 +112,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let GlobalFlags { json, quiet, .. } = cli.global;
             doors::commoncrawl::run(&settings, command, json, quiet).await
         }
+        Command::Sites { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::sites::run(&settings, command, cli.global.json).await
+        }
         Command::Doctor => doctor::run(&sources, cli.global.json).await,
         Command::Health { url } => health::run(&url).await,
         Command::Demo(args) => demo::run(&args, &cli.global).await,

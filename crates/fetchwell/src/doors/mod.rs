@@ -22,6 +22,7 @@ pub(crate) mod fetch;
 pub mod pages;
 pub mod retriever;
 pub(crate) mod schedule;
+pub(crate) mod sites;
 pub mod webhooks;
 
 mod foregone;

@@ -1,5 +1,7 @@
 //! The list that `pages` takes URLs from, for those who are not `pages`.
 
+use std::time::Duration;
+
 use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
@@ -24,24 +26,14 @@ impl UrlList {
         open_file: impl AsyncFnOnce() -> Result<Db, Exit>,
     ) -> Result<UrlList, Exit> {
         let values = &settings.values;
-        let poll = values.pages_poll_timeout.min(DEFAULT_POLL);
         match &values.store {
-            StoreUrl::Redis(url) => {
-                let names = QueueNames {
-                    input: values.pages_input_queue.clone(),
-                    dead_letters: values.pages_dlq_queue.clone(),
-                };
-                let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
-                let (url, ttl) = (url.reveal(), values.lease_ttl);
-                let queue = RedisQueue::open(url, &names, clock, ttl, false, poll).await?;
-                Ok(UrlList::Redis(queue))
-            }
+            StoreUrl::Redis(url) => Ok(UrlList::Redis(open_redis(settings, url.reveal()).await?)),
             StoreUrl::Sqlite(_) => {
                 let db = open_file().await?;
                 let clock = sqlite::clock(&db).await?;
                 let (name, ttl) = (&values.pages_input_queue, values.lease_ttl);
                 let queue = SqliteQueue::open(db, name, clock, ttl, false).await?;
-                Ok(UrlList::Sqlite(queue.polled_every(poll)))
+                Ok(UrlList::Sqlite(queue.polled_every(poll(settings))))
             }
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
                 "\"pages\" keeps its URLs in Redis or SQLite, and the store is {}; \
@@ -50,4 +42,19 @@ impl UrlList {
             ))),
         }
     }
+}
+
+/// Opens the list on a server.
+pub(crate) async fn open_redis(settings: &Settings, url: &str) -> Result<RedisQueue, Exit> {
+    let values = &settings.values;
+    let names = QueueNames {
+        input: values.pages_input_queue.clone(),
+        dead_letters: values.pages_dlq_queue.clone(),
+    };
+    let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
+    Ok(RedisQueue::open(url, &names, clock, values.lease_ttl, false, poll(settings)).await?)
+}
+
+fn poll(settings: &Settings) -> Duration {
+    settings.values.pages_poll_timeout.min(DEFAULT_POLL)
 }

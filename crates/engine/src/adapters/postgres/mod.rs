@@ -32,6 +32,7 @@ mod sharing;
 mod submission;
 mod submitting;
 mod taking;
+mod waiting;
 
 pub use claiming::CLAIM;
 pub use database::Database;

@@ -29,6 +29,7 @@ mod rounds;
 mod schema;
 mod sites;
 mod submitting;
+mod waiting;
 
 use std::path::Path;
 

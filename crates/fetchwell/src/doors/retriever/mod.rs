@@ -15,3 +15,4 @@ pub use plan::{Extracted, obituary, plan, retry_rule};
 
 pub(crate) use callers::run as callers;
 pub(crate) use serve::serve;
+pub(crate) use store::open_store;

@@ -9,7 +9,7 @@ use crate::plant::{open_queue_database, open_queue_db};
 use crate::settings::{Settings, StoreUrl};
 
 /// Opens it.
-pub(super) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {
+pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {
     let values = &settings.values;
     let (lease_ttl, poll) = (values.lease_ttl, values.retriever_inbox_poll_interval);
     match &values.store {

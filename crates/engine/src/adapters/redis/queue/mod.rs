@@ -16,6 +16,7 @@ mod job;
 mod names;
 mod rounds;
 mod scripts;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -28,6 +28,7 @@ pub(super) struct Scripts {
     pub(super) revise: Script,
     pub(super) rounds: Script,
     pub(super) put_round: Script,
+    pub(super) waiting_for: Script,
 }
 
 /// Asked of scripts that need to know nothing.
@@ -61,6 +62,7 @@ impl Scripts {
             revise: script!("revise.lua"),
             rounds: script!("rounds.lua"),
             put_round: script!("put_round.lua"),
+            waiting_for: script!("waiting_for.lua"),
         }
     }
 

@@ -1,7 +1,12 @@
 //! A site as an operator sees it: what holds, where that comes from, and since when.
+//!
+//! The same for commands, the API and the dashboard.
 
 use std::time::Duration;
 
+use fetchwell_engine::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
+use fetchwell_engine::ports::RobotsRecord;
+use fetchwell_engine::sites::KnownSite;
 use fetchwell_policy::breaker::State;
 use fetchwell_policy::orders::Given;
 use fetchwell_policy::pace::Rate;
@@ -10,102 +15,104 @@ use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Origin;
 use serde::Serialize;
-
-use super::KnownSite;
-use crate::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
-use crate::ports::RobotsRecord;
+use utoipa::ToSchema;
 
 /// A site, by what the store knows and by the settings of whoever looks. Times are in seconds from now, ahead
 /// or ago.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SiteRow {
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Site)]
+pub(crate) struct SiteRow {
     /// Which.
-    pub site: String,
+    pub(crate) site: String,
     /// What keeps requests from going right now: `paused`, `breaker`, `penalty` or `pace`.
-    pub held_up_by: Option<&'static str>,
+    pub(crate) held_up_by: Option<&'static str>,
     /// How often it is asked, and who says so.
-    pub pace: PaceRow,
+    pub(crate) pace: PaceRow,
     /// When the next request could go, as things stand; `None` while it is paused.
-    pub next_slot_in_seconds: Option<f64>,
+    pub(crate) next_slot_in_seconds: Option<f64>,
     /// How long it still wants to be left alone (429, or 503 with Retry-After).
-    pub rests_for_seconds: Option<f64>,
+    pub(crate) rests_for_seconds: Option<f64>,
     /// Whether it is up.
-    pub breaker: BreakerRow,
+    pub(crate) breaker: BreakerRow,
     /// 429 answers in the last hour.
-    pub limited_last_hour: u32,
+    pub(crate) limited_last_hour: u32,
     /// Failures in the last hour: 5xx, connections that came to nothing.
-    pub failed_last_hour: u32,
+    pub(crate) failed_last_hour: u32,
     /// When a request was last sent.
-    pub last_request_seconds_ago: Option<f64>,
+    pub(crate) last_request_seconds_ago: Option<f64>,
     /// When it last served a page after it had failed.
-    pub last_served_seconds_ago: Option<f64>,
+    pub(crate) last_served_seconds_ago: Option<f64>,
     /// What is known of its robots.txt, an origin each.
-    pub robots: Vec<RobotsRow>,
+    pub(crate) robots: Vec<RobotsRow>,
     /// Since when it is paused, and by whom.
-    pub paused: Option<OrderRow>,
-    /// How many URLs wait for it; `None`: the queue can't tell.
-    pub waiting: Option<u64>,
+    pub(crate) paused: Option<OrderRow>,
+    /// How many URLs wait for it in the store; counting ends at some point.
+    pub(crate) waiting: u64,
 }
 
 /// How often a site is asked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PaceRow {
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SitePace)]
+pub(crate) struct PaceRow {
     /// The time between two requests; 0: no pacing.
-    pub interval_seconds: f64,
+    pub(crate) interval_seconds: f64,
     /// `operator`, `site setting`, `Crawl-delay`, `concurrency` or `default rate`.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// More about the source: the line of robots.txt, or who ordered it.
-    pub detail: Option<String>,
+    pub(crate) detail: Option<String>,
     /// The order that stands, also where a Crawl-delay is longer.
-    pub ordered: Option<OrderRow>,
+    pub(crate) ordered: Option<OrderRow>,
     /// The interval of that order.
-    pub ordered_interval_seconds: Option<f64>,
+    pub(crate) ordered_interval_seconds: Option<f64>,
 }
 
 /// Whether a site is up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BreakerRow {
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteBreaker)]
+pub(crate) struct BreakerRow {
     /// `closed`, `open` or `half_open`.
-    pub state: &'static str,
+    pub(crate) state: &'static str,
     /// Failures in a row.
-    pub consecutive_failures: u32,
+    pub(crate) consecutive_failures: u32,
     /// Since when it fails.
-    pub failing_for_seconds: Option<f64>,
+    pub(crate) failing_for_seconds: Option<f64>,
     /// When the next probe may go.
-    pub next_probe_in_seconds: Option<f64>,
+    pub(crate) next_probe_in_seconds: Option<f64>,
 }
 
 /// What is known of a robots.txt.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RobotsRow {
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteRobots)]
+pub(crate) struct RobotsRow {
     /// Whose.
-    pub origin: String,
+    pub(crate) origin: String,
     /// The status of the last answer for it.
-    pub status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// When it was read, by the clock of this process.
-    pub age_seconds: f64,
+    pub(crate) age_seconds: f64,
     /// Why it can't be reached.
-    pub unreachable: Option<String>,
+    pub(crate) unreachable: Option<String>,
     /// What it asks for.
-    pub crawl_delay_seconds: Option<f64>,
+    pub(crate) crawl_delay_seconds: Option<f64>,
     /// The line that asks for it.
-    pub crawl_delay_line: Option<u32>,
+    pub(crate) crawl_delay_line: Option<u32>,
 }
 
 /// An order that stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OrderRow {
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteOrder)]
+pub(crate) struct OrderRow {
     /// Who gave it.
-    pub by: String,
+    pub(crate) by: String,
     /// For how long it has stood.
-    pub for_seconds: f64,
+    pub(crate) for_seconds: f64,
 }
 
 impl SiteRow {
     /// What is to be said of a site: `store_now` is the time of the store, `now` that of this process.
-    pub fn of(
+    pub(crate) fn of(
         known: &KnownSite,
-        waiting: Option<u64>,
+        waiting: u64,
         rules: &GateRules,
         (store_now, now): (Time, Time),
     ) -> SiteRow {

@@ -1,0 +1,29 @@
+//! How much waits for sites, in all queues of a file.
+
+use async_trait::async_trait;
+use fetchwell_policy::url::Site;
+
+use super::Db;
+use crate::ports::StoreFault;
+use crate::sites::Waiting;
+
+const COUNT: &str = "
+    SELECT coalesce(sum((
+        SELECT count(*) FROM (
+            SELECT 1 FROM job WHERE job.queue = queue.id AND job.site = ?1 AND job.state < 2 LIMIT ?2
+        )
+    )), 0) FROM queue WHERE queue.name <> 'webhooks'";
+
+#[async_trait]
+impl Waiting for Db {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+        let sites = sites.to_vec();
+        self.write(move |tx| {
+            let mut statement = tx.prepare_cached(COUNT)?;
+            let mut count =
+                |site: &Site| statement.query_row((site.as_str(), most), |row| row.get(0));
+            sites.iter().map(&mut count).collect()
+        })
+        .await
+    }
+}
