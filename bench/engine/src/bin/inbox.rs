@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use fetchwell_bench::inbox::accepting::{self, Load, Round, bare_loops};
 use fetchwell_bench::inbox::claims::{self, Filled};
 use fetchwell_bench::inbox::store::{Kind, Store};
-use fetchwell_bench::inbox::whole;
+use fetchwell_bench::inbox::{looking, whole};
 use fetchwell_bench::meter::median;
 use fetchwell_bench::origin::{self, Origin};
 use mimalloc::MiMalloc;
@@ -29,7 +29,7 @@ struct Cli {
     #[arg(long = "store", default_value = "sqlite", value_name = "sqlite|postgres://…")]
     stores: Vec<Kind>,
     /// What to measure; several, with commas between them.
-    #[arg(long, value_delimiter = ',', default_values = ["singles", "batches", "whole", "claims"])]
+    #[arg(long, value_delimiter = ',', default_values = ["singles", "batches", "whole", "claims", "looking"])]
     only: Vec<Part>,
     /// How long each loop and each program runs, for messages that are accepted.
     #[arg(long, default_value_t = 5.0)]
@@ -41,6 +41,9 @@ struct Cli {
     /// million on SQLite, a million on PostgreSQL.
     #[arg(long)]
     most_queued: Option<usize>,
+    /// Operators' questions are asked where so many messages are.
+    #[arg(long, default_value_t = 1_000_000)]
+    messages: usize,
     /// Where SQLite files go: on the disk that is meant.
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
@@ -59,6 +62,7 @@ enum Part {
     Batches,
     Whole,
     Claims,
+    Looking,
 }
 
 fn main() -> Result<()> {
@@ -78,6 +82,7 @@ async fn all(cli: &Cli) -> Result<()> {
                 Part::Batches => accept(cli, kind, Load::Batches).await?,
                 Part::Whole => whole_way(cli, kind).await?,
                 Part::Claims => claim(cli, kind).await?,
+                Part::Looking => look(cli, kind).await?,
             }
         }
     }
@@ -186,5 +191,20 @@ async fn claim(cli: &Cli, kind: &Kind) -> Result<()> {
         println!("\n{plans}");
     }
     drop(filled);
+    store.remove().await
+}
+
+async fn look(cli: &Cli, kind: &Kind) -> Result<()> {
+    let store = Store::fresh(kind, &cli.folder).await?;
+    let answers = looking::measure(kind, &store, cli.messages).await?;
+    println!(
+        "\n| {}: {} messages, {} sites | in the middle | at the longest (goal: 200 ms) |\n|---|---|---|",
+        kind.name(),
+        cli.messages,
+        looking::SITES,
+    );
+    for looking::Answered { question, middle, longest } in answers {
+        println!("| {question} | {middle:.1} ms | {longest:.1} ms |");
+    }
     store.remove().await
 }

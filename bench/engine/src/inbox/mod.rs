@@ -8,7 +8,7 @@
 //! | `message` | what is posted |
 //! | `adapter` | the store without the program |
 //! | `bare_sqlite`, `bare_postgres` | the loops that it is compared with |
-//! | `accepting`, `whole`, `claims`, `plans` | the measurements |
+//! | `accepting`, `whole`, `claims`, `plans`, `looking` | the measurements |
 
 pub mod accepting;
 mod adapter;
@@ -17,6 +17,7 @@ mod bare_sqlite;
 pub mod claims;
 mod client;
 mod load;
+pub mod looking;
 mod message;
 mod plans;
 mod program;

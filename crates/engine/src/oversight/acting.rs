@@ -1,5 +1,7 @@
 //! What operators do about messages.
 
+use std::collections::VecDeque;
+
 use super::{Filter, MESSAGES_PER_PAGE, Oversight};
 use crate::inbox::MessageId;
 use crate::ports::StoreFault;
@@ -128,7 +130,7 @@ impl Acted {
     }
 }
 
-/// Page by page; each page is one move.
+/// Page by page; each page is one move, unless fewer are wanted than it has.
 pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     store: &O,
     act: Act,
@@ -140,19 +142,23 @@ pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     loop {
         let page = store.list(&filter, from, MESSAGES_PER_PAGE).await?;
         filter.as_of = Some(page.as_of);
-        let left = most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX));
-        // Where only a few are wanted, one that is left alone is no reason to stop.
-        for ids in page.messages.chunks(left.clamp(1, MESSAGES_PER_ACT)) {
-            let left = most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX));
-            let ids: Vec<MessageId> = ids.iter().take(left).map(|seen| seen.id).collect();
-            let deeds = store.act_on(act, &ids, filter.as_of).await?;
-            for (id, deed) in ids.into_iter().zip(deeds) {
+        let mut ids: VecDeque<MessageId> = page.messages.iter().map(|seen| seen.id).collect();
+        // One that is left alone does not count, so there may be more to do after a part.
+        while let left @ 1.. = wanted(&acted, most).min(ids.len()) {
+            let part: Vec<MessageId> = ids.drain(..left).collect();
+            let deeds = store.act_on(act, &part, filter.as_of).await?;
+            for (id, deed) in part.into_iter().zip(deeds) {
                 acted.enter(id, deed);
             }
         }
         from = page.next;
-        if from.is_none() || acted.done >= most as u64 {
+        if from.is_none() || wanted(&acted, most) == 0 {
             return Ok(acted);
         }
     }
+}
+
+/// How many are still to be acted on.
+fn wanted(acted: &Acted, most: usize) -> usize {
+    most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX))
 }

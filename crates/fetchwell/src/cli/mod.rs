@@ -5,6 +5,7 @@ mod commoncrawl;
 mod dlq;
 mod exit;
 mod feeds;
+mod oversight;
 mod pages;
 mod run;
 mod schedule;
@@ -22,6 +23,10 @@ pub(crate) use commoncrawl::{BatchArgs, CommonCrawlCommand, FindArgs, GetArgs, W
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use feeds::{FeedsArgs, FeedsCommand};
+pub(crate) use oversight::{
+    LedgerArgs, MessageFilter, MessagesCommand, MessagesListArgs, OutboxCommand, TailArgs,
+    WhichMessages,
+};
 pub(crate) use pages::{PagesArgs, PagesCommand};
 pub(crate) use run::print;
 pub use run::run;
@@ -121,6 +126,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CallersCommand,
     },
+    /// List, show, retry and cancel the messages of "serve", whoever sent them
+    Messages {
+        #[command(subcommand)]
+        command: MessagesCommand,
+    },
+    /// Read the results of "serve", whoever they are for
+    Outbox {
+        #[command(subcommand)]
+        command: OutboxCommand,
+    },
+    /// Say how many jobs of every queue stand where, and whether the sum is right
+    Ledger(LedgerArgs),
     /// Fetch the URLs of a list into a page cache, and tell of each page by an event
     Pages(PagesArgs),
     /// Look after the URLs that "pages" has given up

@@ -6,7 +6,8 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::{
-    Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, PagesArgs, ServeArgs,
+    Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, OutboxCommand, PagesArgs,
+    ServeArgs,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
@@ -80,6 +81,21 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
+        }
+        Command::Messages { command } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::oversight::messages(&settings, command, cli.global.json).await
+        }
+        Command::Outbox { command: OutboxCommand::Tail(args) } => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::oversight::tail(&settings, &args, cli.global.json).await
+        }
+        Command::Ledger(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::oversight::ledger(&settings, &args, cli.global.json).await
         }
         Command::Pages(args) => {
             let settings = load()?;

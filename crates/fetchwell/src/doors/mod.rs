@@ -19,6 +19,7 @@ pub mod commoncrawl;
 pub(crate) mod dlq;
 pub(crate) mod feeds;
 pub(crate) mod fetch;
+pub(crate) mod oversight;
 pub mod pages;
 pub mod retriever;
 pub(crate) mod schedule;

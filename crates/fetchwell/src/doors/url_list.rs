@@ -6,6 +6,7 @@ use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::{Ledger, StoreFault};
 
 use crate::cli::Exit;
 use crate::settings::{Settings, StoreUrl};
@@ -40,6 +41,22 @@ impl UrlList {
                  name another with --store redis://HOST or --store sqlite:PATH",
                 values.store
             ))),
+        }
+    }
+
+    /// How many URLs stand where.
+    pub(crate) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        match self {
+            UrlList::Redis(queue) => queue.ledger().await,
+            UrlList::Sqlite(queue) => queue.ledger().await,
+        }
+    }
+
+    /// Counts the URLs themselves and compares with the counters: `Err` with the difference.
+    pub(crate) async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+        match self {
+            UrlList::Redis(queue) => queue.audit().await,
+            UrlList::Sqlite(queue) => queue.audit().await,
         }
     }
 }

@@ -25,6 +25,11 @@ impl Operation {
         self.method != "GET"
     }
 
+    /// Whether it is for viewers and operators only.
+    pub(crate) fn is_oversight(&self) -> bool {
+        self.path.starts_with("/operator/")
+    }
+
     pub(crate) fn is_about_one(&self) -> bool {
         self.path.contains("{id}")
     }
@@ -69,6 +74,7 @@ fn sample(document: &Value, schema: &Value, name: &str) -> Value {
     }
     match (name, schema["type"].as_str()) {
         ("url", _) => PAGE.into(),
+        (_, Some("array")) if schema.get("example").is_some() => schema["example"].clone(),
         (_, Some("array")) => json!([sample(document, &schema["items"], "")]),
         (_, Some("object")) => {
             let needed = schema["required"].as_array().unwrap().iter().filter_map(Value::as_str);

@@ -90,8 +90,16 @@ impl DerefMut for Taken {
 pub(super) async fn within<T>(
     answer: impl Future<Output = sqlx::Result<T>> + Send,
 ) -> sqlx::Result<T> {
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_| {
-        let silence = format!("no answer within {} s", ANSWER_WITHIN.as_secs());
+    within_limit(ANSWER_WITHIN, answer).await
+}
+
+/// The same for what may take longer.
+pub(super) async fn within_limit<T>(
+    limit: Duration,
+    answer: impl Future<Output = sqlx::Result<T>> + Send,
+) -> sqlx::Result<T> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
+        let silence = format!("no answer within {} s", limit.as_secs());
         Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
     })
 }

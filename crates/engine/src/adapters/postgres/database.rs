@@ -2,12 +2,13 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
 
-use super::connections::{CONNECTIONS, Connections, Taken, within};
+use super::connections::{CONNECTIONS, Connections, Taken, within, within_limit};
 use super::id_stock::IdStock;
 use super::schema::migrate;
 use crate::ports::StoreFault;
@@ -21,6 +22,9 @@ const SETTINGS: [(&str, &str); 4] = [
     ("idle_in_transaction_session_timeout", "10s"),
     ("plan_cache_mode", "force_generic_plan"),
 ];
+
+/// Millions of rows that are written anew take minutes.
+const MIGRATED_WITHIN: Duration = Duration::from_secs(1_800);
 
 /// Begins a transaction that sees what others have committed meanwhile, whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -53,7 +57,9 @@ impl Database {
         // Without those: another process may be at it for a while.
         let migrating = Connections::new(lasting);
         let mut taken = migrating.take().await?;
-        within(migrate(&mut taken)).await.map_err(|error| migrating.fault(&error))?;
+        within_limit(MIGRATED_WITHIN, migrate(&mut taken))
+            .await
+            .map_err(|error| migrating.fault(&error))?;
         Ok(database)
     }
 

@@ -15,6 +15,7 @@ mod run;
 mod unattempted;
 mod watch;
 
+pub(crate) use place::{Claims, QUEUE as CLAIMS};
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 

@@ -19,7 +19,7 @@ use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
 
 /// The queue of links that a run has found to be new.
-const QUEUE: &str = "rss:canonical_queue";
+pub(crate) const QUEUE: &str = "rss:canonical_queue";
 /// Where Redis' queue would put what it gives up; nothing is.
 const GIVEN_UP: &str = "rss:canonical_queue_given_up";
 /// Links put into the queue in one transaction.
@@ -32,7 +32,7 @@ pub(super) struct Place {
 }
 
 /// Links that are claimed, by where they are.
-pub(super) enum Claims {
+pub(crate) enum Claims {
     Redis(RedisQueue),
     Sqlite(SqliteQueue),
 }
@@ -59,7 +59,7 @@ impl Place {
 
 impl Claims {
     /// Opens the queue. It ends when it is empty.
-    pub(super) async fn open(settings: &Settings) -> Result<Claims, Exit> {
+    pub(crate) async fn open(settings: &Settings) -> Result<Claims, Exit> {
         let ttl = settings.values.lease_ttl;
         match &settings.values.store {
             StoreUrl::Redis(url) => {
@@ -106,10 +106,18 @@ impl Claims {
     }
 
     /// How many links stand where.
-    pub(super) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub(crate) async fn ledger(&self) -> Result<Ledger, StoreFault> {
         match self {
             Claims::Redis(queue) => queue.ledger().await,
             Claims::Sqlite(queue) => queue.ledger().await,
+        }
+    }
+
+    /// Counts the links themselves and compares with the counters: `Err` with the difference.
+    pub(crate) async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+        match self {
+            Claims::Redis(queue) => queue.audit().await,
+            Claims::Sqlite(queue) => queue.audit().await,
         }
     }
 }

@@ -1,0 +1,78 @@
+//! `fetchwell ledger`: how many jobs of every queue stand where, and whether the sum is right.
+
+use anyhow::anyhow;
+use fetchwell_engine::adapters::sqlite::{self, Durability};
+use fetchwell_engine::oversight::{QueueLedger, Recount};
+use fetchwell_engine::ports::Ledger;
+
+use super::print as lines;
+use crate::cli::{Exit, LedgerArgs, print};
+use crate::doors::articles::{CLAIMS, Claims};
+use crate::doors::retriever::open_store;
+use crate::doors::url_list::UrlList;
+use crate::plant::sqlite_path;
+use crate::settings::{Settings, StoreUrl};
+
+/// Does what was typed.
+pub(crate) async fn run(
+    settings: &Settings,
+    args: &LedgerArgs,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let queues = match &settings.values.store {
+        StoreUrl::Redis(_) => of_redis(settings, args.check).await?,
+        StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => of_database(settings, args.check).await?,
+    };
+    let wrong: Vec<String> = queues.iter().filter_map(wrong_with).collect();
+    print(lines::ledger(queues, as_json).as_bytes())?;
+    if wrong.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    Err(Exit::Internal(anyhow!(
+        "the ledger does not add up: {}; keep a copy of the store, and look for what else wrote to it",
+        wrong.join("; ")
+    )))
+}
+
+async fn of_database(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
+    let (store, _) = open_store(settings).await?;
+    if check {
+        return Ok(store.oversight.recount().await?);
+    }
+    let told = |told| Recount { told, difference: None };
+    Ok(store.oversight.ledgers().await?.into_iter().map(told).collect())
+}
+
+/// The list of `pages`, and what `articles` claimed.
+async fn of_redis(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
+    let values = &settings.values;
+    let open_file = async || Ok(sqlite::open(sqlite_path(&values.store)?, Durability::Disk)?);
+    let pages = UrlList::open(settings, open_file).await?;
+    let claims = Claims::open(settings).await?;
+    let both = [
+        (values.pages_input_queue.as_str(), pages.ledger().await?, pages.audit().await?),
+        (CLAIMS, claims.ledger().await?, claims.audit().await?),
+    ];
+    let recount = |(name, ledger, audit): (&str, Ledger, Result<Ledger, String>)| Recount {
+        told: QueueLedger { queue: name.to_owned(), ledger },
+        difference: audit.err().filter(|_| check),
+    };
+    Ok(both.into_iter().map(recount).collect())
+}
+
+fn wrong_with(queue: &Recount) -> Option<String> {
+    let QueueLedger { queue: name, ledger } = &queue.told;
+    match &queue.difference {
+        Some(difference) => Some(format!("{name}: {difference}")),
+        None if !ledger.balances() => {
+            let stand = ledger.done
+                + ledger.skipped
+                + ledger.queued
+                + ledger.in_flight
+                + ledger.delayed
+                + ledger.dead;
+            Some(format!("{name}: {} were accepted, and {stand} stand somewhere", ledger.accepted))
+        }
+        None => None,
+    }
+}
