@@ -79,6 +79,13 @@ pub struct Lease {
     pub accepted_at: Time,
 }
 
+impl Lease {
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.history.failures().saturating_add(self.interruptions).saturating_add(1)
+    }
+}
+
 /// What a source is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{
+    Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable,
+};
 use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 use fetchwell_engine::web::Leave;
 use fetchwell_policy::pace::{Pace, Rate};
@@ -87,8 +89,8 @@ impl Trial {
         Trial { gate: Gate::new(store.clone(), rules, clock.clone()), store, clock }
     }
 
-    /// Asks for leave to write a head whose slot has come `after` a while, and says how long it took.
-    async fn write(&self, name: &str, after: Duration, follows_robots: bool) -> Duration {
+    /// Leave to write a head whose slot comes `after` a while.
+    fn leave(&self, name: &str, after: Duration) -> GateLeave {
         let now = self.clock.now();
         let slot = Pace::default().reserve(now + after, now, RATE);
         let permit = Permit {
@@ -100,9 +102,15 @@ impl Trial {
             rate_is_ordered: false,
             robots_forgotten: None,
         };
-        let leave = self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE);
+        self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE)
+    }
+
+    /// Asks for leave to write a head whose slot comes `after` a while, and says how long it took.
+    async fn write(&self, name: &str, after: Duration, follows_robots: bool) -> Duration {
+        let mut leave = self.leave(name, after).following_robots(follows_robots);
         let asked = Instant::now();
-        assert!(leave.following_robots(follows_robots).to_write().await);
+        assert!(leave.to_write().await);
+        assert_eq!(leave.early_by(), None);
         asked.elapsed()
     }
 
@@ -118,6 +126,16 @@ async fn two_heads_are_an_interval_apart_whatever_the_store_says() {
     assert_eq!(trial.write("a.test", Duration::ZERO, true).await, Duration::ZERO, "a pair");
     assert_eq!(trial.write("b.test", Duration::ZERO, false).await, Duration::ZERO, "another");
     assert!(trial.write("a.test", Duration::ZERO, false).await >= RATE.interval);
+}
+
+/// Nobody asks for two at once; if somebody did, on a store that does not mind, it would be told.
+#[tokio::test(start_paused = true)]
+async fn a_head_that_leaves_too_early_is_told() {
+    let trial = Trial::new(0);
+    let (mut one, mut other) =
+        (trial.leave("a.test", Duration::ZERO), trial.leave("a.test", Duration::ZERO));
+    assert_eq!(tokio::join!(one.to_write(), other.to_write()), (true, true));
+    assert_eq!((one.early_by(), other.early_by()), (None, Some(RATE.interval)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! From settings to the parts of the engine.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,13 @@ pub(crate) struct Parts {
     tracer: Option<Arc<Tracer>>,
 }
 
+/// What outlives the parts of one cycle: what is counted, and where that is told.
+#[derive(Clone, Default)]
+pub(crate) struct Told {
+    pub(crate) measures: Arc<Measures>,
+    pub(crate) at: Option<SocketAddr>,
+}
+
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
@@ -53,6 +61,15 @@ impl Parts {
             measures: Arc::default(),
             tracer: Tracer::from_environment()?,
         })
+    }
+
+    /// The same for one cycle of several, which are counted together.
+    pub(crate) async fn open_for_cycle(settings: &Settings, told: &Told) -> Result<Parts, Exit> {
+        let parts = Parts::open(settings).await?;
+        if let Some(address) = told.at {
+            parts.own_listeners.register(address);
+        }
+        Ok(Parts { measures: told.measures.clone(), ..parts })
     }
 
     /// The same where nothing is shared with others: no store is opened.

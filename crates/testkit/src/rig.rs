@@ -10,7 +10,7 @@ use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::journey::{Journey, Stage};
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
+use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
 use fetchwell_engine::ports::{
     Finish, Finished, Job, Lane, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
     StoreFault,
@@ -59,6 +59,7 @@ pub struct Rig {
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,
     watch: Watch,
+    watcher: Watcher,
 }
 
 impl Rig {
@@ -94,6 +95,7 @@ impl Rig {
             retry: RetryRule::PAGES,
             rows: Arc::default(),
             watch: Arc::new(|_| Duration::ZERO),
+            watcher: Arc::new(|_| {}),
         }
     }
 
@@ -109,6 +111,12 @@ impl Rig {
         watch: impl Fn(&[SiteAsk]) -> Duration + Send + Sync + 'static,
     ) -> Rig {
         self.watch = Arc::new(watch);
+        self
+    }
+
+    /// With somebody who hears the news.
+    pub fn with_watcher(mut self, watcher: Watcher) -> Rig {
+        self.watcher = watcher;
         self
     }
 
@@ -149,7 +157,7 @@ impl Rig {
             limits: self.limits,
             clock: self.clock.clone(),
             seed: 11,
-            watcher: Arc::new(|_| {}),
+            watcher: self.watcher.clone(),
         };
         pipeline::run(door, plant, stop).await
     }

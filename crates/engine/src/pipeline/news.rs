@@ -104,15 +104,14 @@ pub struct LeaseTag {
     pub id: LeaseId,
     /// When it was accepted.
     pub accepted_at: Time,
-    /// Attempts and interruptions before this one.
-    pub earlier_attempts: u32,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
 }
 
 impl LeaseTag {
     /// The tag of a lease.
     pub fn of(lease: &Lease) -> LeaseTag {
-        let earlier_attempts = lease.history.failures().saturating_add(lease.interruptions);
-        LeaseTag { id: lease.id, accepted_at: lease.accepted_at, earlier_attempts }
+        LeaseTag { id: lease.id, accepted_at: lease.accepted_at, attempt: lease.attempt() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -66,7 +67,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.spread(News::Stale);
         }
         let phases = Phases { sink, ..phases };
-        debug!(target: "fetchwell::settled", url = lease.job.url, ?settlement, ?phases);
+        let (site, attempt) = (lease.job.site.as_ref().map(Site::as_str), lease.attempt());
+        debug!(
+            target: "fetchwell::settled",
+            lease = lease.id, url = lease.job.url, site, attempt, ?settlement, ?phases
+        );
         if let Settlement::Retry { at, .. }
         | Settlement::Recur { at, .. }
         | Settlement::HandBack { at } = &settlement

@@ -3,6 +3,7 @@
 use fetchwell_engine::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
+use tracing::debug;
 
 use super::Api;
 use super::fields::{FetchRequest, Judge};
@@ -63,6 +64,9 @@ impl Api {
                 // A repetition is answered with the ids of the first time, and accepts nothing.
                 if ids == own {
                     self.metrics.accepted(ids.len());
+                    for message_id in &ids {
+                        debug!(%message_id, caller = identity.caller.name, "a message is accepted");
+                    }
                 }
                 Ok(ids)
             }

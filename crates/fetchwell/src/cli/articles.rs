@@ -7,7 +7,11 @@ pub(crate) enum ArticlesCommand {
     /// Fetch the links that are new, and end
     Run,
     /// Read the feeds that are due, then fetch the links that are new, again and again
-    Watch,
+    Watch {
+        /// Where to tell metrics [default: nowhere]
+        #[arg(long, value_name = "ADDR:PORT")]
+        metrics_listen: Option<String>,
+    },
     /// List articles and failures, the newest first
     List(ArticlesListArgs),
     /// Print an article

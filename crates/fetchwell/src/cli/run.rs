@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::{
-    Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags, OutboxCommand, PagesArgs,
-    ServeArgs,
+    ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
+    OutboxCommand, PagesArgs, ServeArgs,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
@@ -28,6 +28,12 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     }
     if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
         let (key, name) = ("pages.metrics_listen", "--metrics-listen");
+        flags.push(Flag { key, name, value: listen.clone() });
+    }
+    if let Command::Articles { command: ArticlesCommand::Watch { metrics_listen: Some(listen) } } =
+        &cli.command
+    {
+        let (key, name) = ("articles.metrics_listen", "--metrics-listen");
         flags.push(Flag { key, name, value: listen.clone() });
     }
     if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {

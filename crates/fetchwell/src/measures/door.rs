@@ -138,6 +138,9 @@ impl DoorMeasures {
                 one_more(&mut counts.failures, failure);
             }
         });
+        if matches!(happened, Happened::Refused(_)) {
+            return; // Nobody was asked.
+        }
         let on_the_wire = phases.connect + phases.first_byte + phases.body;
         self.request_s.observe(on_the_wire.as_secs_f64());
         if let Some(answer) = answer {
@@ -147,9 +150,7 @@ impl DoorMeasures {
         let politely = phases.robots + phases.slot.saturating_sub(phases.place);
         self.politeness_wait_s.observe(politely.as_secs_f64());
         self.worker_wait_s.observe(phases.place.as_secs_f64());
-        let was_sent = !matches!(happened, Happened::Refused(_));
-        if was_sent
-            && *purpose != Purpose::Probe
+        if *purpose != Purpose::Probe
             && let Some(set_out) = Instant::now().checked_sub(on_the_wire)
         {
             self.circuits.asked(&url.site(), set_out);

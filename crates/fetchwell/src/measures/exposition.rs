@@ -64,7 +64,7 @@ impl Page<'_> {
                 .into_iter()
                 .flat_map(|purpose| StatusClass::ALL.iter().map(move |status| (purpose, *status)));
             let label = |(purpose, status): &(Purpose, StatusClass)| {
-                format!("kind=\"{}\",status=\"{}\"", purpose_word(*purpose), status.word())
+                format!("kind=\"{}\",status_class=\"{}\"", purpose_word(*purpose), status.word())
             };
             counted(&door.requests, cells, label)
         });

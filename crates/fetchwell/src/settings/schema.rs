@@ -249,6 +249,9 @@ table! {
         articles_request_timeout: Duration = TIMEOUT, key("articles.request_timeout", "15s");
         /// How long "articles watch" pauses between two cycles.
         articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
+        /// Where "articles watch" tells its metrics, as ADDR:PORT; empty: nowhere.
+        articles_metrics_listen: Option<SocketAddr> = Optional(Listen),
+            key("articles.metrics_listen", "");
 
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a folder.
         commoncrawl_base: ArchiveBase = Archive,

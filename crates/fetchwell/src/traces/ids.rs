@@ -43,8 +43,7 @@ impl TraceId {
 impl SpanId {
     /// The span of one attempt at a lease.
     pub(super) fn of_attempt(trace: TraceId, lease: LeaseTag) -> SpanId {
-        let hash =
-            Sha256::new().chain_update(trace.0).chain_update(lease.earlier_attempts.to_be_bytes());
+        let hash = Sha256::new().chain_update(trace.0).chain_update(lease.attempt.to_be_bytes());
         SpanId(beginning(hash))
     }
 
@@ -84,8 +83,7 @@ mod tests {
 
     #[test]
     fn attempts_at_one_lease_are_one_trace_and_several_spans() {
-        let tag =
-            |id, earlier_attempts| LeaseTag { id, accepted_at: Time::EPOCH, earlier_attempts };
+        let tag = |id, attempt| LeaseTag { id, accepted_at: Time::EPOCH, attempt };
         let trace = |tag| TraceId::of_lease(DoorName::Pages, tag);
         assert_eq!(trace(tag(7, 0)), trace(tag(7, 3)));
         assert_ne!(trace(tag(7, 0)), trace(tag(8, 0)));

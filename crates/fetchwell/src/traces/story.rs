@@ -31,7 +31,7 @@ fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
         ("url.full", redacted_or_nothing(&lease.job.url).into()),
         ("fetchwell.door", door.word().into()),
         ("fetchwell.lease", lease.id.into()),
-        ("fetchwell.attempt", (i64::from(tag.earlier_attempts) + 1).into()),
+        ("fetchwell.attempt", i64::from(tag.attempt).into()),
         ("fetchwell.outcome", Ending::of(settlement).word().into()),
         ("fetchwell.queued_ms", millis(phases.queued).into()),
     ];

@@ -36,7 +36,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, Exit> {
     match command {
         ArticlesCommand::Run => run::once(settings).await,
-        ArticlesCommand::Watch => watch::watch(settings).await,
+        ArticlesCommand::Watch { .. } => watch::watch(settings).await,
         ArticlesCommand::List(args) => commands::list(settings, args, as_json).await,
         ArticlesCommand::Show { article, markdown } => {
             commands::show(settings, &article, markdown, as_json).await

@@ -24,7 +24,7 @@ use super::unattempted::Unattempted;
 use crate::cli::Exit;
 use crate::doors::fetch::input::key;
 use crate::measures::DoorName;
-use crate::plant::{Parts, gate_rules};
+use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 
@@ -32,7 +32,7 @@ use crate::signals::stop_on_signal;
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
-    run(settings, &place, &stop).await?;
+    run(settings, &place, &Told::default(), &stop).await?;
     Ok(Exit::Ok)
 }
 
@@ -41,6 +41,7 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 pub(super) async fn run(
     settings: &Settings,
     place: &Place,
+    told: &Told,
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
     let began = place.articles.now().await?;
@@ -52,7 +53,7 @@ pub(super) async fn run(
     info!("[canon] {} new links", new.len());
     let claims = Claims::open(settings).await?;
     claims.put(new.into_iter().map(|(url, link)| job(url, &link)).collect()).await?;
-    let parts = Parts::open(settings).await?;
+    let parts = Parts::open_for_cycle(settings, told).await?;
     let tally = Arc::new(Tally::default());
     fetch(settings, place, &claims, &parts, began, &tally, stop).await?;
     let (stored, failed) =

@@ -1,35 +1,66 @@
 //! Cycles: feeds are read, then what is new is fetched, and then there is a pause.
 
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::place::Place;
 use super::run;
 use crate::cli::Exit;
-use crate::doors::feeds;
+use crate::doors::{feeds, telling};
+use crate::plant::Told;
 use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
+    let listener = telling::listen(settings.values.articles_metrics_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
+    let at = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+    if let Some(address) = at {
+        info!("metrics are at http://{address}/metrics");
+    }
+    let told = Told { measures: Arc::default(), at };
+    let measures = told.measures.clone();
+    let watching = async {
+        let ended = cycles(settings, &place, &told, &stop).await;
+        stop.cancel();
+        ended
+    };
+    let telling = telling::tell(listener, Arc::new(move || measures.render()), stop.clone());
+    tokio::join!(watching, telling).0
+}
+
+async fn cycles(
+    settings: &Settings,
+    place: &Place,
+    told: &Told,
+    stop: &CancellationToken,
+) -> Result<Exit, Exit> {
     while !stop.is_cancelled() {
-        match cycle(settings, &place, &stop).await {
+        match cycle(settings, place, told, stop).await {
             Ok(()) => {}
             // A server that is gone comes back, and nothing is lost meanwhile.
             Err(Exit::Unreachable(fault)) => warn!("this cycle ends early: {fault}"),
             Err(exit) => return Err(exit),
         }
-        sleep_unless_stopped(settings.values.articles_watch_interval, &stop).await;
+        sleep_unless_stopped(settings.values.articles_watch_interval, stop).await;
     }
     Ok(Exit::Ok)
 }
 
-async fn cycle(settings: &Settings, place: &Place, stop: &CancellationToken) -> Result<(), Exit> {
-    feeds::ingest(settings, false, stop).await?;
+async fn cycle(
+    settings: &Settings,
+    place: &Place,
+    told: &Told,
+    stop: &CancellationToken,
+) -> Result<(), Exit> {
+    feeds::ingest(settings, false, told, stop).await?;
     if stop.is_cancelled() {
         return Ok(());
     }
-    run::run(settings, place, stop).await
+    run::run(settings, place, told, stop).await
 }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand};
 use crate::measures::DoorName;
-use crate::plant::Parts;
+use crate::plant::{Parts, Told};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use place::Place;
@@ -49,7 +49,7 @@ pub(crate) async fn run(
         FeedsCommand::List => commands::list(settings, as_json).await,
         FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
         FeedsCommand::Ingest { all } => {
-            let ingested = ingest(settings, all, &stop_on_signal()).await?;
+            let ingested = ingest(settings, all, &Told::default(), &stop_on_signal()).await?;
             crate::cli::print(print::ingested(&ingested, as_json).as_bytes())
         }
         FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
@@ -62,11 +62,12 @@ pub(crate) async fn run(
 pub(crate) async fn ingest(
     settings: &Settings,
     all: bool,
+    told: &Told,
     stop: &CancellationToken,
 ) -> Result<Ingested, Exit> {
     let place = Place::open(settings).await?;
     let feeds = Subscribed::all(settings, &place).await?;
-    let parts = Parts::open(settings).await?;
+    let parts = Parts::open_for_cycle(settings, told).await?;
     let (wait, clock) = (settings.values.feeds_max_wait, parts.clock.clone());
     let round = Arc::new(Round::new(place, clock, wait, settings.values.http_max_redirects));
     round.claim(feeds, all).await?;
