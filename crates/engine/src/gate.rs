@@ -174,6 +174,16 @@ impl Gate {
         self.rules.rate(site, crawl_delay)
     }
 
+    /// The pace of a site in the light of what an operator ordered, and where it comes from.
+    pub fn rate_under_orders(
+        &self,
+        state: &SiteState,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+    ) -> (Rate, &'static str) {
+        self.rules.ordered(state, self.rate(site, crawl_delay))
+    }
+
     /// The pace of a permit, and where it comes from, in the light of what robots.txt asks for by now.
     pub(crate) fn rate_of(
         &self,

@@ -37,6 +37,8 @@ struct Explanation {
     robots: RobotsPart,
     pace: PacePart,
     breaker: BreakerPart,
+    /// An operator paused the site: nothing goes until it is resumed.
+    paused: Option<PausedPart>,
     next_slot_in_seconds: f64,
     addresses: Vec<String>,
     refused_because: Option<String>,
@@ -58,6 +60,12 @@ struct RobotsPart {
 struct PacePart {
     interval_seconds: f64,
     source: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct PausedPart {
+    by: String,
+    for_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -212,7 +220,7 @@ fn explain(
     };
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
-    let (rate, source) = gate.rate(&site, crawl_delay);
+    let (rate, source) = gate.rate_under_orders(&state, &site, crawl_delay);
     let slot = state.pace.earliest(store_now.max(state.penalty_until), rate);
     let slot = slot.max(state.breaker.blocked_until().unwrap_or(store_now));
     let (breaker, probe_at) = match state.breaker.state {
@@ -239,6 +247,10 @@ fn explain(
             state: breaker,
             next_probe_in_seconds: probe_at.map(|at| at.since(store_now).as_secs_f64()),
         },
+        paused: state.orders.paused.as_ref().map(|given| PausedPart {
+            by: given.by.clone(),
+            for_seconds: store_now.since(given.at).as_secs_f64(),
+        }),
         next_slot_in_seconds: slot.since(store_now).as_secs_f64(),
         addresses: Vec::new(),
         refused_because: match view {

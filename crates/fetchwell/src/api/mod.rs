@@ -5,6 +5,7 @@
 //! | `routes` | which path leads where; what every answer has |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `oversight` | what viewers see and operators do: `/operator/…` |
+//! | `sites` | how sites stand, and orders to them: `/sites/…` |
 //! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
@@ -33,6 +34,7 @@ mod public;
 mod routes;
 mod schemas;
 mod server;
+mod sites;
 mod submit;
 mod times;
 mod token;
@@ -53,6 +55,8 @@ use fetchwell_policy::address::AddressGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+
+use crate::doors::sites::SiteDesk;
 
 use allowance::Allowances;
 use identity::KnownTokens;
@@ -97,6 +101,7 @@ pub(crate) struct Rules {
 pub(crate) struct Api {
     inbox: Arc<dyn Inbox>,
     oversight: Arc<dyn Oversight>,
+    sites: SiteDesk,
     results: Bell,
     clock: Clock,
     guard: AddressGuard,
@@ -117,6 +122,7 @@ pub(crate) struct Api {
 pub(crate) struct Foundation {
     pub(crate) inbox: Arc<dyn Inbox>,
     pub(crate) oversight: Arc<dyn Oversight>,
+    pub(crate) sites: SiteDesk,
     pub(crate) results: Bell,
     pub(crate) clock: Clock,
     pub(crate) guard: AddressGuard,
@@ -133,6 +139,7 @@ impl Api {
         let api = Api {
             inbox: on.inbox,
             oversight: on.oversight,
+            sites: on.sites,
             results: on.results,
             clock: on.clock,
             guard: on.guard,

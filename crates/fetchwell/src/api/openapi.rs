@@ -21,6 +21,7 @@ pub(super) fn document() -> OpenApi {
         (name = "Messages", description = "Send messages, and see what became of them."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
         (name = "Oversight", description = "For viewers, who see what all callers do, and operators, who act on it."),
+        (name = "Sites", description = "See how sites stand, and steer them. For viewers and operators."),
         (name = "Operations", description = "For whoever runs it. These need no token."),
     )
 )]

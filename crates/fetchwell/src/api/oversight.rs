@@ -277,7 +277,7 @@ async fn ledger(State(api): State<Arc<Api>>, identity: Identity) -> Result<Respo
 
 impl Api {
     /// Lets in who may see everybody's messages.
-    fn admit(&self, identity: &Identity) -> Result<(), Problem> {
+    pub(super) fn admit(&self, identity: &Identity) -> Result<(), Problem> {
         identity.check_may_look()?;
         self.charge(&identity.caller, 1)
     }

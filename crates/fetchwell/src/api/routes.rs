@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
-use super::{Api, docs, messages, openapi, outbox, oversight, public, submit};
+use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
 
 /// What is set on every answer that does not say otherwise itself.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -42,6 +42,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
         .routes(routes!(public::readyz))
         .routes(routes!(public::metrics))
         .merge(oversight::routes())
+        .merge(sites::routes())
         .split_for_parts();
     let page = docs::Page::of(&document);
     let document: Arc<str> = document.to_json().unwrap_or_default().into();

@@ -22,6 +22,7 @@ use super::store::open_store;
 use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
+use crate::doors::sites::SiteDesk;
 use crate::doors::webhooks;
 use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
@@ -46,10 +47,13 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     parts.own_listeners.register(address);
     first_start::welcome(&*store.inbox, &clock, address).await?;
 
+    let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
+    let sites = SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?;
     let metrics = Arc::new(Metrics::default());
     let foundation = Foundation {
         inbox: store.inbox.clone(),
         oversight: store.oversight.clone(),
+        sites,
         results: store.results.clone(),
         clock,
         guard: address_guard(settings),

@@ -13,7 +13,8 @@ use crate::cli::{Exit, SitesCommand, SitesListArgs, print};
 use crate::plant::{open_politeness, store_clock};
 use crate::settings::{Settings, StoreUrl};
 
-pub(crate) use desk::{Operator, SiteDesk};
+pub(crate) use desk::{Obeyed, Operator, SiteDesk};
+pub(crate) use row::SiteRow;
 
 /// Does what was typed.
 pub(crate) async fn run(

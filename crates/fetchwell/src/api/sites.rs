@@ -1,0 +1,438 @@
+//! Sites: how each stands, for viewers and operators, and orders to them, from operators alone.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::response::Response;
+use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::url::Site;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::identity::Identity;
+use super::problem::{FieldError, Kind, Problem, ProblemBody};
+use super::routes::json;
+use super::{Api, body};
+use crate::doors::sites::{Obeyed, Operator, SiteRow};
+
+const DEFAULT_LIMIT: usize = 100;
+const MAX_BODY_BYTES: u64 = 1_024;
+
+/// No site has a longer name.
+const MAX_NAME_BYTES: usize = 300;
+
+/// What a path names; what is no text is no name, either.
+type Name = Result<Path<String>, PathRejection>;
+
+/// All that is about sites.
+pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(sites))
+        .routes(routes!(site))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(set_rate))
+        .routes(routes!(reset_breaker))
+        .routes(routes!(refetch_robots))
+}
+
+/// Some sites, by name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sites)]
+struct SitesView {
+    /// These; a page may have fewer than were asked for, or none, and still a `next`.
+    sites: Vec<SiteRow>,
+    /// The name to go on after; null at the end.
+    next: Option<String>,
+}
+
+/// What became of an order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SiteOrder)]
+struct ObeyedView {
+    /// Whether it changed anything: a site may have stood so already.
+    changed: bool,
+    /// How the site stands since.
+    site: SiteRow,
+}
+
+/// A pace.
+#[derive(ToSchema)]
+#[schema(as = SiteRate)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "for its schema: it is read by hand")]
+struct RateBody {
+    /// Requests per second; null takes the order back, so that the settings hold again. 0 is no pacing,
+    /// which is for those who own the site.
+    #[schema(required, minimum = 0, maximum = 10000, example = 0.5)]
+    rate: Option<f64>,
+}
+
+/// List the sites that are known
+///
+/// By name, each with its pace and where that comes from, and with what holds it up.
+#[utoipa::path(
+    get,
+    path = "/sites",
+    operation_id = "sites",
+    tag = "Sites",
+    params(
+        ("after" = Option<String>, Query, description = "the name to go on after: `next` of an earlier answer", pattern = "^[!-~]{1,300}$"),
+        ("text" = Option<String>, Query, description = "what their names contain", max_length = 300),
+        ("condition" = Option<String>, Query, description = "how they stand: paused, rated, breaker-open, resting, limited or failed", pattern = "^(paused|rated|breaker-open|resting|limited|failed)$"),
+        ("limit" = Option<u32>, Query, description = "at most so many: 1 to 200, without it 100", minimum = 1, maximum = 200),
+    ),
+    responses(
+        (status = 200, description = "sites, or none", body = SitesView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn sites(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    api.admit(&identity)?;
+    let query = read_query(query.as_deref().unwrap_or_default())?;
+    let page = api.stored(api.sites.page(&query).await)?;
+    Ok(json(&SitesView { sites: page.rows, next: page.next }))
+}
+
+/// How a site stands
+///
+/// Whether it was ever asked for or not.
+#[utoipa::path(
+    get,
+    path = "/sites/{site}",
+    operation_id = "site",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    responses(
+        (status = 200, description = "the site", body = SiteRow),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn site(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+) -> Result<Response, Problem> {
+    api.admit(&identity)?;
+    Ok(json(&api.stored(api.sites.row(&named(name)?).await)?))
+}
+
+/// Send nothing to a site until it is resumed
+///
+/// Its URLs wait unharmed; deadlines of messages still pass. Requests under way come to their end.
+#[utoipa::path(
+    post,
+    path = "/sites/{site}/pause",
+    operation_id = "site_pause",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    responses(
+        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn pause(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+) -> Result<Response, Problem> {
+    act(&api, &identity, name, Order::Pause).await
+}
+
+/// Go on with a site that was paused
+///
+/// At its pace: it is not met by a burst.
+#[utoipa::path(
+    post,
+    path = "/sites/{site}/resume",
+    operation_id = "site_resume",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    responses(
+        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn resume(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+) -> Result<Response, Problem> {
+    act(&api, &identity, name, Order::Resume).await
+}
+
+/// Give a site a pace
+///
+/// It overrides the settings of every process on the store, and never undercuts a Crawl-delay.
+#[utoipa::path(
+    post,
+    path = "/sites/{site}/set-rate",
+    operation_id = "site_set_rate",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    request_body = RateBody,
+    responses(
+        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is over 1 KiB", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "the rate is missing or none that can be ordered", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn set_rate(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+    request: Request,
+) -> Result<Response, Problem> {
+    identity.check_may_act()?;
+    let (parts, body) = request.into_parts();
+    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+    let rate = rate_in(&body::json(&whole.bytes)?)?;
+    let order = match rate {
+        None => Order::ClearInterval,
+        Some(rate) => api.sites.order_of_rate(rate).map_err(bad_rate)?,
+    };
+    act(&api, &identity, name, order).await
+}
+
+/// Take a site that is down for sound again
+///
+/// Without waiting for a probe. If it is not, its next failures open its breaker again.
+#[utoipa::path(
+    post,
+    path = "/sites/{site}/reset-breaker",
+    operation_id = "site_reset_breaker",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    responses(
+        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn reset_breaker(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+) -> Result<Response, Problem> {
+    act(&api, &identity, name, Order::ResetBreaker).await
+}
+
+/// Read a site's robots.txt again
+///
+/// What is known of it is forgotten, and it is read again before the next page.
+#[utoipa::path(
+    post,
+    path = "/sites/{site}/refetch-robots",
+    operation_id = "site_refetch_robots",
+    tag = "Sites",
+    params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
+    responses(
+        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+    ),
+    security(("token" = []))
+)]
+async fn refetch_robots(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    name: Name,
+) -> Result<Response, Problem> {
+    act(&api, &identity, name, Order::ForgetRobots).await
+}
+
+async fn act(
+    api: &Api,
+    identity: &Identity,
+    name: Name,
+    order: Order,
+) -> Result<Response, Problem> {
+    identity.check_may_act()?;
+    api.charge(&identity.caller, 1)?;
+    let operator = Operator { name: identity.caller.name.clone(), from: identity.from.clone() };
+    let done = api.stored(api.sites.order(&named(name)?, order, &operator).await)?;
+    let Obeyed { changed, row } = done;
+    Ok(json(&ObeyedView { changed, site: row }))
+}
+
+/// The site that a path names. More of a URL than that is no name.
+fn named(name: Name) -> Result<Site, Problem> {
+    let name = name.ok().map(|Path(text)| text);
+    let site = name.filter(|text| !text.contains(['/', '\\', '?', '#', '@']));
+    let site = site.and_then(|text| Site::parse(&text).ok());
+    site.ok_or_else(|| {
+        Problem::new(Kind::NotFound).saying(
+            "No site can have this name; write a host, with its port unless that is 80 or 443.",
+        )
+    })
+}
+
+fn read_query(query: &str) -> Result<SiteQuery, Problem> {
+    let mut asked = SiteQuery { most: DEFAULT_LIMIT, ..SiteQuery::default() };
+    let mut errors = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "after" if is_name(&value) => asked.after = Some(value.into_owned()),
+            "after" => errors.push(FieldError::in_query(
+                "after",
+                "must be a name, as `next` of an earlier answer gave it",
+            )),
+            "text" if value.chars().count() <= MAX_NAME_BYTES => {
+                asked.text = Some(value.to_lowercase());
+            }
+            "text" => errors.push(FieldError::in_query("text", "must have at most 300 characters")),
+            "condition" => match Condition::parse(&value) {
+                Some(condition) => asked.condition = Some(condition),
+                None => errors.push(FieldError::in_query(
+                    "condition",
+                    "must be paused, rated, breaker-open, resting, limited or failed",
+                )),
+            },
+            "limit" => match limit(&value) {
+                Some(limit) => asked.most = limit,
+                None => errors.push(FieldError::in_query("limit", "must be 1 to 200")),
+            },
+            // A parameter that nobody knows is no reason to show nothing.
+            _ => {}
+        }
+    }
+    if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn limit(text: &str) -> Option<usize> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?.filter(|limit| (1..=SITES_PER_PAGE).contains(limit))
+}
+
+/// The rate of a body; `None`: none, so that the settings hold.
+fn rate_in(body: &Value) -> Result<Option<f64>, Problem> {
+    let Some(fields) = body.as_object() else {
+        return Err(Problem::invalid(vec![FieldError::at("", "must be an object with a rate")]));
+    };
+    let unknown = fields.keys().filter(|name| *name != "rate");
+    let errors: Vec<FieldError> =
+        unknown.map(|name| FieldError::at(format!("/{name}"), "is not known here")).collect();
+    if !errors.is_empty() {
+        return Err(Problem::invalid(errors));
+    }
+    match fields.get("rate") {
+        Some(Value::Null) => Ok(None),
+        Some(Value::Number(rate)) => Ok(rate.as_f64()),
+        Some(_) => Err(bad_rate("must be a number, or null".to_owned())),
+        None => Err(bad_rate("is missing: requests per second, or null".to_owned())),
+    }
+}
+
+fn bad_rate(detail: String) -> Problem {
+    Problem::invalid(vec![FieldError::at("/rate", detail)])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_strictly() {
+        let read = |query: &str| {
+            let asked = read_query(query).ok()?;
+            Some((asked.after, asked.text, asked.condition, asked.most))
+        };
+        let text = |text: &str| Some(text.to_owned());
+        for (query, expected) in [
+            ("", Some((None, None, None, 100))),
+            ("after=a.test&text=SHOP&limit=200", Some((text("a.test"), text("shop"), None, 200))),
+            ("condition=paused&other=1", Some((None, None, Some(Condition::Paused), 100))),
+            ("condition=asleep", None),
+            ("limit=0", None),
+            ("limit=201", None),
+            ("limit=%2B1", None),
+            ("after=", None),
+            ("after=a%00", None),
+        ] {
+            assert_eq!(read(query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_path_names_a_host_and_no_more_than_that() {
+        for (name, expected) in [
+            ("shop.test", Some("shop.test")),
+            ("SHOP.test:8080", Some("shop.test:8080")),
+            ("shop.test/x", None),
+            ("http://shop.test", None),
+            ("shop.test?x", None),
+            ("webhook@shop.test", None),
+            ("", None),
+            ("a b", None),
+        ] {
+            let site = named(Ok(Path(name.to_owned()))).ok();
+            assert_eq!(site.as_ref().map(Site::as_str), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_a_number_or_null_and_nothing_else() {
+        for (body, expected) in [
+            (json!({"rate": 0.5}), Some(Some(0.5))),
+            (json!({"rate": 2}), Some(Some(2.0))),
+            (json!({"rate": null}), Some(None)),
+            (json!({"rate": "2"}), None),
+            (json!({}), None),
+            (json!([]), None),
+            (json!({"rate": 1, "burst": 2}), None),
+        ] {
+            assert_eq!(rate_in(&body).ok(), expected, "{body}");
+        }
+    }
+}
