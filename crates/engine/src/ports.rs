@@ -503,7 +503,7 @@ impl Ledger {
 
     /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
     /// delayed, in flight and dead.
-    pub fn difference(&self, counted: [i64; 4]) -> Option<String> {
+    pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {
         let told = [self.queued, self.delayed, self.in_flight, self.dead];
         let mut wrong = Vec::new();
         if !self.balances() {

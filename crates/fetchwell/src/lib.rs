@@ -16,5 +16,6 @@ mod prometheus;
 pub mod settings;
 mod signals;
 mod telemetry;
+mod terminal;
 mod timestamp;
 mod traces;

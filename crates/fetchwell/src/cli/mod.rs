@@ -174,6 +174,8 @@ pub(crate) enum Command {
         #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
         url: String,
     },
+    /// Watch a store live: its queues, its sites, what failed last
+    Top(TopArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings
@@ -261,6 +263,17 @@ pub(crate) enum CallersCommand {
         /// Whose
         name: String,
     },
+}
+
+/// `fetchwell top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Print one frame, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Seconds between two looks at the store
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub(crate) interval: u16,
 }
 
 /// `fetchwell demo`.

@@ -141,6 +141,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         }
         Command::Doctor => doctor::run(&sources, cli.global.json).await,
         Command::Health { url } => health::run(&url).await,
+        Command::Top(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::top::run(&settings, &args, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;

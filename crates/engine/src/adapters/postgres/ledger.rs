@@ -61,7 +61,7 @@ pub(super) async fn recount(
     let both = ledger_of(row).and_then(|ledger| Ok((ledger, row.try_get::<Vec<i64>, _>(7)?)));
     let (ledger, counted) = both.map_err(|error| db.fault(&error))?;
     let counted = counted.try_into().unwrap_or_default();
-    Ok((ledger, ledger.difference(counted)))
+    Ok((ledger, ledger.difference_from(counted)))
 }
 
 fn ledger_of(row: &PgRow) -> sqlx::Result<Ledger> {

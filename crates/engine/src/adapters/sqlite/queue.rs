@@ -205,7 +205,7 @@ pub(super) fn recount_rows(
             *count = row.get(1)?;
         }
     }
-    Ok(ledger.difference(counted))
+    Ok(ledger.difference_from(counted))
 }
 
 impl SqliteInstance {

@@ -222,7 +222,8 @@ mod tests {
     #[test]
     fn the_page_of_errors_lists_all_statuses() {
         let happened = crate::documented::everything_that_happens();
-        crate::documented::lists_exactly("Statuses of results", happened.iter().map(status));
+        let statuses = happened.iter().map(status).chain([FetchResult::CANCELLED]);
+        crate::documented::lists_exactly("Statuses of results", statuses);
     }
 
     #[test]
