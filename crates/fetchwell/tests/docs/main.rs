@@ -5,6 +5,7 @@
 //! pages show plain commands.
 
 mod archive;
+mod links;
 mod markdown;
 mod metrics;
 mod places;
@@ -21,12 +22,13 @@ use session::Session;
 use web::Web;
 
 /// The pages with commands, each of which has a test below.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/articles.md",
     "docs/commoncrawl.md",
     "docs/faq.md",
     "docs/fetch.md",
+    "docs/operations.md",
     "docs/pages.md",
     "docs/quickstart.md",
     "docs/scale.md",
@@ -37,12 +39,13 @@ const PAGES: [&str; 12] = [
 ];
 
 /// Blocks that no test runs, by page and reason. Whoever adds one says so here.
-const NOT_RUN: [(&str, &str); 8] = [
+const NOT_RUN: [(&str, &str); 9] = [
     ("README.md", "it installs and compiles"),
     ("README.md", "it installs, compiles and tests"),
     ("docs/commoncrawl.md", "it asks Common Crawl itself"),
     ("docs/faq.md", "it compiles another program"),
     ("docs/faq.md", "it needs that program"),
+    ("docs/operations.md", "what it finds depends on the machine"),
     ("docs/pages.md", "another instance has the port for metrics on this machine"),
     ("docs/quickstart.md", "it clones, installs and compiles"),
     ("docs/quickstart.md", "it takes a minute of a terminal"),
@@ -71,6 +74,11 @@ async fn faq() {
 #[tokio::test]
 async fn fetch() {
     check("docs/fetch.md").await;
+}
+
+#[tokio::test]
+async fn operations() {
+    check("docs/operations.md").await;
 }
 
 #[tokio::test]
@@ -110,17 +118,9 @@ async fn settings() {
 
 #[test]
 fn every_page_with_commands_is_run() {
-    let mut found: Vec<String> = std::fs::read_dir(root().join("docs"))
-        .expect("there are docs")
-        .map(|entry| format!("docs/{}", entry.expect("a file").file_name().display()))
-        .filter(|name| name.ends_with(".md"))
-        .chain(["README.md".to_owned()])
-        .filter(|name| !blocks(&read(name)).is_empty())
-        .collect();
-    found.sort();
-    let mut run = PAGES.to_vec();
-    run.sort_unstable();
-    assert_eq!(found, run);
+    let with_commands = |name: &String| !blocks(&read(name)).is_empty();
+    let found: Vec<String> = all_pages().into_iter().filter(with_commands).collect();
+    assert_eq!(found, PAGES);
 }
 
 #[test]
@@ -138,6 +138,18 @@ fn what_is_not_run_is_known() {
         *known.entry((page, reason.to_owned())).or_default() += 1;
     }
     assert_eq!(found, known);
+}
+
+/// README.md and every page in docs/, by name.
+fn all_pages() -> Vec<String> {
+    let mut pages: Vec<String> = std::fs::read_dir(root().join("docs"))
+        .expect("there are docs")
+        .map(|entry| format!("docs/{}", entry.expect("a file").file_name().display()))
+        .filter(|name| name.ends_with(".md"))
+        .chain(["README.md".to_owned()])
+        .collect();
+    pages.sort();
+    pages
 }
 
 /// Runs a page from its beginning to its end.
