@@ -7,6 +7,9 @@ mod acting;
 mod attempt;
 mod timeline;
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
@@ -281,6 +284,10 @@ pub trait Oversight: Send + Sync {
 
     /// Every queue of the store, by name, as its counters have it.
     async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault>;
+
+    /// For how long the oldest job has waited that waits in each queue, by the queue's name. One in which
+    /// nothing waits is left out.
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault>;
 
     /// Counts the rows of every queue and compares. This takes its time where there are many.
     async fn recount(&self) -> Result<Vec<Recount>, StoreFault>;

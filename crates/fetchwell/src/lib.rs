@@ -5,6 +5,8 @@ pub mod cli;
 mod dashboard;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documented;
 pub mod doors;
 mod explain;
 mod health;
@@ -15,5 +17,6 @@ mod prometheus;
 pub mod settings;
 mod signals;
 mod telemetry;
+mod terminal;
 mod timestamp;
 mod traces;

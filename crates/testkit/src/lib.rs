@@ -1,5 +1,5 @@
 //! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, a hostile
-//! server, a TCP fault proxy, and a network of one's own with a DNS server and canaries. Never ships.
+//! server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own with a DNS server and canaries. Never ships.
 
 pub mod canary;
 pub mod client;
@@ -15,4 +15,5 @@ pub mod python;
 pub mod range_server;
 pub mod rig;
 pub mod simulated_web;
+pub mod tls_front;
 mod watched_politeness;

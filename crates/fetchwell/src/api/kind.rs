@@ -174,4 +174,14 @@ mod tests {
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.is_sorted_by_key(|kind| kind.status()));
     }
+
+    #[test]
+    fn the_page_of_errors_lists_them() {
+        let listed = crate::documented::table("Problems of the API");
+        let listed: Vec<_> = listed.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
+        let statuses = Kind::ALL.map(|kind| kind.status().as_u16().to_string());
+        let known: Vec<_> =
+            Kind::ALL.iter().zip(&statuses).map(|(kind, s)| (kind.name(), s.as_str())).collect();
+        assert_eq!(listed, known);
+    }
 }

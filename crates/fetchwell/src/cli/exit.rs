@@ -23,14 +23,18 @@ pub enum Exit {
 impl Exit {
     /// The process's exit code.
     pub fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.number())
+    }
+
+    fn number(&self) -> u8 {
+        match self {
             Exit::Ok => 0,
             Exit::Internal(_) => 1,
             Exit::Usage(_) => 2,
             Exit::Refused => 3,
             Exit::SomeFailed => 4,
             Exit::Unreachable(_) => 5,
-        })
+        }
     }
 }
 
@@ -60,5 +64,25 @@ impl From<std::io::Error> for Exit {
 impl From<fetchwell_engine::ports::StoreFault> for Exit {
     fn from(fault: fetchwell_engine::ports::StoreFault) -> Exit {
         Exit::Unreachable(fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_errors_lists_them() {
+        let all = [
+            Exit::Ok,
+            Exit::Internal(anyhow::anyhow!("x")),
+            Exit::Usage(String::new()),
+            Exit::Refused,
+            Exit::SomeFailed,
+            Exit::Unreachable(String::new()),
+        ];
+        let numbers = all.iter().map(|exit| exit.number().to_string());
+        let at_once = crate::signals::AT_ONCE.to_string();
+        crate::documented::lists_exactly("Exit codes", numbers.chain([at_once]));
     }
 }

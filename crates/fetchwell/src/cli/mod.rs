@@ -176,6 +176,8 @@ pub(crate) enum Command {
         #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
         url: String,
     },
+    /// Watch a store live: its queues, its sites, what failed last
+    Top(TopArgs),
     /// Watch it all at work on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings
@@ -198,7 +200,8 @@ pub(crate) struct FetchArgs {
     /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// What to print [default: markdown for one URL, json for several, warc to FILE.warc.gz]
+    /// What to print [default: markdown for one URL, json for several and to FILE.jsonl, warc to
+    /// FILE.warc.gz]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write to this file instead of standard output
@@ -272,6 +275,17 @@ pub(crate) struct MigrateArgs {
     pub(crate) to: String,
 }
 
+/// `fetchwell top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Print one frame, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Seconds between two looks at the store
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub(crate) interval: u16,
+}
+
 /// `fetchwell demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -306,4 +320,6 @@ pub(crate) enum ConfigCommand {
     Show,
     /// Check the settings; names each fault with its mend
     Check,
+    /// Print every setting with its default and what it is for, in Markdown
+    Reference,
 }

@@ -10,7 +10,7 @@ use super::{
     OutboxCommand, PagesArgs, ServeArgs,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::{Door, Flag, Settings, Sources, process_environment};
+use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::{demo, doctor, doors, explain, health, telemetry};
 
 /// Does what was typed.
@@ -76,6 +76,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             config_show(&load()?, cli.global.json, &mut text)?;
             print(&text)
         }
+        Command::Config { command: ConfigCommand::Reference } => print(reference().as_bytes()),
         Command::Fetch(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
@@ -154,6 +155,11 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         }
         Command::Doctor => doctor::run(&sources, cli.global.json).await,
         Command::Health { url } => health::run(&url).await,
+        Command::Top(args) => {
+            let settings = load()?;
+            telemetry::start(&cli.global, settings.values.log_format);
+            doors::top::run(&settings, &args, cli.global.json).await
+        }
         Command::Demo(args) => demo::run(&args, &cli.global).await,
         Command::Explain(args) => {
             let settings = load()?;

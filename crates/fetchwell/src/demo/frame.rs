@@ -4,20 +4,7 @@ use std::time::Duration;
 
 use super::board::{SiteLine, Snapshot, Standing};
 use super::origin::status_word;
-
-/// How a piece of text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tint {
-    Plain,
-    Dim,
-    Bold,
-    Good,
-    Warning,
-    Bad,
-}
-
-/// One line of the screen, in pieces.
-pub(super) type Line = Vec<(Tint, String)>;
+use crate::terminal::{Line, Tint, cut};
 
 /// Lines for the events, when there is room.
 const EVENT_LINES: usize = 7;
@@ -172,18 +159,6 @@ fn percent(share: f64) -> String {
 fn bar(share: f64, width: usize) -> String {
     let full = ((share * width as f64) as usize).min(width);
     "█".repeat(full) + &"░".repeat(width - full)
-}
-
-/// Every character here is one column wide.
-fn cut(line: Line, width: usize) -> Line {
-    let mut left = width;
-    let mut pieces = Line::new();
-    for (tint, text) in line {
-        let text: String = text.chars().take(left).collect();
-        left -= text.chars().count();
-        pieces.push((tint, text));
-    }
-    pieces
 }
 
 #[cfg(test)]

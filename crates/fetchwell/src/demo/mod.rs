@@ -10,7 +10,6 @@ mod frame;
 mod origin;
 mod report;
 mod scenario;
-mod screen;
 mod show;
 mod showing;
 

@@ -11,11 +11,11 @@ use tracing::info;
 use super::board::Snapshot;
 use super::events::Events;
 use super::frame::frame;
-use super::screen::{self, Screen};
 use crate::cli::GlobalFlags;
 use crate::settings::Settings;
 use crate::signals::{AT_ONCE, stop_on_signal_and};
 use crate::telemetry;
+use crate::terminal::{self, Key, Screen};
 
 /// How often the screen is drawn.
 const FRAME_EVERY: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ impl Show {
             say(snapshot);
             return Ok(());
         };
-        for _ in 0..Screen::times_told_to_stop() {
+        for _ in Screen::keys().into_iter().filter(is_to_stop) {
             if self.stop.is_cancelled() {
                 at_once(&self.folder, true);
                 std::process::exit(AT_ONCE);
@@ -69,6 +69,10 @@ impl Show {
         let (width, height) = Screen::size();
         Screen::draw(&frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
     }
+}
+
+fn is_to_stop(key: &Key) -> bool {
+    matches!(key, Key::Char('q' | 'Q') | Key::Escape | Key::Interrupt)
 }
 
 fn say(snapshot: &Snapshot) {
@@ -86,7 +90,7 @@ fn say(snapshot: &Snapshot) {
 /// What must be put in order when there is no time for anything else.
 fn at_once(folder: &Path, has_screen: bool) {
     if has_screen {
-        screen::give_back();
+        terminal::give_back();
     }
     // The system clears such folders away too, if later.
     drop(std::fs::remove_dir_all(folder));

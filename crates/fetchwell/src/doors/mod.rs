@@ -24,6 +24,7 @@ pub mod pages;
 pub mod retriever;
 pub(crate) mod schedule;
 pub(crate) mod sites;
+pub(crate) mod top;
 pub mod webhooks;
 
 mod foregone;

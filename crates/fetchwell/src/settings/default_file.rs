@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::key::{Key, group_of};
-use super::reader::{Findings, Reader};
+use super::reader::{Effective, Findings, Reader};
 use super::schema::{Category, Retailer, Site, Values};
 
 const HEAD: &str = "\
@@ -33,11 +33,8 @@ pub fn default_file() -> String {
 }
 
 fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> Option<T>) {
-    // Reading no source at all gives the defaults, and with them how each kind is written.
-    let mut findings = Findings::default();
-    read(&mut Reader { prefix: String::new(), strongest_first: &[], findings: &mut findings });
     let mut group = None;
-    for (key, setting) in keys.iter().zip(&findings.effective) {
+    for (key, setting) in keys.iter().zip(&defaults(read)) {
         if group_of(key) != group {
             group = group_of(key);
             text.push_str(&format!("\n[{}]\n", group.unwrap_or_default()));
@@ -54,8 +51,16 @@ fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> 
     }
 }
 
+/// Every setting of a table as it holds when nobody sets it.
+pub(super) fn defaults<T>(read: fn(&mut Reader<'_>) -> Option<T>) -> Vec<Effective> {
+    // Reading no source at all gives the defaults, and with them how each kind is written.
+    let mut findings = Findings::default();
+    read(&mut Reader { prefix: String::new(), strongest_first: &[], findings: &mut findings });
+    findings.effective
+}
+
 /// The default as TOML, in the words of the table (`24h`, not `1d`).
-fn default_literal(key: &Key, normal_form: &Json) -> String {
+pub(super) fn default_literal(key: &Key, normal_form: &Json) -> String {
     match normal_form {
         Json::String(_) => format!("{:?}", key.default),
         Json::Array(_) => normal_form.to_string(),

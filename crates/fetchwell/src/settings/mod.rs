@@ -20,6 +20,7 @@ mod kinds;
 mod layer;
 mod names;
 mod reader;
+mod reference;
 mod schema;
 mod secrets;
 mod servers;
@@ -42,6 +43,7 @@ pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
 pub(crate) use names::category_name;
 pub use reader::Effective;
+pub use reference::reference;
 pub use schema::{Category, Retailer, Values};
 pub use secrets::SecretText;
 

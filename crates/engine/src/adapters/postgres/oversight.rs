@@ -4,6 +4,9 @@ mod acting;
 mod looking;
 mod overview;
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -111,6 +114,12 @@ impl Oversight for PostgresOversight {
 
     async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault> {
         overview::ledgers(&self.db).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
+        let since = overview::waiting_since(&self.db).await?;
+        let now = self.moment().await?;
+        Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
     }
 
     async fn recount(&self) -> Result<Vec<Recount>, StoreFault> {

@@ -4,7 +4,9 @@ mod acting;
 mod looking;
 mod overview;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
@@ -126,6 +128,12 @@ impl Oversight for SqliteOversight {
 
     async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault> {
         self.read(overview::ledgers).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
+        let since = self.read(|tx| overview::waiting_since(tx)).await?;
+        let now = self.moment().await?;
+        Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
     }
 
     async fn recount(&self) -> Result<Vec<Recount>, StoreFault> {

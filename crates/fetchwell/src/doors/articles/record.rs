@@ -183,4 +183,18 @@ mod tests {
             assert_eq!(FailCode::of(&happened).as_str(), expected, "{happened:?}");
         }
     }
+
+    #[test]
+    fn the_page_of_errors_lists_them() {
+        let all = [
+            FailCode::BadHtml,
+            FailCode::Http,
+            FailCode::Timeout,
+            FailCode::Parse,
+            FailCode::Empty,
+            FailCode::Robots,
+            FailCode::Refused,
+        ];
+        crate::documented::lists_exactly("Codes of articles", all.map(FailCode::as_str));
+    }
 }

@@ -60,16 +60,16 @@ pub(crate) async fn run(
 
 /// The format that was asked for, or else the one that fits.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
-    let is_archive = args.output.as_ref().is_some_and(|path| {
-        path.as_os_str().as_encoded_bytes().to_ascii_lowercase().ends_with(b".warc.gz")
-    });
+    let name = args.output.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
+    let name = name.map(<[u8]>::to_ascii_lowercase).unwrap_or_default();
     let format = match (args.format, json) {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
         (Some(_), true) => {
             return Err(Exit::Usage("--json and another --format contradict each other".into()));
         }
-        (None, false) if is_archive => Format::Warc,
+        (None, false) if name.ends_with(b".warc.gz") => Format::Warc,
+        (None, false) if name.ends_with(b".jsonl") => Format::Json,
         (None, false) if urls == 1 && !args.resume => Format::Markdown,
         (None, false) => Format::Json,
     };

@@ -257,6 +257,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_of_errors_lists_all_outcomes() {
+        let happened = crate::documented::everything_that_happens();
+        let words = happened.iter().map(|one| {
+            let word = serde_json::to_value(outcome_of(one)).unwrap();
+            word.as_str().unwrap().to_owned()
+        });
+        crate::documented::lists_exactly("Outcomes of fetch", words);
+    }
+
+    #[test]
     fn every_outcome_has_its_word() {
         use RowOutcome::*;
         for (happened, expected) in [

@@ -220,6 +220,13 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_errors_lists_all_statuses() {
+        let happened = crate::documented::everything_that_happens();
+        let statuses = happened.iter().map(status).chain([FetchResult::CANCELLED]);
+        crate::documented::lists_exactly("Statuses of results", statuses);
+    }
+
+    #[test]
     fn a_failure_is_tried_again_as_often_as_the_setting_says() {
         for (attempts, before, again) in [(3, 1, true), (3, 2, false), (1, 0, false), (5, 3, true)]
         {

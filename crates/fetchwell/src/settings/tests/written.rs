@@ -56,6 +56,12 @@ fn the_file_in_the_repository_is_the_one_in_the_binary() {
 }
 
 #[test]
+fn the_page_in_the_repository_is_the_one_in_the_binary() {
+    let page = include_str!("../../../../../docs/settings.md");
+    assert!(page == reference(), "make it anew: fetchwell config reference > docs/settings.md");
+}
+
+#[test]
 fn the_table_is_in_order() {
     let mut paths: Vec<&str> = Values::KEYS.iter().map(|key| key.path).collect();
     let mut groups: Vec<_> = Values::KEYS.iter().map(group_of).collect();

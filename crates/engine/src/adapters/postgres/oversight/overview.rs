@@ -51,6 +51,17 @@ pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreFaul
     Ok(ledgers)
 }
 
+/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance; adding to
+/// the id keeps the server from walking through all that has ended in search of the first one that waits.
+pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreFault> {
+    let query = sqlx::query(
+        "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
+         JOIN fetchwell_job AS job ON job.id = (
+             SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < 2)",
+    );
+    read(db, db.read(query).await?, |row| Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?))))
+}
+
 /// Every queue by its counters, and by its rows.
 pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreFault> {
     let mut recounts = Vec::new();

@@ -44,6 +44,17 @@ pub(super) fn ledgers(tx: &Connection) -> rusqlite::Result<Vec<QueueLedger>> {
     queues.into_iter().map(ledger).collect()
 }
 
+/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance, and the
+/// index of what waits has them: however much has ended, none of that is looked at.
+pub(super) fn waiting_since(tx: &Connection) -> rusqlite::Result<Vec<(String, Time)>> {
+    tx.prepare_cached(
+        "SELECT queue.name, job.accepted_at FROM queue JOIN job ON job.id = (
+             SELECT min(id) FROM job INDEXED BY job_waiting WHERE queue = queue.id AND state < 2)",
+    )?
+    .query_map([], |row| Ok((row.get(0)?, Time::from_micros(row.get(1)?))))?
+    .collect()
+}
+
 /// Every queue by its counters, and by its rows.
 pub(super) fn recount(tx: &Connection) -> rusqlite::Result<Vec<Recount>> {
     let recount = |(id, queue)| {

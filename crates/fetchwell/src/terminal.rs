@@ -1,26 +1,65 @@
-//! The terminal, while the demo has it: it is given back on every way out.
+//! The terminal, while a live view has it: it is given back on every way out.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, terminal};
 
-use super::frame::{Line, Tint};
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tint {
+    Plain,
+    Dim,
+    Bold,
+    Good,
+    Warning,
+    Bad,
+}
 
-/// A screen of our own on standard error; standard output is for the summary.
-pub(super) struct Screen(());
+/// One line of the screen, in pieces.
+pub(crate) type Line = Vec<(Tint, String)>;
+
+/// As much of a line as there is room for. Every character counts as one column.
+pub(crate) fn cut(line: Line, width: usize) -> Line {
+    let mut left = width;
+    let mut pieces = Line::new();
+    for (tint, text) in line {
+        let text: String = text.chars().take(left).collect();
+        left -= text.chars().count();
+        pieces.push((tint, text));
+    }
+    pieces
+}
+
+/// A key that somebody pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// A letter, a digit, a sign.
+    Char(char),
+    /// The end of what is typed.
+    Enter,
+    /// Takes the last letter back.
+    Backspace,
+    /// Esc.
+    Escape,
+    /// Ctrl-C.
+    Interrupt,
+}
+
+/// A screen of our own on standard error; standard output is for data.
+pub(crate) struct Screen(());
 
 impl Screen {
     /// Whether there is a terminal that can do it, and somebody in front of it.
-    pub(super) fn is_possible() -> bool {
+    pub(crate) fn is_possible() -> bool {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         io::stderr().is_terminal() && io::stdin().is_terminal() && !is_dumb
     }
 
     /// Takes the terminal.
-    pub(super) fn open() -> io::Result<Screen> {
+    pub(crate) fn open() -> io::Result<Screen> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             // Else its words would vanish with the screen.
@@ -34,14 +73,14 @@ impl Screen {
     }
 
     /// Columns and lines. A terminal that does not know is taken for an ordinary one.
-    pub(super) fn size() -> (usize, usize) {
+    pub(crate) fn size() -> (usize, usize) {
         let known = terminal::size().ok().filter(|(columns, lines)| *columns > 0 && *lines > 0);
         let (columns, lines) = known.unwrap_or((80, 24));
         (usize::from(columns), usize::from(lines))
     }
 
     /// Shows these lines and nothing else.
-    pub(super) fn draw(lines: &[Line]) -> io::Result<()> {
+    pub(crate) fn draw(lines: &[Line]) -> io::Result<()> {
         // In one piece, and written over the last one: nothing flickers.
         let mut text = String::from("\x1b[H");
         for (at, line) in lines.iter().enumerate() {
@@ -60,17 +99,16 @@ impl Screen {
         terminal.flush()
     }
 
-    /// How often somebody has pressed a key to stop since the last look.
-    pub(super) fn times_told_to_stop() -> usize {
-        let mut told = 0;
+    /// The keys that were pressed since the last look, in order.
+    pub(crate) fn keys() -> Vec<Key> {
+        let mut keys = Vec::new();
         while event::poll(Duration::ZERO).unwrap_or(false) {
             let Ok(Event::Key(key)) = event::read() else { continue };
-            let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL)
-                && matches!(key.code, KeyCode::Char('c'));
-            let is_quit = matches!(key.code, KeyCode::Char('q' | 'Q') | KeyCode::Esc);
-            told += usize::from(key.kind == KeyEventKind::Press && (is_interrupt || is_quit));
+            if key.kind == KeyEventKind::Press {
+                keys.extend(key_of(key));
+            }
         }
-        told
+        keys
     }
 }
 
@@ -81,10 +119,21 @@ impl Drop for Screen {
 }
 
 /// Gives the terminal back as it was. It may be called at any moment, and more than once.
-pub(super) fn give_back() {
+pub(crate) fn give_back() {
     // There is nobody left to tell when the terminal is gone.
     execute!(io::stderr(), cursor::Show, terminal::LeaveAlternateScreen).unwrap_or_default();
     terminal::disable_raw_mode().unwrap_or_default();
+}
+
+fn key_of(key: KeyEvent) -> Option<Key> {
+    Some(match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
+        KeyCode::Char(letter) => Key::Char(letter),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Esc => Key::Escape,
+        _ => return None,
+    })
 }
 
 fn code(tint: Tint) -> &'static str {

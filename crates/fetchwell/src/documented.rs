@@ -1,0 +1,133 @@
+//! What docs/errors.md lists, for the tests that hold each list equal to the program's own.
+
+use std::collections::BTreeSet;
+
+use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+
+const ERRORS: &str = include_str!("../../../docs/errors.md");
+
+/// The rows of the table under a heading, each as its cells without back-ticks.
+pub(crate) fn table(heading: &str) -> Vec<Vec<String>> {
+    let title = format!("\n## {heading}\n");
+    let (_, section) = ERRORS.split_once(&title).unwrap_or_else(|| panic!("no {title}"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let cells = |line: &str| -> Vec<String> {
+        let cells = line.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+    };
+    section.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
+}
+
+/// The table lists these, and nothing else.
+pub(crate) fn lists_exactly<T: Into<String>>(heading: &str, known: impl IntoIterator<Item = T>) {
+    let listed: BTreeSet<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
+    let known: BTreeSet<String> = known.into_iter().map(Into::into).collect();
+    assert_eq!(listed, known, "docs/errors.md, {heading}");
+}
+
+/// One of each kind of what can happen to a request.
+pub(crate) fn everything_that_happens() -> Vec<Happened> {
+    let names = [
+        NameFault::NoSuchName,
+        NameFault::NoAddress,
+        NameFault::TooManyAddresses,
+        NameFault::ServerFailed,
+        NameFault::Nonsense,
+        NameFault::TimedOut,
+        NameFault::NoServer,
+    ];
+    let networks = [NetworkFault::ConnectRefused, NetworkFault::Tls, NetworkFault::Reset];
+    let networks = networks.into_iter().chain(names.map(NetworkFault::Dns));
+    let answers = [
+        AnswerFault::NotHttp,
+        AnswerFault::TooLarge,
+        AnswerFault::Bomb,
+        AnswerFault::HeadersTooLarge,
+        AnswerFault::BadEncoding,
+        AnswerFault::TooManyRedirects,
+        AnswerFault::BadRedirect,
+    ];
+    let mut all = vec![
+        Happened::RobotsDisallow,
+        Happened::Refused("x".to_owned()),
+        Happened::DeadlinePassed,
+        Happened::SiteStayedDown { since: Time::EPOCH },
+        Happened::OurFault("x".to_owned()),
+    ];
+    all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));
+    all.extend(networks.map(Happened::Network));
+    all.extend([Phase::Connect, Phase::Read, Phase::Total].map(Happened::TimedOut));
+    all.extend(answers.map(Happened::BadAnswer));
+    all
+}
+
+/// Whether a text is what a row shows with `…` for what differs.
+fn shows(pattern: &str, text: &str) -> bool {
+    let pieces: Vec<&str> = pattern.split('…').collect();
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return false };
+    if pieces.len() == 1 {
+        return text == pattern;
+    }
+    let Some(rest) = text.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
+    let middle = pieces.iter().skip(1).take(pieces.len() - 2);
+    middle.fold(Some(rest), |rest, piece| rest?.split_once(piece).map(|(_, after)| after)).is_some()
+}
+
+/// Each text is in the table, and each row of it is there for some text.
+fn shows_exactly(heading: &str, texts: &[String]) {
+    let patterns: Vec<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
+    for text in texts {
+        assert!(patterns.iter().any(|pattern| shows(pattern, text)), "{heading} lacks: {text}");
+    }
+    for pattern in &patterns {
+        assert!(texts.iter().any(|text| shows(pattern, text)), "{heading}: nobody says {pattern}");
+    }
+}
+
+#[test]
+fn what_differs_is_left_out() {
+    for (pattern, text, fits) in [
+        ("a", "a", true),
+        ("a", "ab", false),
+        ("a …", "a b", true),
+        ("a … c … e", "a b c d e", true),
+        ("a … c … e", "a b d e", false),
+        ("… b", "a b", true),
+    ] {
+        assert_eq!(shows(pattern, text), fits, "{pattern} {text}");
+    }
+}
+
+#[test]
+fn every_reason_is_on_the_page() {
+    let texts: Vec<String> = everything_that_happens().iter().map(Happened::to_string).collect();
+    shows_exactly("Reasons", &texts);
+}
+
+#[test]
+fn every_refusal_is_on_the_page() {
+    let long = format!("http://a.test/{}", "x".repeat(9_000));
+    let long_host = format!("http://{}.test/", "x".repeat(300));
+    let urls = [
+        long.as_str(),
+        "a.test",
+        "ftp://a.test/",
+        "http://me:secret@a.test/",
+        "http://./",
+        long_host.as_str(),
+        "http://a.test:25/",
+    ];
+    let mut texts: Vec<String> =
+        urls.map(|url| WebUrl::parse(url).expect_err(url).to_string().replace('`', "")).to_vec();
+    let private = "10.0.0.1".parse().expect("an address");
+    texts.push(AddressGuard::default().check(private).expect_err("it is private").to_string());
+    let patterns: Vec<String> = table("Refusals").into_iter().map(|row| row[0].clone()).collect();
+    for text in texts {
+        assert!(patterns.iter().any(|pattern| shows(pattern, &text)), "the page lacks: {text}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The page of all settings in Markdown, made from the table.
+
+use super::default_file::{default_literal, defaults};
+use super::key::{Key, group_of};
+use super::reader::Reader;
+use super::schema::{Category, Retailer, Site, Values};
+
+const HEAD: &str = "\
+# Settings
+
+Every setting, with its default. This page is made by `fetchwell config reference`; a test holds it equal to the program.
+
+A flag beats the environment, which beats a design's own names, which beat the file, which beats the default. The file is
+`--config FILE`, else `./fetchwell.toml`, else `fetchwell/fetchwell.toml` in your config folder (`$XDG_CONFIG_HOME`, else
+`~/.config`).
+
+```sh
+fetchwell config init      # writes a commented fetchwell.toml with every setting and its default
+fetchwell config show      # what holds, and where each value comes from
+fetchwell config check     # every fault at once, with its place and its mend
+```
+
+In the file, `http.max_body` is `max_body` in the table `[http]`. In the environment it is `FETCHWELL_HTTP__MAX_BODY`; items
+of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; sizes take `KiB`, `MiB`, `GiB` or
+`KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another source overrides: `fetchwell config check`
+names the file, the line and the mend. A setting that may hold a secret can be read from a file instead, under its name with
+`_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`); `config show` never prints the secret.
+";
+
+/// The page, ready to be written to `docs/settings.md`.
+pub fn reference() -> String {
+    let mut text = HEAD.to_owned();
+    write_groups(&mut text);
+    for (title, about, keys, defaults) in [
+        (
+            "[sites.\"example.com\"]",
+            "Sites with a pace of their own, as many tables as you like. A name is a host, with its port unless \
+             that is 80 or 443.",
+            Site::KEYS,
+            literals(Site::KEYS, Site::read),
+        ),
+        (
+            "[retailers.NAME]",
+            "Retailers with limits of their own. A retailer's limit and the site's both hold.",
+            Retailer::KEYS,
+            literals(Retailer::KEYS, Retailer::read),
+        ),
+        (
+            "[categories.NAME]",
+            "Categories of links with the feeds that they come from.",
+            Category::KEYS,
+            literals(Category::KEYS, Category::read),
+        ),
+    ] {
+        text.push_str(&format!("\n## {title}\n\n{about}\n"));
+        write_rows(&mut text, keys.iter().zip(&defaults));
+    }
+    text
+}
+
+fn write_groups(text: &mut String) {
+    let literals = literals(Values::KEYS, Values::read);
+    let rows: Vec<(&Key, &String)> = Values::KEYS.iter().zip(&literals).collect();
+    for rows in rows.chunk_by(|(a, _), (b, _)| group_of(a) == group_of(b)) {
+        let group = rows.first().and_then(|(key, _)| group_of(key));
+        let title = group.map_or("At the top".to_owned(), |group| format!("[{group}]"));
+        text.push_str(&format!("\n## {title}\n"));
+        write_rows(text, rows.iter().copied());
+    }
+}
+
+fn literals<T>(keys: &[Key], read: fn(&mut Reader<'_>) -> Option<T>) -> Vec<String> {
+    let defaults = defaults(read);
+    keys.iter().zip(&defaults).map(|(key, setting)| default_literal(key, &setting.value)).collect()
+}
+
+fn write_rows<'a>(text: &mut String, rows: impl Iterator<Item = (&'a Key, &'a String)>) {
+    text.push_str("\n| setting | default | |\n|---|---|---|\n");
+    for (key, default) in rows {
+        let mut about: Vec<String> =
+            key.docs.iter().map(|line| line.trim().replace('|', "\\|")).collect();
+        about.extend(key.own_name.map(|own| format!("Also `{}`.", own.name)));
+        about.extend(key.secret.then(|| "May hold a secret.".to_owned()));
+        text.push_str(&format!("| `{}` | `{default}` | {} |\n", key.path, about.join(" ")));
+    }
+}
