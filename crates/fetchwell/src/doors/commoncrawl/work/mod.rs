@@ -16,7 +16,7 @@ mod serve;
 
 pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
+pub(crate) use output::standing;
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
-pub(crate) use output::standing;
 pub(super) use serve::serve;
