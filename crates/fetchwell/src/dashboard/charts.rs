@@ -62,7 +62,11 @@ pub(super) fn round_up(most: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(most.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|times| times * power).into_iter().find(|top| *top >= most).unwrap_or(most)
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|times| times * power)
+        .into_iter()
+        .find(|top| *top >= most)
+        .unwrap_or(most)
 }
 
 #[cfg(test)]
@@ -87,7 +91,9 @@ mod tests {
 
     #[test]
     fn tops_are_round() {
-        for (most, top) in [(0.0, 1.0), (0.3, 0.5), (1.0, 1.0), (1.1, 2.0), (23.0, 50.0), (501.0, 1_000.0)] {
+        for (most, top) in
+            [(0.0, 1.0), (0.3, 0.5), (1.0, 1.0), (1.1, 2.0), (23.0, 50.0), (501.0, 1_000.0)]
+        {
             assert!((round_up(most) - top).abs() < 1e-9, "{most}");
         }
     }

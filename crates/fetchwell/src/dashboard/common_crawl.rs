@@ -56,9 +56,7 @@ pub(super) async fn page(
 ) -> Result<Response, Fault> {
     let output = dashboard.subject.settings.values.commoncrawl_output.clone();
     let shown = output.display().to_string();
-    let looked = tokio::task::spawn_blocking(move || {
-        (batchers(Path::new(".")), folder(&output))
-    });
+    let looked = tokio::task::spawn_blocking(move || (batchers(Path::new(".")), folder(&output)));
     let (batchers, folder) = looked.await.map_err(|error| Fault::Internal(error.to_string()))?;
     let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
     let content = Page { batchers, folder, output: shown, rate };

@@ -10,6 +10,7 @@ use fetchwell_policy::time::Time;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::seconds::Seconds;
 use crate::measures::labels::{DoorName, Ending, Failure, StatusClass};
 use crate::measures::snapshot::DoorSnapshot;
 use crate::measures::{Measures, Snapshot};
@@ -58,54 +59,6 @@ impl Came {
             Came::Refused => "Not there (4xx)",
             Came::Failed => "Site failed",
         }
-    }
-}
-
-/// How often seconds were how many, up to each bound of a histogram.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seconds {
-    bounds: &'static [f64],
-    counts: Vec<u64>,
-}
-
-impl Seconds {
-    fn of<'a>(spreads: impl Iterator<Item = &'a crate::prometheus::Spread>) -> Seconds {
-        let mut sum = Seconds::default();
-        for spread in spreads {
-            sum.bounds = spread.bounds;
-            sum.counts.resize(spread.counts.len(), 0);
-            for (sum, count) in sum.counts.iter_mut().zip(&spread.counts) {
-                *sum += count;
-            }
-        }
-        sum
-    }
-
-    /// What came after an earlier look.
-    pub(super) fn since(&self, earlier: &Seconds) -> Seconds {
-        let before = earlier.counts.iter().copied().chain(std::iter::repeat(0));
-        let counts = self.counts.iter().zip(before).map(|(now, before)| now.saturating_sub(before));
-        Seconds { bounds: self.bounds, counts: counts.collect() }
-    }
-
-    /// The value that this share of all values is at most; between two bounds as if they lay evenly.
-    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
-        let all: u64 = self.counts.iter().sum();
-        if all == 0 {
-            return None;
-        }
-        let (wanted, mut so_far, mut low) = (share * all as f64, 0.0, 0.0);
-        for (place, count) in self.counts.iter().enumerate() {
-            // Beyond the last bound nobody knows how far: that bound is the least it can be.
-            let high = self.bounds.get(place).copied().unwrap_or(low);
-            let after = so_far + *count as f64;
-            if *count > 0 && after >= wanted {
-                let within = (wanted - so_far) / *count as f64;
-                return Some(Duration::from_secs_f64(low + (high - low) * within));
-            }
-            (so_far, low) = (after, high);
-        }
-        Some(Duration::from_secs_f64(low))
     }
 }
 
@@ -159,7 +112,9 @@ fn how_many(door: &DoorSnapshot, came: Came) -> u64 {
         Came::Limited => limited,
         Came::Refused => pages(StatusClass::ClientError).saturating_sub(limited),
         Came::Failed => {
-            pages(StatusClass::ServerError) + pages(StatusClass::NoAnswer) + pages(StatusClass::Other)
+            pages(StatusClass::ServerError)
+                + pages(StatusClass::NoAnswer)
+                + pages(StatusClass::Other)
         }
     }
 }
@@ -199,33 +154,12 @@ impl History {
 mod tests {
     use super::*;
 
-    fn seconds(counts: &[u64]) -> Seconds {
-        Seconds { bounds: &[0.1, 1.0, 10.0], counts: counts.to_vec() }
-    }
-
-    #[test]
-    fn quantiles_lie_between_the_bounds() {
-        for (counts, share, expected) in [
-            (&[0, 0, 0, 0][..], 0.5, None),
-            (&[10, 0, 0, 0], 0.5, Some(0.05)),
-            (&[0, 10, 0, 0], 1.0, Some(1.0)),
-            (&[5, 5, 0, 0], 0.95, Some(0.91)),
-            (&[0, 0, 0, 3], 0.5, Some(10.0)),
-        ] {
-            let found = seconds(counts).quantile(share).map(|found| found.as_secs_f64());
-            let close = match (found, expected) {
-                (Some(found), Some(expected)) => (found - expected).abs() < 1e-6,
-                (found, expected) => found == expected,
-            };
-            assert!(close, "{counts:?}: {found:?} for {expected:?}");
-        }
-    }
-
     #[test]
     fn what_came_in_between_is_a_difference() {
-        assert_eq!(seconds(&[3, 5, 0, 1]).since(&seconds(&[1, 5, 0, 0])), seconds(&[2, 0, 0, 1]));
-        assert_eq!(seconds(&[3, 5, 0, 1]).since(&Seconds::default()), seconds(&[3, 5, 0, 1]));
-        let (earlier, later) = (Look { came: [1, 0, 0, 0, 2], ..Look::default() }, Look { came: [5, 1, 0, 0, 2], ..Look::default() });
+        let (earlier, later) = (
+            Look { came: [1, 0, 0, 0, 2], ..Look::default() },
+            Look { came: [5, 1, 0, 0, 2], ..Look::default() },
+        );
         assert_eq!(later.came_since(&earlier), [4, 1, 0, 0, 0]);
         assert_eq!((earlier.requests(), later.requests()), (3, 7));
     }

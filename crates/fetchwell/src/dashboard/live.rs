@@ -49,7 +49,14 @@ pub(super) async fn stream(
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "30")]).into_response();
     };
     let last_sent = Instant::now();
-    let watch = Watch { dashboard, next, request: Asked::of(&request), seen: Bytes::new(), last_sent, _place: place };
+    let watch = Watch {
+        dashboard,
+        next,
+        request: Asked::of(&request),
+        seen: Bytes::new(),
+        last_sent,
+        _place: place,
+    };
     let events = futures::stream::unfold(Some(watch), |watch| async {
         let (event, watch) = watch?.look_again().await?;
         Some((Ok::<_, Infallible>(event), watch))

@@ -8,7 +8,7 @@
 //! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `system` | the pages |
 //! | `layout`, `offer`, `fault`, `assets`, `templates/` | what pages have in common |
 //! | `live` | pages that look again by themselves |
-//! | `history`, `charts` | the last quarter of an hour, and how it is drawn |
+//! | `history`, `seconds`, `charts` | the last quarter of an hour, and how it is drawn |
 //! | `trail` | the audit |
 //! | `words` | numbers and times for people |
 //!
@@ -29,6 +29,7 @@ mod messages;
 mod offer;
 mod overview;
 mod routes;
+mod seconds;
 mod sites;
 mod subject;
 mod system;

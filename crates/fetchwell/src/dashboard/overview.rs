@@ -180,7 +180,10 @@ impl Durations {
             let of = |(earlier, later): (&Look, &Look)| {
                 Some(later.request.since(&earlier.request).quantile(share)?.as_secs_f64())
             };
-            stretches(looks, LOOKS_A_POINT).into_iter().map(|stretch| stretch.and_then(of)).collect()
+            stretches(looks, LOOKS_A_POINT)
+                .into_iter()
+                .map(|stretch| stretch.and_then(of))
+                .collect()
         };
         let (p50, p95) = (quantile(0.5), quantile(0.95));
         let most = p50.iter().chain(&p95).flatten().copied().fold(0.0, f64::max);
@@ -222,7 +225,8 @@ mod tests {
     #[test]
     fn stretches_are_counted_from_the_last_look() {
         let looks: Vec<Look> = (0..6).map(|n| look(5 * n, 10 * n as u64)).collect();
-        let found: Vec<_> = stretches(&looks, 2).into_iter().flatten().map(|(a, b)| (a.at, b.at)).collect();
+        let found: Vec<_> =
+            stretches(&looks, 2).into_iter().flatten().map(|(a, b)| (a.at, b.at)).collect();
         let at = |n| Time::from_secs(n);
         assert_eq!(found, [(at(5), at(15)), (at(15), at(25))]);
         assert_eq!(stretches(&looks, 2).len(), 90);

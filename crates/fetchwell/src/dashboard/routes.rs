@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::{self, Next};
 use axum::extract::Request;
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::HeaderValue;
@@ -15,7 +15,10 @@ use http::header::{
 
 use super::access::login;
 use super::fault::Fault;
-use super::{Dashboard, articles, assets, common_crawl, dead_letters, live, messages, overview, sites, system};
+use super::{
+    Dashboard, articles, assets, common_crawl, dead_letters, live, messages, overview, sites,
+    system,
+};
 
 /// What is set on every answer that does not say otherwise itself. Forms of ours must say where they come
 /// from, so a referrer goes to ourselves, and to nobody else.
@@ -41,7 +44,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .route("/dashboard/messages", get(messages::page))
         .route("/dashboard/messages/{id}", get(messages::message))
         .route("/dashboard/dead-letters", get(dead_letters::page))
-        .route("/dashboard/dead-letters/group", get(dead_letters::letters::group))
+        .route("/dashboard/dead-letters/group", get(dead_letters::group::page))
         .route("/dashboard/articles", get(articles::page))
         .route("/dashboard/articles/{uid}", get(articles::article))
         .route("/dashboard/common-crawl", get(common_crawl::page))
@@ -49,7 +52,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .route_layer(middleware::from_fn_with_state(dashboard.clone(), live::stream))
         .route("/dashboard/sites/{site}/{order}", post(sites::order))
         .route("/dashboard/messages/act", post(messages::act))
-        .route("/dashboard/dead-letters/revise", post(dead_letters::letters::revise))
+        .route("/dashboard/dead-letters/revise", post(dead_letters::group::revise))
         .route("/dashboard/dead-letters/export", get(dead_letters::letters::export))
         .route("/dashboard/login", get(login::form).post(login::log_in))
         .route("/dashboard/logout", post(login::log_out))

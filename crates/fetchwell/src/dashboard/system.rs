@@ -52,7 +52,9 @@ pub(super) async fn page(
     let (defaults, given) =
         subject.settings.effective().iter().partition(|setting| setting.origin == Origin::Default);
     let at_work = match &subject.oversight {
-        Some(store) => Some(AtWork { instances: store.instances().await?, ledgers: store.ledgers().await? }),
+        Some(store) => {
+            Some(AtWork { instances: store.instances().await?, ledgers: store.ledgers().await? })
+        }
         None => None,
     };
     let snapshot = subject.measures.snapshot();
@@ -61,7 +63,10 @@ pub(super) async fn page(
         process: snapshot.process,
         up_for: snapshot.up_for,
         store: values.store.to_string(),
-        politeness: values.politeness.as_ref().map_or("the store itself".to_owned(), ToString::to_string),
+        politeness: values
+            .politeness
+            .as_ref()
+            .map_or("the store itself".to_owned(), ToString::to_string),
         audit: subject.trail.latest(AUDIT_MOST).await?,
         is_audit_stored: matches!(subject.trail, Trail::Store(_)),
         given,

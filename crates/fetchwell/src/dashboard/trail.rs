@@ -36,12 +36,17 @@ impl Scribe<'_> {
         from: &str,
     ) -> Result<(), StoreFault> {
         let (caller, action) = (Some(who.to_owned()), action.to_owned());
-        let entry = AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
+        let entry =
+            AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
         self.trail.keep(entry).await
     }
 
     /// Somebody came without a token that is good.
-    pub(super) async fn authentication_failed(&self, what: &str, from: &str) -> Result<(), StoreFault> {
+    pub(super) async fn authentication_failed(
+        &self,
+        what: &str,
+        from: &str,
+    ) -> Result<(), StoreFault> {
         let entry = AuditEntry {
             at: self.clock.wall(),
             caller: None,

@@ -93,14 +93,19 @@ mod tests {
 
     #[test]
     fn numbers_are_for_people() {
-        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, expected) in
+            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(count::<u64>(number), expected);
         }
         assert_eq!(count::<i64>(-1), "0");
-        for (number, expected) in [(0, "0 B"), (1_023, "1023 B"), (1_536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")] {
+        for (number, expected) in
+            [(0, "0 B"), (1_023, "1023 B"), (1_536, "1.5 KiB"), (u64::MAX, "16777216.0 TiB")]
+        {
             assert_eq!(bytes(number), expected);
         }
-        for (number, expected) in [(0.0, "0"), (0.126, "0.13"), (12.34, "12.3"), (1_234.5, "1234")] {
+        for (number, expected) in [(0.0, "0"), (0.126, "0.13"), (12.34, "12.3"), (1_234.5, "1234")]
+        {
             assert_eq!(rate(number), expected);
         }
     }
@@ -132,7 +137,10 @@ mod tests {
         }
         assert_eq!(span(Duration::from_micros(7)), "7 µs");
         let at = Time::from_secs(1_000_000_000);
-        assert_eq!((moment(at).as_str(), time_of_day(at).as_str()), ("2001-09-09 01:46:40", "01:46:40"));
+        assert_eq!(
+            (moment(at).as_str(), time_of_day(at).as_str()),
+            ("2001-09-09 01:46:40", "01:46:40")
+        );
         assert_eq!(moment(Time::FAR_FUTURE), Time::FAR_FUTURE.to_string());
     }
 }

@@ -40,7 +40,9 @@ impl Kind for LongSecret {
         if text.len() < LEAST_CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Wrong::new(
                 "can be guessed, or typed by nobody",
-                format!("write {LEAST_CHARS} random characters or more, such as `openssl rand -hex 32` gives"),
+                format!(
+                    "write {LEAST_CHARS} random characters or more, such as `openssl rand -hex 32` gives"
+                ),
             ));
         }
         Ok(SecretText(Zeroizing::new(text.to_owned())))

@@ -22,7 +22,9 @@ async fn orders_to_a_site_stand_in_the_store() {
         operator.page(page).await
     };
     let said = order("pause", &[]).await;
-    assert!(said.contains("shop.test is paused") && said.contains("fetchwell sites resume shop.test"));
+    assert!(
+        said.contains("shop.test is paused") && said.contains("fetchwell sites resume shop.test")
+    );
     assert_eq!(site(&service, "shop.test").await["held_up_by"], "paused");
     assert_eq!(site(&service, "slow.test").await["held_up_by"], Value::Null, "only what was named");
     assert!(order("pause", &[]).await.contains("was so already"));
@@ -57,19 +59,24 @@ async fn messages_are_tried_anew_as_they_were_seen() {
     let as_of = hidden(&page, "as_of");
     let late = send(&service, "http://shop.test/missing?late", "late", true).await;
 
-    let fields = [("what", "retry"), ("state", "failed"), ("site", "shop.test"), ("as_of", as_of.as_str())];
+    let fields =
+        [("what", "retry"), ("state", "failed"), ("site", "shop.test"), ("as_of", as_of.as_str())];
     let canary = [&fields[..], &[("canary", "1")]].concat();
     let answer = operator.submit(list, "/dashboard/messages/act", &canary).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some(list)));
     assert!(operator.page(list).await.contains("Tried anew: 1."));
     operator.submit(list, "/dashboard/messages/act", &fields).await;
     assert!(operator.page(list).await.contains("Tried anew: 2. Left alone: 1."));
-    assert!(!operator.page(&format!("/dashboard/messages/{late}")).await.contains("Tried anew as"), "it came later");
+    assert!(
+        !operator.page(&format!("/dashboard/messages/{late}")).await.contains("Tried anew as"),
+        "it came later"
+    );
 
     let one = format!("/dashboard/messages/{late}");
     operator.submit(&one, "/dashboard/messages/act", &[("what", "retry"), ("id", &late)]).await;
     assert!(operator.page(&one).await.contains("is tried anew as"));
-    let without = operator.submit(list, "/dashboard/messages/act", &[("what", "retry"), ("state", "failed")]);
+    let without =
+        operator.submit(list, "/dashboard/messages/act", &[("what", "retry"), ("state", "failed")]);
     assert_eq!(without.await.status, 400, "as of when?");
     assert!(operator.page("/dashboard/system").await.contains("retry_messages"));
 }
@@ -79,17 +86,17 @@ async fn a_waiting_message_is_cancelled_and_its_way_is_told() {
     let origin = web();
     let service = serve(&origin).await;
     let operator = Visitor::log_in(service.address, &service.token).await;
-    operator.submit("/dashboard/sites/shop.test", "/dashboard/sites/shop.test/pause", &[]).await;
-    let id = send(&service, "http://shop.test/page", "held", false).await;
+    let id = send(&service, "http://busy.test/now", "held", false).await;
     let page = format!("/dashboard/messages/{id}");
-    until("a message that can be cancelled", async || {
-        operator.submit(&page, "/dashboard/messages/act", &[("what", "cancel"), ("id", &id)]).await;
-        operator.page(&page).await.contains("cancelled")
-    })
-    .await;
+    until("a message that waits", async || operator.page(&page).await.contains(">delayed<")).await;
+    operator.submit(&page, "/dashboard/messages/act", &[("what", "cancel"), ("id", &id)]).await;
+    let said = operator.page(&page).await;
+    assert!(said.contains("was cancelled") && said.contains(">failed<"), "{said}");
     let done = send(&service, "http://news.test/foxes", "told", true).await;
     let told = operator.page(&format!("/dashboard/messages/{done}")).await;
-    for stage in ["Queued", "robots.txt known", "First byte", "Result stored", "the server answered 200"] {
+    for stage in
+        ["Queued", "robots.txt known", "First byte", "Result stored", "the server answered 200"]
+    {
         assert!(told.contains(stage), "{stage} in {told}");
     }
 }

@@ -18,7 +18,8 @@ use crate::place::{Pages, program, send, serve, until, web};
 use crate::visit::Visitor;
 
 const PATIENCE: Duration = Duration::from_secs(600);
-const BROWSERS: [&str; 3] = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const BROWSERS: [&str; 3] =
+    ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 fn chromium() -> Option<&'static Path> {
     let found = BROWSERS.into_iter().map(Path::new).find(|path| path.exists());
@@ -32,17 +33,31 @@ fn chromium() -> Option<&'static Path> {
 async fn fill(service: &Service) {
     let program = service.program();
     for number in 0..12 {
-        send(service, &format!("http://shop.test/page?{number}"), &format!("order-{number}"), false).await;
-        send(service, &format!("http://slow.test/{number}"), &format!("slow-{number}"), false).await;
+        send(
+            service,
+            &format!("http://shop.test/page?{number}"),
+            &format!("order-{number}"),
+            false,
+        )
+        .await;
+        send(service, &format!("http://slow.test/{number}"), &format!("slow-{number}"), false)
+            .await;
     }
     for number in 0..4 {
-        send(service, &format!("http://shop.test/missing?{number}"), &format!("lost-{number}"), false).await;
-        send(service, &format!("http://down.test/{number}"), &format!("down-{number}"), false).await;
+        send(
+            service,
+            &format!("http://shop.test/missing?{number}"),
+            &format!("lost-{number}"),
+            false,
+        )
+        .await;
+        send(service, &format!("http://down.test/{number}"), &format!("down-{number}"), false)
+            .await;
     }
     send(service, "http://private.test/", "private", false).await;
     send(service, "http://busy.test/now", "busy", false).await;
     send(service, "http://shop.test/missing?last", "lost-last", true).await;
-    let feed = ["feeds", "add", "news", "http://news.test/feed.xml"];
+    let feed = ["feeds", "add", "http://news.test/feed.xml", "--category", "news"];
     program.run(&feed).await.expect_code(0);
     program.run(&["feeds", "ingest"]).await.expect_code(0);
     program.run(&["articles", "run"]).await.expect_code(0);
@@ -102,7 +117,8 @@ async fn a_real_browser_finds_every_page_in_order_and_every_button_at_work() {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let ended = timeout(PATIENCE, command.output()).await.expect("an end in time").unwrap();
-    let (said, faults) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let (said, faults) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success(), "{said}\n{faults}\nthe service:\n{}", service.log());
     assert_eq!(said.lines().last(), Some("all held"), "{said}\n{faults}");
 }

@@ -42,7 +42,7 @@ pub(crate) fn web() -> Origin {
         words.repeat(3)
     );
     Origin::start([
-        SiteScript::new("shop.test").text("/page", "text/html", page).status("/missing", 404),
+        SiteScript::new("shop.test").text("/page*", "text/html", page).status("/missing*", 404),
         SiteScript::new("slow.test").crawl_delay(Duration::from_secs(5)),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
         SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, Failure::Refuse),
@@ -70,8 +70,9 @@ pub(crate) async fn serve(origin: &Origin) -> Service {
 pub(crate) async fn send(service: &Service, url: &str, correlation_id: &str, wait: bool) -> String {
     let body = json!({"url": url, "retailer": "admhr", "correlation_id": correlation_id});
     let prefer: &[(&str, &str)] = if wait { &[("prefer", "wait=30")] } else { &[] };
-    let asked = ask(service.address, &service.token, "POST /fetch", prefer, &body.to_string());
-    let answer = asked.await.unwrap();
+    let body = body.to_string();
+    let asked = ask(service.address, &service.token, "POST /fetch", prefer, &body).await;
+    let answer = asked.unwrap();
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     let answer = answer.json();
     let id = answer.get("message_id").or(answer.get("id")).and_then(Value::as_str);

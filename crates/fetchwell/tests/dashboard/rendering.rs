@@ -9,18 +9,28 @@ async fn every_answer_is_hardened_and_nothing_on_a_page_is_inline() {
     let origin = web();
     let service = serve(&origin).await;
     let operator = Visitor::log_in(service.address, &service.token).await;
-    let others = ["/dashboard/login", "/dashboard/sites/shop.test", "/dashboard/assets/nothing", "/dashboard/articles/x"];
+    let others = [
+        "/dashboard/login",
+        "/dashboard/sites/shop.test",
+        "/dashboard/assets/nothing",
+        "/dashboard/articles/x",
+    ];
     for path in PAGES.into_iter().chain(others) {
         let answer = operator.get(path).await;
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{path}: {policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"),
+            "{path}: {policy}"
+        );
         assert!(policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
         assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         let page = text(&answer);
-        for inline in [" style=", "<style", " onclick", " onload", "javascript:", "<script>", "http-equiv"] {
+        for inline in
+            [" style=", "<style", " onclick", " onload", "javascript:", "<script>", "http-equiv"]
+        {
             assert!(!page.contains(inline), "{path} has {inline}");
         }
         for address in page.split([' ', '\n']).filter_map(|word| word.strip_prefix("src=\"")) {
@@ -32,7 +42,10 @@ async fn every_answer_is_hardened_and_nothing_on_a_page_is_inline() {
     let style = operator.get(style.split('"').next().unwrap()).await;
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
     assert!(style.header("cache-control").unwrap().contains("immutable"));
-    assert!(!text(&style).contains("url(") && !text(&style).contains("@import"), "nothing is loaded");
+    assert!(
+        !text(&style).contains("url(") && !text(&style).contains("@import"),
+        "nothing is loaded"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +68,11 @@ async fn what_comes_from_outside_is_text() {
     assert!(page.contains("&#60;script&#62;alert(1)"), "it is shown as it was written");
     let link = page.split("<a href=\"http://shop.test").nth(1).unwrap().split('>').next().unwrap();
     assert!(link.contains("rel=\"noreferrer noopener\""), "{link}");
-    for path in ["/dashboard/sites/%3Cscript%3E", "/dashboard/messages/%3Cscript%3E", "/dashboard/articles/%3Cscript%3E"] {
+    for path in [
+        "/dashboard/sites/%3Cscript%3E",
+        "/dashboard/messages/%3Cscript%3E",
+        "/dashboard/articles/%3Cscript%3E",
+    ] {
         let answer = operator.get(path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert!(!text(&answer).contains("<script>"), "{path}");
@@ -74,7 +91,10 @@ async fn a_page_that_is_watched_comes_anew_until_its_session_ends() {
     let said = client::read_until(&mut stream, |said| said.contains("\n\n")).await;
     assert!(said.contains("content-type: text/event-stream"), "{said}");
     let said = client::read_until(&mut stream, |said| said.contains("data: <header")).await;
-    assert!(!said.contains("<html") && !said.contains("csrf\" value=\"\""), "the content alone: {said}");
+    assert!(
+        !said.contains("<html") && !said.contains("csrf\" value=\"\""),
+        "the content alone: {said}"
+    );
     send(&service, "http://shop.test/page", "seen-live", false).await;
     client::read_until(&mut stream, |said| said.contains("seen-live")).await;
     let csrf = crate::visit::csrf(&operator.page("/").await);

@@ -26,7 +26,12 @@ impl Visitor {
     pub(crate) async fn log_in(at: SocketAddr, token: &str) -> Visitor {
         let stranger = Visitor::stranger(at);
         let answer = stranger.post("/dashboard/login", &[("token", token)], &[FROM_US]).await;
-        assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{}", text(&answer));
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (303, Some("/")),
+            "{}",
+            text(&answer)
+        );
         let cookie = answer.header("set-cookie").expect("a cookie").split(';').next().unwrap();
         Visitor { at, cookie: cookie.to_owned() }
     }
@@ -43,7 +48,12 @@ impl Visitor {
     }
 
     /// Sends a form of a page, with what that page hides in it.
-    pub(crate) async fn submit(&self, page: &str, action: &str, fields: &[(&str, &str)]) -> Response {
+    pub(crate) async fn submit(
+        &self,
+        page: &str,
+        action: &str,
+        fields: &[(&str, &str)],
+    ) -> Response {
         let csrf = csrf(&self.page(page).await);
         let all = [&[("csrf", csrf.as_str()), ("back", page)], fields].concat();
         self.post(action, &all, &[FROM_US]).await

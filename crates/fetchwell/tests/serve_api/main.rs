@@ -134,7 +134,7 @@ async fn what_is_public_needs_no_token() {
     for path in ["/livez", "/readyz", "/metrics"] {
         get(path).await.expect(200);
     }
-    assert_eq!(get("/").await.expect(303).header("location"), Some("/docs"));
+    assert_eq!(get("/").await.expect(303).header("location"), Some("/dashboard/login?to=%2F"));
     let document = get("/openapi.json").await.expect(200).json();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     let expected =

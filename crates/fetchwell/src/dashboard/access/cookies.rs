@@ -12,14 +12,22 @@ pub(super) const THEME: &str = "fetchwell_theme";
 pub(super) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.map(|(found, value)| (found.trim(), value.trim())).find(|(found, _)| *found == name).map(|(_, value)| value)
+    pairs
+        .map(|(found, value)| (found.trim(), value.trim()))
+        .find(|(found, _)| *found == name)
+        .map(|(_, value)| value)
 }
 
 /// A cookie that no script can read and no other site sends. `max_age_seconds`: 0 takes it away.
 ///
 /// It is for encrypted connections only where this one is encrypted, as far as we or a proxy know:
 /// else whoever tries it out on a plain one could not log in.
-pub(super) fn set(headers: &HeaderMap, name: &str, value: &str, max_age_seconds: u64) -> HeaderValue {
+pub(super) fn set(
+    headers: &HeaderMap,
+    name: &str,
+    value: &str,
+    max_age_seconds: u64,
+) -> HeaderValue {
     let secure = if is_encrypted(headers) { "; Secure" } else { "" };
     let text = format!(
         "{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={max_age_seconds}{secure}"
@@ -49,7 +57,10 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_among_others() {
-        let all = headers(&[("cookie", "a=1; fetchwell_session=x=y"), ("cookie", "fetchwell_theme=dark")]);
+        let all = headers(&[
+            ("cookie", "a=1; fetchwell_session=x=y"),
+            ("cookie", "fetchwell_theme=dark"),
+        ]);
         assert_eq!(value(&all, SESSION), Some("x=y"));
         assert_eq!(value(&all, THEME), Some("dark"));
         assert_eq!(value(&all, "b"), None);
@@ -59,7 +70,8 @@ mod tests {
     fn cookies_are_for_encrypted_connections_where_there_is_one() {
         let plain = set(&HeaderMap::new(), SESSION, "x", 60);
         assert_eq!(plain, "fetchwell_session=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60");
-        for forwarded in [("x-forwarded-proto", "https"), ("forwarded", "for=1.2.3.4;proto=HTTPS")] {
+        for forwarded in [("x-forwarded-proto", "https"), ("forwarded", "for=1.2.3.4;proto=HTTPS")]
+        {
             let set = set(&headers(&[forwarded]), SESSION, "x", 60);
             assert!(set.to_str().unwrap().ends_with("; Secure"), "{forwarded:?}");
         }

@@ -26,8 +26,10 @@ impl Doorkeeper {
         match self {
             Doorkeeper::Callers(inbox) => inbox.caller_of(token).await,
             // Both are hashes of random bits: how long a comparison takes tells nothing of the token.
-            Doorkeeper::OneToken(known) => Ok((known == token)
-                .then(|| Caller { name: BEARER.to_owned(), role: Role::Operator })),
+            Doorkeeper::OneToken(known) => {
+                Ok((known == token)
+                    .then(|| Caller { name: BEARER.to_owned(), role: Role::Operator }))
+            }
             Doorkeeper::Nobody => Ok(None),
         }
     }

@@ -40,7 +40,8 @@ impl Form {
 
     /// A field that must be there.
     pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, Fault> {
-        self.text(name).ok_or(Fault::BadRequest("the form is incomplete; reload the page and try again"))
+        self.text(name)
+            .ok_or(Fault::BadRequest("the form is incomplete; reload the page and try again"))
     }
 }
 

@@ -34,7 +34,10 @@ struct LoginPage<'a> {
 }
 
 /// The form.
-pub(in super::super) async fn form(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+pub(in super::super) async fn form(
+    State(dashboard): State<Arc<Dashboard>>,
+    request: Request,
+) -> Result<Response, Fault> {
     let (mut parts, _) = request.into_parts();
     let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
     let to = local(query.text("to").unwrap_or("/")).to_owned();
@@ -45,7 +48,10 @@ pub(in super::super) async fn form(State(dashboard): State<Arc<Dashboard>>, requ
 }
 
 /// Opens a session for whoever has a token.
-pub(in super::super) async fn log_in(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+pub(in super::super) async fn log_in(
+    State(dashboard): State<Arc<Dashboard>>,
+    request: Request,
+) -> Result<Response, Fault> {
     let (parts, body) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
         return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
@@ -60,7 +66,8 @@ pub(in super::super) async fn log_in(State(dashboard): State<Arc<Dashboard>>, re
         let wait = [(RETRY_AFTER, seconds.to_string())];
         return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
     }
-    let hash: Option<TokenHash> = form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
+    let hash: Option<TokenHash> =
+        form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
     let caller = match &hash {
         Some(hash) => dashboard.subject.doorkeeper.caller_of(hash).await?,
         None => None,
@@ -71,8 +78,14 @@ pub(in super::super) async fn log_in(State(dashboard): State<Arc<Dashboard>>, re
             Ok((StatusCode::FORBIDDEN, page).into_response())
         }
         (Some(caller), Some(hash)) => {
-            let id = dashboard.sessions.open(hash).map_err(|error| Fault::Internal(error.to_string()))?;
-            dashboard.trail().note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string()).await?;
+            let id = dashboard
+                .sessions
+                .open(hash)
+                .map_err(|error| Fault::Internal(error.to_string()))?;
+            dashboard
+                .trail()
+                .note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string())
+                .await?;
             let cookie = cookies::set(&parts.headers, cookies::SESSION, &id, LIFETIME.as_secs());
             Ok(([(SET_COOKIE, cookie)], Redirect::to(to)).into_response())
         }
@@ -80,7 +93,12 @@ pub(in super::super) async fn log_in(State(dashboard): State<Arc<Dashboard>>, re
     }
 }
 
-async fn refused(dashboard: &Dashboard, from: IpAddr, theme: Theme, to: &str) -> Result<Response, Fault> {
+async fn refused(
+    dashboard: &Dashboard,
+    from: IpAddr,
+    theme: Theme,
+    to: &str,
+) -> Result<Response, Fault> {
     dashboard.attempts.failed(from);
     dashboard.trail().authentication_failed("a login to the dashboard", &from.to_string()).await?;
     let fault = "That token is not known here, or was revoked.".to_owned();
@@ -96,7 +114,10 @@ fn for_viewers(name: &str) -> String {
 }
 
 /// Ends the session.
-pub(in super::super) async fn log_out(State(dashboard): State<Arc<Dashboard>>, request: Request) -> Result<Response, Fault> {
+pub(in super::super) async fn log_out(
+    State(dashboard): State<Arc<Dashboard>>,
+    request: Request,
+) -> Result<Response, Fault> {
     let (parts, _) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
         return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
@@ -118,10 +139,16 @@ pub(in super::super) async fn choose_theme(request: Request) -> Result<Response,
     let form = Form::read(body).await?;
     let theme = form.text("theme").map(Theme::parse).unwrap_or_default();
     let cookie = cookies::set(&parts.headers, cookies::THEME, theme.as_str(), A_YEAR_IN_SECONDS);
-    Ok(([(SET_COOKIE, cookie)], Redirect::to(local(form.text("back").unwrap_or("/")))).into_response())
+    Ok(([(SET_COOKIE, cookie)], Redirect::to(local(form.text("back").unwrap_or("/"))))
+        .into_response())
 }
 
-fn page(dashboard: &Dashboard, theme: Theme, to: &str, fault: Option<String>) -> Result<Response, Fault> {
+fn page(
+    dashboard: &Dashboard,
+    theme: Theme,
+    to: &str,
+    fault: Option<String>,
+) -> Result<Response, Fault> {
     let door = dashboard.subject.door.command();
     let has_callers = dashboard.subject.has_callers();
     html(&LoginPage { assets: Assets::get(), theme, door, has_callers, to, fault })

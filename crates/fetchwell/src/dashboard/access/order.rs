@@ -26,11 +26,14 @@ impl FromRequest<Arc<Dashboard>> for Order {
     async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Order, Fault> {
         let (mut parts, body) = request.into_parts();
         if !is_ours(&parts.headers, &parts.uri) {
-            return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+            return Err(Fault::Forbidden(
+                "this did not come from a page of the dashboard".to_owned(),
+            ));
         }
         let by = Visitor::from_request_parts(&mut parts, dashboard).await?;
         if !by.may_act() {
-            let who = format!("{} may look, and not act; that takes the role operator", by.caller.name);
+            let who =
+                format!("{} may look, and not act; that takes the role operator", by.caller.name);
             return Err(Fault::Forbidden(who));
         }
         let form = Form::read(body).await?;
@@ -93,7 +96,14 @@ mod tests {
         for path in ["/", "/?a=b", "/dashboard/sites?text=%C3%A4"] {
             assert_eq!(local(path), path);
         }
-        for path in ["//evil.test/", "https://evil.test", "", "/dashboardx", "/dashboard/\r\nx: y", "/\\evil.test"] {
+        for path in [
+            "//evil.test/",
+            "https://evil.test",
+            "",
+            "/dashboardx",
+            "/dashboard/\r\nx: y",
+            "/\\evil.test",
+        ] {
             assert_eq!(local(path), "/");
         }
     }

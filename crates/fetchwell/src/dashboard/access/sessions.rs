@@ -55,7 +55,8 @@ impl Sessions {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| session.is_good());
         if sessions.len() >= MOST {
-            let idlest = sessions.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
+            let idlest =
+                sessions.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
             idlest.and_then(|key| sessions.remove(&key));
         }
         sessions.insert(key(&id), Session { token, csrf, notice: None, began: now, used: now });
@@ -121,7 +122,10 @@ mod tests {
         tokio::time::advance(IDLE - Duration::from_secs(1)).await;
         assert!(sessions.find(&id, false).is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(sessions.find(&id, true).is_none(), "a look that does not count keeps nothing alive");
+        assert!(
+            sessions.find(&id, true).is_none(),
+            "a look that does not count keeps nothing alive"
+        );
         let id = sessions.open([1; 32]).unwrap();
         for _ in 0..11 {
             tokio::time::advance(Duration::from_secs(3_600)).await;

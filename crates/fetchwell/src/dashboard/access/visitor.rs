@@ -98,7 +98,14 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
         // A page that looks again by itself must not say it in the place of one that is read.
         let may_say = !is_live && parts.method == http::Method::GET;
         let notice = may_say.then(|| dashboard.sessions.take_notice(id)).flatten();
-        Ok(Visitor { caller, theme, csrf: session.csrf, notice, is_live, session: Some(id.to_owned()) })
+        Ok(Visitor {
+            caller,
+            theme,
+            csrf: session.csrf,
+            notice,
+            is_live,
+            session: Some(id.to_owned()),
+        })
     }
 }
 

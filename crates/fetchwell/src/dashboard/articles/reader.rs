@@ -65,7 +65,8 @@ fn block(piece: &str) -> Option<Block> {
     }
     let lines: Vec<&str> = piece.lines().collect();
     if lines.iter().all(|line| line.starts_with('>')) {
-        let text: Vec<&str> = lines.iter().map(|line| line.trim_start_matches('>').trim()).collect();
+        let text: Vec<&str> =
+            lines.iter().map(|line| line.trim_start_matches('>').trim()).collect();
         return Some(Block::Quote(spans(&text.join(" "))));
     }
     if item(lines[0]).is_some() {
@@ -139,7 +140,9 @@ fn without_marks(text: &str) -> String {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\\' if chars.peek().is_some_and(char::is_ascii_punctuation) => plain.extend(chars.next()),
+            '\\' if chars.peek().is_some_and(char::is_ascii_punctuation) => {
+                plain.extend(chars.next())
+            }
             '*' if chars.peek() == Some(&'*') => drop(chars.next()),
             '`' => {}
             _ => plain.push(c),
@@ -154,7 +157,8 @@ fn plain(spans: &[Span]) -> String {
 
 /// Whether a link may lead there.
 pub(super) fn is_web_address(text: &str) -> bool {
-    let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+    let begins =
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
     begins("https://") || begins("http://")
 }
 
@@ -194,7 +198,9 @@ mod tests {
 
     #[test]
     fn nothing_but_the_web_is_linked_to() {
-        for address in ["javascript:alert(1", "data:text/html,x", "//a.test", "/x", "vbscript:x", "http:x", ""] {
+        for address in
+            ["javascript:alert(1", "data:text/html,x", "//a.test", "/x", "vbscript:x", "http:x", ""]
+        {
             let found = spans(&format!("[x]({address})"));
             assert!(found.iter().all(|span| span.link.is_none()), "{address}: {found:?}");
         }

@@ -1,6 +1,8 @@
 //! Acting on the letters of a group as they were seen: on nothing that came after.
 
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, Revision};
+use fetchwell_engine::dead_letters::{
+    DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, Revision,
+};
 use fetchwell_engine::ports::{LeaseId, StoreFault};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
@@ -17,7 +19,8 @@ pub(super) async fn revise(
     let (mut revised, mut from) = (0, None);
     loop {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-        let meant = page.letters.iter().filter(|letter| letter.group == *group && was_dead(letter, as_of));
+        let meant =
+            page.letters.iter().filter(|letter| letter.group == *group && was_dead(letter, as_of));
         let ids: Vec<LeaseId> = meant.take(most - revised).map(|letter| letter.id).collect();
         if !ids.is_empty() {
             revised += letters.take_off(&ids, revision).await?;
@@ -32,8 +35,10 @@ pub(super) async fn revise(
 /// Whether a letter was there to see. One that does not say when it died was put there by somebody else,
 /// and counts as seen: else nobody could ever act on it.
 fn was_dead(letter: &DeadLetter, as_of: Time) -> bool {
-    let details = letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let died = details.and_then(|details| details.get("last_at")?.as_str()?.parse::<Timestamp>().ok());
+    let details =
+        letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let died =
+        details.and_then(|details| details.get("last_at")?.as_str()?.parse::<Timestamp>().ok());
     died.is_none_or(|died| died.as_microsecond() <= as_of.as_micros())
 }
 
@@ -43,7 +48,12 @@ mod tests {
 
     fn letter(details: Option<&str>) -> DeadLetter {
         let group = DeadGroup { reason: "gone".to_owned(), site: "a.test".to_owned() };
-        DeadLetter { id: 1, url: "http://a.test/".to_owned(), group, details: details.map(str::to_owned) }
+        DeadLetter {
+            id: 1,
+            url: "http://a.test/".to_owned(),
+            group,
+            details: details.map(str::to_owned),
+        }
     }
 
     #[test]

@@ -6,28 +6,21 @@ use askama::Template;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::dead_letters::{
-    DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
-};
+use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, GroupSize, LETTERS_PER_PAGE};
 use fetchwell_engine::ports::StoreFault;
 use fetchwell_policy::time::Time;
 use http::Uri;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::as_of;
 use crate::dashboard::Dashboard;
-use crate::dashboard::access::{Form, Order, Visitor};
+use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
-use crate::dashboard::offer::{Mood, Offer};
-use crate::dashboard::words::{self, shell};
-use crate::doors::dlq::{CANARIES, letter_line, site_name};
+use crate::dashboard::words;
+use crate::doors::dlq::{letter_line, site_name};
 
 /// Groups that are shown.
 const MOST_GROUPS: usize = 200;
-/// Letters of a group that are shown, and pages that are looked at for them.
-const MOST_SHOWN: usize = 20;
-const PAGES_EXAMINED: usize = 20;
 
 #[derive(Template)]
 #[template(path = "letters.html")]
@@ -59,147 +52,6 @@ pub(super) async fn page(
     layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &Page { counted })
 }
 
-#[derive(Template)]
-#[template(path = "letter_group.html")]
-struct GroupPage<'a> {
-    visitor: &'a Visitor,
-    back: &'a str,
-    group: DeadGroup,
-    found: u64,
-    as_of: Time,
-    letters: Vec<(DeadLetter, Vec<(String, String)>)>,
-    offers: Vec<Offer>,
-}
-
-/// One group, with some of its letters.
-pub(in super::super) async fn group(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, Fault> {
-    let letters = of(&dashboard)?;
-    let group = named(&Form::of(uri.query().unwrap_or_default().as_bytes()))?;
-    let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
-    let size = counted.as_ref().and_then(|counted| {
-        counted.groups.iter().find(|(found, _)| *found == group).map(|(_, size)| size.clone())
-    });
-    let shown = sample(&**letters, &group, size.as_ref()).await?;
-    let as_of = counted.map_or(dashboard.subject.clock.wall(), |counted| counted.as_of);
-    let found = size.map_or(shown.len() as u64, |size| size.letters);
-    let with_details = |letter: DeadLetter| {
-        let details = details(&letter);
-        (letter, details)
-    };
-    let content = GroupPage {
-        visitor: &visitor,
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
-        found,
-        as_of,
-        letters: shown.into_iter().map(with_details).collect(),
-        offers: offers(&group, found, as_of),
-        group,
-    };
-    layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &content)
-}
-
-/// What can be done about a group as it was seen.
-fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
-    if found == 0 {
-        return Vec::new();
-    }
-    let all = words::count::<u64>(found);
-    let which = format!("--reason {} --site {}", shell(&group.reason), shell(site_name(&group.site)));
-    let offer = |what: &str, label: String, about, mood, canary: bool| {
-        let mut fields = vec![
-            ("what", what.to_owned()),
-            ("reason", group.reason.clone()),
-            ("site", group.site.clone()),
-            ("as_of", as_of.as_micros().to_string()),
-        ];
-        let mut command = format!("fetchwell dlq {what} {which}");
-        if canary {
-            fields.push(("canary", "1".to_owned()));
-            command.push_str(" --canary");
-        }
-        let action = "/dashboard/dead-letters/revise".to_owned();
-        Offer { action, label, about, command, mood, fields, asks: None }
-    };
-    let few = "The first ones go again with a clean record, to see how they fare.";
-    let retry = "They wait under their site, each at its pace. What died since is left alone.";
-    let drop = "For good: they count as skipped from then on. What died since is left alone.";
-    vec![
-        offer("retry", format!("Try {CANARIES}"), few, Mood::First, true),
-        offer("retry", format!("Try all {all}"), retry, Mood::Plain, false),
-        offer("drop", format!("Drop all {all}"), drop, Mood::Grave, false),
-    ]
-}
-
-/// Some letters of a group, by a bounded look; at the least the one that the count met first.
-async fn sample(
-    letters: &dyn DeadLetters,
-    group: &DeadGroup,
-    size: Option<&GroupSize>,
-) -> Result<Vec<DeadLetter>, StoreFault> {
-    let (mut found, mut from) = (Vec::new(), None);
-    for _ in 0..PAGES_EXAMINED {
-        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-        found.extend(page.letters.into_iter().filter(|letter| letter.group == *group));
-        found.truncate(MOST_SHOWN);
-        from = page.next;
-        if from.is_none() || found.len() >= MOST_SHOWN {
-            break;
-        }
-    }
-    if let (true, Some(size)) = (found.is_empty(), size) {
-        found = letters.dead_letters_of(&size.sample_url).await?;
-        found.retain(|letter| letter.group == *group);
-    }
-    Ok(found)
-}
-
-/// What the door knew about a letter, by name.
-fn details(letter: &DeadLetter) -> Vec<(String, String)> {
-    let text = letter.details.as_deref().unwrap_or("null");
-    let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(text) else { return Vec::new() };
-    let shown = fields.into_iter().filter(|(name, _)| name != "reason" && name != "failure");
-    let plain = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    shown.map(|(name, value)| (name.replace('_', " "), plain(value))).collect()
-}
-
-/// Tries letters anew, or takes them away: those of a URL, or of a group as it was seen.
-pub(in super::super) async fn revise(
-    State(dashboard): State<Arc<Dashboard>>,
-    order: Order,
-) -> Result<Response, Fault> {
-    let letters = of(&dashboard)?;
-    let form = &order.form;
-    let (revision, verb, done) = match form.need("what")? {
-        "retry" => (Revision::Retry, "retry_dead_letters", "Tried anew"),
-        "drop" => (Revision::Drop, "drop_dead_letters", "Taken away for good"),
-        _ => return Err(Fault::BadRequest("nobody knows how to do that")),
-    };
-    let (revised, detail) = if let Some(url) = form.text("url") {
-        (letters.revise(&Letters::OfUrl(url.to_owned()), revision).await?, url.to_owned())
-    } else {
-        let (group, as_of) = (named(form)?, moment(form)?);
-        let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
-        let revised = as_of::revise(&**letters, &group, (as_of, most), revision).await?;
-        let detail = format!("{revised} of {}: {}, as of {}", site_name(&group.site), group.reason, words::moment(as_of));
-        (revised, detail)
-    };
-    dashboard.census.is_over();
-    if revised == 0 {
-        let why = "Nothing was done: there is no such dead letter any more.".to_owned();
-        return Ok(order.not_done(&dashboard, why));
-    }
-    let text = format!("{done}: {}.", words::count::<usize>(revised));
-    order.note(&dashboard, verb, detail).await?;
-    Ok(order.told(&dashboard, text))
-}
-
 /// Every letter as a line of JSON, page by page.
 pub(in super::super) async fn export(
     State(dashboard): State<Arc<Dashboard>>,
@@ -222,16 +74,11 @@ pub(in super::super) async fn export(
     Ok((headers, Body::from_stream(pages)).into_response())
 }
 
-fn of(dashboard: &Dashboard) -> Result<&Arc<dyn DeadLetters>, Fault> {
-    dashboard.subject.dead_letters.as_ref().ok_or(Fault::NotFound("this process has no list of dead letters"))
-}
-
-fn named(form: &Form) -> Result<DeadGroup, Fault> {
-    let site = form.text("site").filter(|site| *site != site_name("")).unwrap_or_default();
-    Ok(DeadGroup { reason: form.need("reason")?.to_owned(), site: site.to_owned() })
-}
-
-fn moment(form: &Form) -> Result<Time, Fault> {
-    let micros = form.need("as_of")?.parse();
-    micros.map(Time::from_micros).map_err(|_| Fault::BadRequest("as_of is no moment"))
+/// The list that this process looks after.
+pub(super) fn of(dashboard: &Dashboard) -> Result<&Arc<dyn DeadLetters>, Fault> {
+    dashboard
+        .subject
+        .dead_letters
+        .as_ref()
+        .ok_or(Fault::NotFound("this process has no list of dead letters"))
 }

@@ -1,11 +1,12 @@
 //! Dead letters: what was given up, by reason and site, and what to do about it.
 //!
-//! Of `pages` these are URLs on a list (`letters`); of `serve` they are messages that failed (`failures`),
+//! Of `pages` these are URLs on a list (`letters`, `group`); of `serve` they are messages that failed (`failures`),
 //! which keep their results and are tried anew as messages of their own.
 
 mod as_of;
 mod census;
 mod failures;
+pub(super) mod group;
 pub(super) mod letters;
 
 use std::sync::Arc;

@@ -117,8 +117,13 @@ pub(in super::super) async fn act(
         Act::Retry => "Tried anew",
         Act::Cancel => "Cancelled",
     };
-    let text = format!("{done}: {}. Left alone: {}.", words::count::<u64>(acted.done), words::count::<u64>(acted.left_alone));
-    let detail = format!("{} of those that match: {}", acted.done, filter::command(act.as_str(), &filter));
+    let text = format!(
+        "{done}: {}. Left alone: {}.",
+        words::count::<u64>(acted.done),
+        words::count::<u64>(acted.left_alone)
+    );
+    let detail =
+        format!("{} of those that match: {}", acted.done, filter::command(act.as_str(), &filter));
     order.note(&dashboard, &action, detail).await?;
     Ok(order.told(&dashboard, text))
 }

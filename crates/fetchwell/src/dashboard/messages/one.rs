@@ -43,7 +43,8 @@ pub(in super::super) async fn page(
     let Some(oversight) = oversight(&dashboard) else {
         return layout::page(&dashboard, &visitor, &uri, title, &Absent);
     };
-    let unknown = Fault::NotFound("there is no such message; those that ended long ago are taken out");
+    let unknown =
+        Fault::NotFound("there is no such message; those that ended long ago are taken out");
     let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
     let Some(dossier) = oversight.dossier(id).await? else { return Err(unknown) };
     let content = Page {

@@ -81,7 +81,11 @@ fn name(condition: Condition) -> &'static str {
 
 fn path(query: &SiteQuery, condition: Option<Condition>, after: Option<&str>) -> String {
     let mut pairs = Serializer::new(String::new());
-    let fields = [("is", condition.map(Condition::as_str)), ("text", query.text.as_deref()), ("after", after)];
+    let fields = [
+        ("is", condition.map(Condition::as_str)),
+        ("text", query.text.as_deref()),
+        ("after", after),
+    ];
     pairs.extend_pairs(fields.into_iter().filter_map(|(name, value)| Some((name, value?))));
     match pairs.finish() {
         query if query.is_empty() => "/dashboard/sites".to_owned(),
@@ -97,7 +101,10 @@ mod tests {
     fn filters_stand_in_the_address() {
         let query = SiteQuery { text: Some("a&b".to_owned()), ..SiteQuery::default() };
         let condition = Some(Condition::BreakerOpen);
-        assert_eq!(path(&query, condition, Some("x.test")), "/dashboard/sites?is=breaker-open&text=a%26b&after=x.test");
+        assert_eq!(
+            path(&query, condition, Some("x.test")),
+            "/dashboard/sites?is=breaker-open&text=a%26b&after=x.test"
+        );
         assert_eq!(path(&SiteQuery::default(), None, None), "/dashboard/sites");
         assert!(tabs(&query)[0].is_current);
     }

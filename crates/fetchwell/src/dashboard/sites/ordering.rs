@@ -8,10 +8,10 @@ use fetchwell_policy::orders::Order as SiteOrder;
 use url::form_urlencoded;
 
 use super::one::named;
-use crate::dashboard::{Dashboard, Trail};
 use crate::dashboard::access::Order;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer, Question};
+use crate::dashboard::{Dashboard, Trail};
 use crate::doors::sites::{SiteRow, action, detail};
 
 /// What can be ordered of a site.
@@ -69,12 +69,16 @@ pub(in super::super) async fn order(
             let rate = order.form.text("rate").and_then(|text| text.parse().ok());
             match desk.order_of_rate(rate.unwrap_or(f64::NAN)) {
                 Ok(wanted) => (wanted, "has its new pace"),
-                Err(why) => return Ok(order.not_done(&dashboard, format!("Requests per second: {why}."))),
+                Err(why) => {
+                    return Ok(order.not_done(&dashboard, format!("Requests per second: {why}.")));
+                }
             }
         }
         "clear-rate" => (SiteOrder::ClearInterval, "has the pace of the settings again"),
         "reset-breaker" => (SiteOrder::ResetBreaker, "counts as sound"),
-        "refetch-robots" => (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page"),
+        "refetch-robots" => {
+            (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page")
+        }
         _ => return Err(Fault::NotFound("there is no such order")),
     };
     let obeyed = desk.order(&site, wanted, &order.operator()).await?;
@@ -83,7 +87,9 @@ pub(in super::super) async fn order(
         order.note(&dashboard, action(wanted), detail(&site, wanted, obeyed.changed)).await?;
     }
     if !obeyed.changed {
-        return Ok(order.not_done(&dashboard, format!("{site} was so already; nothing was changed.")));
+        return Ok(
+            order.not_done(&dashboard, format!("{site} was so already; nothing was changed."))
+        );
     }
     Ok(order.told(&dashboard, format!("{site} {said}.")))
 }

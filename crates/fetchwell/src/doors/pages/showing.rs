@@ -35,7 +35,9 @@ pub(super) struct Showing<'a> {
 pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
     let Some(address) = address else { return Ok(None) };
     TcpListener::bind(address).await.map(Some).map_err(|error| {
-        Exit::Usage(format!("can't listen on {address}: {error}; --dashboard=ADDR:PORT names another address"))
+        Exit::Usage(format!(
+            "can't listen on {address}: {error}; --dashboard=ADDR:PORT names another address"
+        ))
     })
 }
 

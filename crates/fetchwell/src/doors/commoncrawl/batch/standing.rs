@@ -28,8 +28,9 @@ pub(crate) struct BatcherStanding {
 pub(crate) fn batchers(folder: &Path) -> Vec<BatcherStanding> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|ending| ending == "checkpoint")).collect();
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "checkpoint"))
+        .collect();
     paths.sort();
     paths.iter().take(MOST_CHECKPOINTS).filter_map(|path| batcher(path)).collect()
 }
@@ -62,7 +63,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("cluster.idx"), [b'x'; 200]).unwrap();
         std::fs::write(folder.path().join("other.checkpoint"), "no checkpoint").unwrap();
-        let (file, _) = CheckpointFile::open(&folder.path().join("cluster.idx.checkpoint")).unwrap();
+        let (file, _) =
+            CheckpointFile::open(&folder.path().join("cluster.idx.checkpoint")).unwrap();
         let position = Position::at(50);
         file.write(&Checkpoint { position, batches: 7, ..Checkpoint::default() }).unwrap();
         let found = batchers(folder.path());

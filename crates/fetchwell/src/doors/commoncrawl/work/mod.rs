@@ -19,7 +19,7 @@ mod serve;
 pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};
+pub(crate) use output::standing;
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
-pub(crate) use output::standing;
 pub(super) use serve::serve;

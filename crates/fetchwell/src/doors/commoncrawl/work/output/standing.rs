@@ -21,7 +21,8 @@ pub(crate) struct FolderStanding {
 pub(crate) fn folder(folder: &Path) -> Option<FolderStanding> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags).ok()?;
-    let sums = "SELECT coalesce(sum(documents), 0), coalesce(sum(length) FILTER (WHERE documents > 0), 0),
+    let sums =
+        "SELECT coalesce(sum(documents), 0), coalesce(sum(length) FILTER (WHERE documents > 0), 0),
                        count(*) FILTER (WHERE is_sealed = 1 AND documents > 0),
                        count(*) FILTER (WHERE is_sealed = 0),
                        coalesce(sum(length) FILTER (WHERE documents = 0 AND is_sealed = 1), 0)
