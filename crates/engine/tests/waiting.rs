@@ -1,5 +1,7 @@
 //! How much waits for a site, by each store that has queues.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
