@@ -1,5 +1,7 @@
 //! How much waits for a site, by each store that has queues.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,7 +90,7 @@ async fn in_a_file_over_all_queues_but_the_deliveries() {
 
 #[tokio::test]
 async fn in_postgresql() {
-    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES") else { return };
+    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
     let db = postgres::Database::open(&url).await.unwrap();
     let clock = Clock::since_boot(Clock::booted_at());
     let by = StoreClock::Server(clock.clone());
@@ -100,7 +102,7 @@ async fn in_postgresql() {
 
 #[tokio::test]
 async fn in_redis() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS") else { return };
+    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
     let clock = Clock::since_boot(Clock::booted_at());
     let (input, dead_letters) = (format!("waiting{}", unique()), format!("dead{}", unique()));
     let names = QueueNames { input, dead_letters };

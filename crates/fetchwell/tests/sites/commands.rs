@@ -63,7 +63,7 @@ async fn orders_stand_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_stand_on_servers() {
-    for variable in ["FETCHWELL_TEST_REDIS", "FETCHWELL_TEST_POSTGRES"] {
+    for variable in ["FETCHWELL_TEST_REDIS_URL", "FETCHWELL_TEST_POSTGRES_URL"] {
         let Some(url) = server_url(variable) else { continue };
         let site = format!("shop{}.test", unique());
         orders_stand_on(program().flags(["--store", &url]), &site).await;
