@@ -62,13 +62,14 @@ impl Named {
                 "must be 1 to 200 messages",
             )]));
         }
-        let read = |(place, text): (usize, &String)| {
-            text.parse().map_err(|fault: NoMessageId| {
-                FieldError::at(format!("/ids/{place}"), fault.to_string())
-            })
-        };
-        let ids: Result<Vec<MessageId>, FieldError> = texts.iter().enumerate().map(read).collect();
-        ids.map_err(|error| Problem::invalid(vec![error]))
+        let mut ids = Vec::with_capacity(texts.len());
+        for (place, text) in texts.iter().enumerate() {
+            ids.push(text.parse().map_err(|fault: NoMessageId| {
+                let error = FieldError::at(format!("/ids/{place}"), fault.to_string());
+                Problem::invalid(vec![error])
+            })?);
+        }
+        Ok(ids)
     }
 }
 
