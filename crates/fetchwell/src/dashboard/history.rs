@@ -16,9 +16,9 @@ use crate::measures::snapshot::DoorSnapshot;
 use crate::measures::{Measures, Snapshot};
 
 /// How often it is looked at.
-pub(super) const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(5);
 /// How far back it reaches.
-pub(super) const REACHES: Duration = Duration::from_secs(900);
+const REACHES: Duration = Duration::from_secs(900);
 /// So many looks; one more, for what the first differs from.
 const MOST: usize = (REACHES.as_secs() / EVERY.as_secs()) as usize + 1;
 

@@ -14,7 +14,7 @@ use super::Dashboard;
 use super::access::Visitor;
 use super::charts::{self, Bar};
 use super::fault::Fault;
-use super::history::{Came, EVERY, Look, REACHES};
+use super::history::{Came, Look};
 use super::layout::{self, Section};
 use super::sites::trouble::{self, Trouble};
 use super::words;
@@ -22,11 +22,46 @@ use crate::measures::Snapshot;
 
 /// What is said of now is said of this long.
 const LATELY: Duration = Duration::from_secs(60);
-/// Looks that share a column of the chart of outcomes, and a point of the chart of durations.
-const LOOKS_A_COLUMN: usize = 2;
-const LOOKS_A_POINT: usize = 6;
 /// Looks in a minute, for the table.
 const LOOKS_A_ROW: usize = 12;
+
+/// How far back charts reach: no further than there is something to show, so that those of a process that
+/// has just begun are no thin strip at their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale {
+    minutes: usize,
+    /// Looks that share a column of the chart of outcomes, and a point of the chart of durations.
+    looks_a_column: usize,
+    looks_a_point: usize,
+}
+
+impl Scale {
+    const ALL: [Scale; 3] = [
+        Scale { minutes: 2, looks_a_column: 1, looks_a_point: 1 },
+        Scale { minutes: 5, looks_a_column: 1, looks_a_point: 2 },
+        Scale { minutes: 15, looks_a_column: 2, looks_a_point: 6 },
+    ];
+
+    fn of(looks: &[Look]) -> Scale {
+        let all = looks.len().saturating_sub(1);
+        let [.., last] = Scale::ALL;
+        Scale::ALL.into_iter().find(|scale| scale.minutes * LOOKS_A_ROW >= all).unwrap_or(last)
+    }
+
+    fn reaches(self) -> Duration {
+        Duration::from_secs(60 * self.minutes as u64)
+    }
+
+    /// Pairs of looks that lie so many apart, counted from the last; `None` where there was none yet.
+    fn stretches(self, looks: &[Look], apart: usize) -> Vec<Option<(&Look, &Look)>> {
+        let stretch = |back: usize| {
+            let later = looks.len().checked_sub(1 + back * apart)?;
+            let earlier = later.checked_sub(apart)?;
+            Some((looks.get(earlier)?, looks.get(later)?))
+        };
+        (0..self.minutes * LOOKS_A_ROW / apart).rev().map(stretch).collect()
+    }
+}
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -37,6 +72,7 @@ struct Overview {
     durations: Durations,
     minutes: Vec<Minute>,
     trouble: Vec<Trouble>,
+    scale: Scale,
     began: String,
     ends: String,
 }
@@ -89,14 +125,16 @@ pub(super) async fn page(
     let mut looks = dashboard.subject.history.looks();
     looks.push(Look::of(&snapshot, subject.clock.wall()));
     let end = looks.last().map_or(Time::EPOCH, |look| look.at);
+    let scale = Scale::of(&looks);
     let content = Overview {
         now: Now::of(&snapshot, &looks),
         ledger: sum_of_ledgers(&snapshot),
-        outcomes: Outcomes::of(&looks),
-        durations: Durations::of(&looks),
-        minutes: minutes(&looks),
+        outcomes: Outcomes::of(&looks, scale),
+        durations: Durations::of(&looks, scale),
+        minutes: minutes(&looks, scale),
         trouble: trouble::of(subject).await?,
-        began: words::time_of_day(end - REACHES),
+        scale,
+        began: words::time_of_day(end - scale.reaches()),
         ends: words::time_of_day(end),
     };
     layout::page(&dashboard, &visitor, &uri, (Section::Overview, "Overview"), &content)
@@ -143,20 +181,10 @@ fn sum_of_ledgers(snapshot: &Snapshot) -> Option<Ledger> {
     })
 }
 
-/// Pairs of looks that lie so many apart, counted from the last; `None` where there was none yet.
-fn stretches(looks: &[Look], apart: usize) -> Vec<Option<(&Look, &Look)>> {
-    let all = (REACHES.as_secs() / EVERY.as_secs()) as usize / apart;
-    let stretch = |back: usize| {
-        let later = looks.len().checked_sub(1 + back * apart)?;
-        let earlier = later.checked_sub(apart)?;
-        Some((looks.get(earlier)?, looks.get(later)?))
-    };
-    (0..all).rev().map(stretch).collect()
-}
-
 impl Outcomes {
-    fn of(looks: &[Look]) -> Outcomes {
-        let columns: Vec<[f64; Came::ALL.len()]> = stretches(looks, LOOKS_A_COLUMN)
+    fn of(looks: &[Look], scale: Scale) -> Outcomes {
+        let columns: Vec<[f64; Came::ALL.len()]> = scale
+            .stretches(looks, scale.looks_a_column)
             .into_iter()
             .map(|stretch| {
                 let Some((earlier, later)) = stretch else { return Default::default() };
@@ -175,12 +203,13 @@ impl Outcomes {
 }
 
 impl Durations {
-    fn of(looks: &[Look]) -> Durations {
+    fn of(looks: &[Look], scale: Scale) -> Durations {
         let quantile = |share: f64| -> Vec<Option<f64>> {
             let of = |(earlier, later): (&Look, &Look)| {
                 Some(later.request.since(&earlier.request).quantile(share)?.as_secs_f64())
             };
-            stretches(looks, LOOKS_A_POINT)
+            scale
+                .stretches(looks, scale.looks_a_point)
                 .into_iter()
                 .map(|stretch| stretch.and_then(of))
                 .collect()
@@ -198,13 +227,13 @@ impl Durations {
 }
 
 /// Minute by minute, the last one first.
-fn minutes(looks: &[Look]) -> Vec<Minute> {
+fn minutes(looks: &[Look], scale: Scale) -> Vec<Minute> {
     let minute = |(earlier, later): (&Look, &Look)| {
         let took = later.request.since(&earlier.request);
         let (p50, p95) = (took.quantile(0.5), took.quantile(0.95));
         Minute { until: later.at, came: later.came_since(earlier), p50, p95 }
     };
-    stretches(looks, LOOKS_A_ROW).into_iter().rev().flatten().map(minute).collect()
+    scale.stretches(looks, LOOKS_A_ROW).into_iter().rev().flatten().map(minute).collect()
 }
 
 /// A duration, or a dash.
@@ -225,18 +254,28 @@ mod tests {
     #[test]
     fn stretches_are_counted_from_the_last_look() {
         let looks: Vec<Look> = (0..6).map(|n| look(5 * n, 10 * n as u64)).collect();
-        let found: Vec<_> =
-            stretches(&looks, 2).into_iter().flatten().map(|(a, b)| (a.at, b.at)).collect();
+        let scale = Scale::of(&looks);
+        let pairs = scale.stretches(&looks, 2);
+        let found: Vec<_> = pairs.iter().flatten().map(|(a, b)| (a.at, b.at)).collect();
         let at = |n| Time::from_secs(n);
         assert_eq!(found, [(at(5), at(15)), (at(15), at(25))]);
-        assert_eq!(stretches(&looks, 2).len(), 90);
+        assert_eq!(pairs.len(), 12, "two minutes of them");
+    }
+
+    #[test]
+    fn charts_reach_back_as_far_as_there_is_something() {
+        for (looks, minutes) in [(1, 2), (25, 2), (26, 5), (61, 5), (62, 15), (181, 15), (182, 15)]
+        {
+            let looks: Vec<Look> = (0..looks).map(|n| look(5 * n, 0)).collect();
+            assert_eq!(Scale::of(&looks).minutes, minutes, "{}", looks.len());
+        }
     }
 
     #[test]
     fn a_column_is_a_rate() {
         let looks: Vec<Look> = (0..3).map(|n| look(5 * n, 10 * n as u64)).collect();
-        let outcomes = Outcomes::of(&looks);
-        assert!((outcomes.top - 2.0).abs() < 1e-9, "20 in 10 s");
-        assert_eq!((outcomes.bars.len(), outcomes.class(&outcomes.bars[0].part)), (1, "done"));
+        let outcomes = Outcomes::of(&looks, Scale::of(&looks));
+        assert!((outcomes.top - 2.0).abs() < 1e-9, "10 in 5 s");
+        assert_eq!((outcomes.bars.len(), outcomes.class(&outcomes.bars[0].part)), (2, "done"));
     }
 }

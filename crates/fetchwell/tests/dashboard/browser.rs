@@ -43,7 +43,7 @@ async fn fill(service: &Service) {
         send(service, &format!("http://slow.test/{number}"), &format!("slow-{number}"), false)
             .await;
     }
-    for number in 0..4 {
+    for number in 0..6 {
         send(
             service,
             &format!("http://shop.test/missing?{number}"),
@@ -51,8 +51,13 @@ async fn fill(service: &Service) {
             false,
         )
         .await;
-        send(service, &format!("http://down.test/{number}"), &format!("down-{number}"), false)
-            .await;
+        send(
+            service,
+            &format!("http://down.test/shelf/{number}"),
+            &format!("shelf-{number}"),
+            false,
+        )
+        .await;
     }
     send(service, "http://private.test/", "private", false).await;
     send(service, "http://busy.test/now", "busy", false).await;

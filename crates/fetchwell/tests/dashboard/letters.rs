@@ -45,7 +45,13 @@ async fn letters_are_grouped_tried_anew_dropped_and_exported() {
     let revise = async |fields: &[(&str, &str)]| {
         operator.submit(GROUP, "/dashboard/dead-letters/revise", fields).await;
         let said = operator.page(GROUP).await;
-        said.split("class=\"notice ").nth(1).unwrap_or_default().split('<').next().unwrap().to_owned()
+        said.split("class=\"notice ")
+            .nth(1)
+            .unwrap_or_default()
+            .split('<')
+            .next()
+            .unwrap()
+            .to_owned()
     };
     let said = revise(&[("what", "drop"), ("url", &urls[0])]).await;
     assert!(said.contains("Taken away for good: 1."), "{said}");
@@ -62,7 +68,8 @@ async fn letters_are_grouped_tried_anew_dropped_and_exported() {
 
     let exported = operator.get("/dashboard/dead-letters/export").await;
     assert!(exported.header("content-disposition").unwrap().contains("dead-letters.jsonl"));
-    assert_eq!(text(&exported).lines().count(), 12);
+    // What says how long each piece is stands between them.
+    assert_eq!(text(&exported).lines().filter(|line| line.starts_with('{')).count(), 12);
     let audit = operator.page("/dashboard/system").await;
     assert!(audit.contains("retry_dead_letters") && audit.contains("drop_dead_letters"));
 }

@@ -5,6 +5,7 @@
 mod access;
 mod acting;
 mod browser;
+#[expect(dead_code, reason = "shared with the tests of the API, which use all of it")]
 #[path = "../serve_api/client.rs"]
 mod client;
 mod letters;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::{Origin, Program, Service};
 use fetchwell_testkit::plain_http::ask;
 use serde_json::{Value, json};
@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
-const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// Every page of the dashboard that needs nothing to be there.
 pub(crate) const PAGES: [&str; 7] = [
@@ -45,7 +44,7 @@ pub(crate) fn web() -> Origin {
         SiteScript::new("shop.test").text("/page*", "text/html", page).status("/missing*", 404),
         SiteScript::new("slow.test").crawl_delay(Duration::from_secs(5)),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
-        SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, Failure::Refuse),
+        SiteScript::new("down.test").status("/shelf/*", 503),
         SiteScript::new("busy.test").busy("/now", 429, Duration::from_secs(600)),
         SiteScript::new("news.test")
             .text("/feed.xml", "application/rss+xml", feed)
