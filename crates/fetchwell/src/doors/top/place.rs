@@ -125,7 +125,7 @@ impl Queues {
                 Ok(store.oversight.ledgers().await?.into_iter().map(line).collect())
             }
             Queues::Redis { pages, pages_name, claims } => Ok(vec![
-                QueueLine::of(pages_name, &pages.ledger().await?),
+                QueueLine::of(pages_name, &pages.ledger().await?).with_list(pages.waiting().await?),
                 QueueLine::of(CLAIMS, &claims.ledger().await?),
             ]),
         }
