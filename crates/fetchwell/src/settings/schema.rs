@@ -229,6 +229,9 @@ table! {
         /// Where "pages" tells its metrics, as ADDR:PORT; empty: nowhere.
         pages_metrics_listen: Option<SocketAddr> = Optional(Listen),
             key("pages.metrics_listen", "0.0.0.0:9100");
+        /// Where "pages" shows its dashboard, as ADDR:PORT; empty: nowhere. "--dashboard" is 127.0.0.1:8081.
+        pages_dashboard_listen: Option<SocketAddr> = Optional(Listen),
+            key("pages.dashboard_listen", "");
 
         /// How often "schedule" looks at what is due.
         schedule_interval: Duration = POSITIVE, key("schedule.interval", "1s");
@@ -302,9 +305,6 @@ table! {
         commoncrawl_work_metrics_listen: Option<SocketAddr> = Optional(Listen),
             key("commoncrawl.work_metrics_listen", "0.0.0.0:9001");
 
-        /// Where "pages" shows its dashboard, as ADDR:PORT; empty: nowhere. "--dashboard" is 127.0.0.1:8081.
-        pages_dashboard_listen: Option<SocketAddr> = Optional(Listen),
-            key("pages.dashboard_listen", "");
         /// What opens the dashboard of "pages": 32 characters or more. Empty: one is made at each start, and
         /// printed. (That of "serve" is for its viewers and operators.)
         dashboard_token: Option<SecretText> = Optional(LongSecret), key("dashboard.token", "").secret();

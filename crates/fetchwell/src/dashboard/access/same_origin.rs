@@ -10,7 +10,7 @@ pub(super) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
     if let Some(site) = text("sec-fetch-site") {
         return site == "same-origin";
     }
-    let host = uri.authority().map(|authority| authority.as_str()).or_else(|| text(HOST.as_str()));
+    let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| text(HOST.as_str()));
     let origin = text(ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
     matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
 }

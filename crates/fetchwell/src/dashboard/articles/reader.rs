@@ -141,7 +141,7 @@ fn without_marks(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\\' if chars.peek().is_some_and(char::is_ascii_punctuation) => {
-                plain.extend(chars.next())
+                plain.extend(chars.next());
             }
             '*' if chars.peek() == Some(&'*') => drop(chars.next()),
             '`' => {}
