@@ -1,7 +1,5 @@
 //! A database of an earlier version is brought to the newest one, with all that is in it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use fetchwell_engine::adapters::postgres::{Database, StoreClock, open_retriever};

@@ -8,9 +8,9 @@ use crate::ports::Ledger;
 /// The most rows that one look goes through.
 pub(super) const ROWS_PER_LOOK: i64 = 50_000;
 /// The most failures that one look goes through: an index has all that is asked of them.
-pub(super) const FAILURES_PER_LOOK: i64 = 100_000;
+pub(super) const FAILURES_PER_LOOK: i64 = 20_000;
 /// Waiting or leased messages of more than this are looked for among all rows: there they are not rare.
-pub(super) const FEW: i64 = 10_000;
+pub(super) const FEW: i64 = 5_000;
 /// The most groups of failures in one answer.
 pub(super) const MOST_GROUPS: i64 = 200;
 

@@ -32,13 +32,16 @@ pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
         ("first_byte", last.first_byte_us),
         ("extracted", last.body_us),
     ];
+    // Where no request went out, there is no more to tell than what it waited for.
+    let spans = if last.sent { &spans[..] } else { &spans[..2] };
     let spent_us: u64 = spans.iter().map(|(_, us)| us).sum();
     let begun = last.at - Duration::from_micros(spent_us);
     let mut way = vec![stage("queued", begun, dossier.message.created_at)];
     let mut at = begun;
     for (name, us) in spans {
-        at = at + Duration::from_micros(us);
-        way.push(Milestone { stage: name, at, took: Duration::from_micros(us) });
+        let took = Duration::from_micros(*us);
+        at = at + took;
+        way.push(Milestone { stage: name, at, took });
     }
     if let Some(outbox) = &dossier.outbox {
         way.push(stage("delivered", outbox.created_at, last.at));
@@ -48,4 +51,67 @@ pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
 
 fn stage(stage: &'static str, at: Time, since: Time) -> Milestone {
     Milestone { stage, at, took: at.since(since) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::MessageId;
+    use crate::oversight::{Attempt, MessageState, Sighting};
+
+    fn dossier(attempts: Vec<Attempt>) -> Dossier {
+        let message = Sighting {
+            id: MessageId([1; 16]),
+            url: "http://a.test/".to_owned(),
+            site: "a.test".to_owned(),
+            retailer: "shop".to_owned(),
+            correlation_id: "c".to_owned(),
+            caller: "anna".to_owned(),
+            state: MessageState::Delayed,
+            reason: None,
+            created_at: Time::from_secs(100),
+            due_at: None,
+            ended_at: None,
+            attempts: 1,
+            retry_of: None,
+            retried_as: None,
+        };
+        let (deadline, callback_url, follows, outbox) = (None, None, None, None);
+        Dossier { message, deadline, callback_url, follows, attempts, outbox }
+    }
+
+    fn attempt(sent: bool) -> Attempt {
+        Attempt {
+            at: Time::from_secs(110),
+            sent,
+            told: String::new(),
+            http_status: None,
+            robots: None,
+            queued_us: 0,
+            robots_us: 1_000_000,
+            slot_us: 2_000_000,
+            connect_us: 0,
+            first_byte_us: 0,
+            body_us: 4_000_000,
+        }
+    }
+
+    #[test]
+    fn the_way_ends_where_the_message_stands() {
+        let told = |attempts| -> Vec<(&'static str, u64)> {
+            let way = timeline(&dossier(attempts));
+            way.iter().map(|milestone| (milestone.stage, milestone.took.as_secs())).collect()
+        };
+        assert_eq!(told(vec![]), []);
+        assert_eq!(told(vec![attempt(false)]), [("queued", 7), ("robots", 1), ("slot", 2)]);
+        let sent = [
+            ("queued", 3),
+            ("robots", 1),
+            ("slot", 2),
+            ("connect", 0),
+            ("first_byte", 0),
+            ("extracted", 4),
+        ];
+        assert_eq!(told(vec![attempt(false), attempt(true)]), sent);
+    }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::{AuditEntry, MessageId};
-use fetchwell_engine::oversight::{Act, Acted, Filter, MESSAGES_PER_ACT, MessageState};
+use fetchwell_engine::inbox::AuditEntry;
+use fetchwell_engine::oversight::{Act, Acted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::query::{AS_OF, STATES, moment};
+use super::asked_acts::{Matching, Named};
 use super::view::DeedView;
 use crate::api::identity::Identity;
 use crate::api::problem::{FieldError, Problem, ProblemBody};
@@ -18,50 +18,6 @@ use crate::api::routes::json;
 use crate::api::{Api, body};
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
-
-/// Which messages, by name.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Named {
-    /// Up to 200 messages.
-    #[schema(min_items = 1, max_items = 200, example = json!(["msg_018bcfe56800ffffffffffffffffffff"]))]
-    ids: Vec<String>,
-}
-
-/// Which messages, by what they have in common.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Matching {
-    /// What they have in common.
-    filter: ActFilter,
-    /// When they were seen: `as_of` of a list or a count. What came in or ended after that is left alone.
-    #[schema(example = "2026-01-01T00:00:00Z", format = DateTime)]
-    as_of: String,
-    /// At most so many, the newest first; 1 is a canary. Without it, all of them.
-    #[schema(minimum = 1, maximum = 4294967295u32)]
-    most: Option<u32>,
-}
-
-/// What messages have in common. A state must be named: nobody means every message there ever was.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ActFilter {
-    /// queued, processing, delayed, completed or failed.
-    #[schema(example = "failed", pattern = "^(queued|processing|delayed|completed|failed)$")]
-    state: String,
-    /// The host, with the port unless it is the usual one.
-    site: Option<String>,
-    /// On whose behalf.
-    retailer: Option<String>,
-    /// Who sent them.
-    caller: Option<String>,
-    /// Why they failed, as a list shows it.
-    reason: Option<String>,
-    /// What their URL contains.
-    url: Option<String>,
-    /// The caller's own name for them.
-    correlation_id: Option<String>,
-}
 
 /// What was done.
 #[derive(Debug, Serialize, ToSchema)]
@@ -207,7 +163,7 @@ impl Api {
         request: Request,
     ) -> Result<Response, Problem> {
         let named: Named = self.read_act(identity, request).await?;
-        let ids = message_ids(&named.ids)?;
+        let ids = named.messages()?;
         let deeds = self.stored(self.oversight.act_on(act, &ids, None).await)?;
         let mut acted = Acted::default();
         for (id, deed) in ids.into_iter().zip(deeds) {
@@ -263,54 +219,6 @@ impl Api {
         };
         self.stored(self.inbox.audit(&[entry]).await)
     }
-}
-
-impl Matching {
-    fn filter(&self) -> Result<Filter, Problem> {
-        let state = MessageState::parse(&self.filter.state);
-        let as_of = moment(&self.as_of);
-        let mut errors = Vec::new();
-        if state.is_none() {
-            errors.push(FieldError::at("/filter/state", STATES));
-        }
-        if as_of.is_none() {
-            errors.push(FieldError::at("/as_of", AS_OF));
-        }
-        if self.most == Some(0) {
-            errors.push(FieldError::at("/most", "must be 1 or more"));
-        }
-        let ActFilter { site, retailer, caller, reason, url, correlation_id, .. } = &self.filter;
-        let texts = [site, retailer, caller, reason, url, correlation_id];
-        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            errors.push(FieldError::at("/filter", "must have no NUL in its texts"));
-        }
-        if !errors.is_empty() {
-            return Err(Problem::invalid(errors));
-        }
-        Ok(Filter {
-            state,
-            site: site.clone(),
-            retailer: retailer.clone(),
-            caller: caller.clone(),
-            reason: reason.clone(),
-            url_contains: url.clone(),
-            correlation_id: correlation_id.clone(),
-            as_of,
-        })
-    }
-}
-
-fn message_ids(texts: &[String]) -> Result<Vec<MessageId>, Problem> {
-    if !(1..=MESSAGES_PER_ACT).contains(&texts.len()) {
-        return Err(Problem::invalid(vec![FieldError::at("/ids", "must be 1 to 200 messages")]));
-    }
-    let read = |(place, text): (usize, &String)| {
-        text.parse().map_err(|fault: fetchwell_engine::inbox::NoMessageId| {
-            FieldError::at(format!("/ids/{place}"), fault.to_string())
-        })
-    };
-    let ids: Result<Vec<MessageId>, FieldError> = texts.iter().enumerate().map(read).collect();
-    ids.map_err(|error| Problem::invalid(vec![error]))
 }
 
 fn answer(acted: &Acted) -> Response {

@@ -11,6 +11,9 @@ const DEFAULT_LIMIT: u32 = 50;
 /// No field of a message is longer.
 const MAX_TEXT_BYTES: usize = 8_192;
 
+/// A parameter, and what it must be.
+type Fault = (&'static str, &'static str);
+
 /// What a query asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
@@ -24,19 +27,18 @@ impl Asked {
         let mut asked = Asked { filter: Filter::default(), after: None, limit: DEFAULT_LIMIT };
         let mut errors = Vec::new();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            if let Err(error) = asked.set(&name, &value) {
-                errors.push(error);
+            if let Err((parameter, detail)) = asked.set(&name, &value) {
+                errors.push(FieldError::in_query(parameter, detail));
             }
         }
         if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
         let Asked { filter, after, limit } = self;
-        let wrong = FieldError::in_query;
         match name {
             "state" => {
-                let state = MessageState::parse(value).ok_or_else(|| wrong("state", STATES))?;
+                let state = MessageState::parse(value).ok_or(("state", STATES))?;
                 filter.state = Some(state);
             }
             "site" => filter.site = Some(text("site", value)?),
@@ -46,14 +48,14 @@ impl Asked {
             "url" => filter.url_contains = Some(text("url", value)?),
             "correlation_id" => filter.correlation_id = Some(text("correlation_id", value)?),
             "as_of" => {
-                filter.as_of = Some(moment(value).ok_or_else(|| wrong("as_of", AS_OF))?);
+                filter.as_of = Some(moment(value).ok_or(("as_of", AS_OF))?);
             }
-            "after" => *after = Some(cursor(value).ok_or_else(|| wrong("after", AFTER))?),
+            "after" => *after = Some(cursor(value).ok_or(("after", AFTER))?),
             "limit" => {
                 let most = u64::from(MESSAGES_PER_PAGE);
                 let asked = whole(value).filter(|number| (1..=most).contains(number));
                 let asked = asked.and_then(|number| u32::try_from(number).ok());
-                *limit = asked.ok_or_else(|| wrong("limit", "must be 1 to 200"))?;
+                *limit = asked.ok_or(("limit", "must be 1 to 200"))?;
             }
             // A parameter that nobody knows is no reason to hold an answer back.
             _ => {}
@@ -74,10 +76,9 @@ pub(super) fn moment(text: &str) -> Option<Time> {
     Some(Time::from_micros(at.as_microsecond()))
 }
 
-fn text(name: &'static str, value: &str) -> Result<String, FieldError> {
+fn text(name: &'static str, value: &str) -> Result<String, Fault> {
     if value.len() > MAX_TEXT_BYTES || value.contains('\0') {
-        let detail = format!("must have at most {MAX_TEXT_BYTES} bytes, and no NUL");
-        return Err(FieldError::in_query(name, detail));
+        return Err((name, "must have at most 8,192 bytes, and no NUL"));
     }
     Ok(value.to_owned())
 }

@@ -74,7 +74,7 @@ async fn advance(
             "there is no caller {name}; `fetchwell callers list` shows all"
         )));
     }
-    results.sort_by(|one, other| (one.at, one.cursor).cmp(&(other.at, other.cursor)));
+    results.sort_by_key(|result| (result.at, result.cursor));
     Ok(results)
 }
 

@@ -30,15 +30,44 @@ macro_rules! sighting {
     };
 }
 
-/// $1 is the queue, $2 and $3 bound the ids; the rest is the filter.
-const MATCHES: &str = "FROM fetchwell_job AS job
-    WHERE job.queue = $1 AND job.id BETWEEN $2 AND $3
-    AND ($4::BIGINT IS NULL OR state = $4 OR state = $5)
+/// $1 is the queue, $2 and $3 bound the ids; this is the filter.
+const MATCHES: &str = "
+    ($4::BIGINT IS NULL OR job.state = $4 OR job.state = $5)
+    AND ($6::TEXT IS NULL OR job.site = $6) AND ($7::TEXT IS NULL OR job.reason = $7)
+    AND ($8::TEXT IS NULL OR job.retailer = $8) AND ($9::TEXT IS NULL OR job.caller = $9)
+    AND ($10::TEXT IS NULL OR strpos(lower(job.url), lower($10)) > 0)
+    AND ($11::TEXT IS NULL OR job.correlation_id = $11)
+    AND job.accepted_at <= $12 AND (job.ended_at IS NULL OR job.ended_at <= $12)";
+
+/// Rows from one end of the stretch to the other.
+const ALL: &str = "FROM fetchwell_job AS job
+    WHERE job.queue = $1 AND job.id BETWEEN $2 AND $3 AND ";
+
+/// The few by the index that has them, and only then their rows. The server would rather go through all rows by
+/// their ids, for it does not know how many lie between two of them: an offset keeps it from looking further,
+/// and bounds are written so that no other index has them.
+macro_rules! few {
+    ($condition:literal) => {
+        concat!(
+            "FROM (SELECT queue, id FROM fetchwell_job WHERE ",
+            $condition,
+            " OFFSET 0) AS few
+            CROSS JOIN LATERAL (SELECT * FROM fetchwell_job AS one WHERE one.id = few.id OFFSET 0) AS job
+            WHERE job.queue = $1 AND "
+        )
+    };
+}
+
+/// The order that the index of failures has already.
+const BY_ID_OF_FEW: &str = "few.queue DESC, few.id DESC";
+
+const FAILED: &str = few!(
+    "reason IS NOT NULL AND (queue, id) >= ($1, $2) AND (queue, id) <= ($1, $3)
     AND ($6::TEXT IS NULL OR site = $6) AND ($7::TEXT IS NULL OR reason = $7)
-    AND ($8::TEXT IS NULL OR retailer = $8) AND ($9::TEXT IS NULL OR caller = $9)
-    AND ($10::TEXT IS NULL OR strpos(lower(url), lower($10)) > 0)
-    AND ($11::TEXT IS NULL OR correlation_id = $11)
-    AND accepted_at <= $12 AND (ended_at IS NULL OR ended_at <= $12)";
+    ORDER BY queue DESC, id DESC"
+);
+const WAITING: &str = few!("queue = $1 AND state < 2 AND id + 0 BETWEEN $2 AND $3");
+const LEASED: &str = few!("state = 2 AND id + 0 BETWEEN $2 AND $3");
 
 const DOSSIER: &str = concat!(
     sighting!(),
@@ -51,10 +80,10 @@ const DOSSIER: &str = concat!(
 );
 
 const FAILURES: &str = "
-    SELECT reason, site, count(*), max(id) FROM fetchwell_job
-    WHERE queue = $1 AND reason IS NOT NULL AND id BETWEEN $2 AND $3
+    SELECT reason COLLATE \"C\", site, count(*), max(id) FROM fetchwell_job
+    WHERE reason IS NOT NULL AND (queue, id) >= ($1, $2) AND (queue, id) <= ($1, $3)
         AND reason <> $4 AND retried_as IS NULL
-    GROUP BY reason, site ORDER BY count(*) DESC, reason, site LIMIT $5";
+    GROUP BY reason COLLATE \"C\", site ORDER BY count(*) DESC, 1, site LIMIT $5";
 
 /// The ids that one look goes through.
 struct Stretch {
@@ -64,13 +93,13 @@ struct Stretch {
     is_last: bool,
 }
 
-/// What must be said so that an index leads there.
-fn condition(among: Among) -> &'static str {
+/// Where to look, and what has the order of ids there.
+fn place(among: Among) -> (&'static str, &'static str) {
     match among {
-        Among::All => "",
-        Among::Failed => " AND reason IS NOT NULL",
-        Among::Waiting => " AND state < 2",
-        Among::Leased => " AND state = 2",
+        Among::All => (ALL, "job.id DESC"),
+        Among::Failed => (FAILED, BY_ID_OF_FEW),
+        Among::Waiting => (WAITING, BY_ID_OF_FEW),
+        Among::Leased => (LEASED, BY_ID_OF_FEW),
     }
 }
 
@@ -126,9 +155,8 @@ pub(super) async fn list(
     let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, from).await?;
-    let condition = condition(among);
-    let sql =
-        format!(concat!(sighting!(), "{}{} ORDER BY job.id DESC LIMIT $13"), MATCHES, condition);
+    let (place, order) = place(among);
+    let sql = format!(concat!(sighting!(), "{}{} ORDER BY {} LIMIT $13"), place, MATCHES, order);
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
     let read = |row: &PgRow| Ok((row.try_get("id")?, sighting_of(row)?));
     let seen: sqlx::Result<Vec<(LeaseId, Sighting)>> = rows.iter().map(read).collect();
@@ -151,8 +179,8 @@ pub(super) async fn count(
 ) -> Result<Count, StoreFault> {
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, None).await?;
-    let condition = condition(among);
-    let sql = format!("SELECT count(*) FROM (SELECT 1 {MATCHES}{condition} LIMIT $13) AS found");
+    let (place, _) = place(among);
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {place}{MATCHES} LIMIT $13) AS found");
     let most = usize::try_from(MOST_COUNTED).unwrap_or(usize::MAX);
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
     let found: sqlx::Result<i64> = rows.first().map_or(Ok(0), |row| row.try_get(0));

@@ -20,7 +20,7 @@ pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreF
          JOIN fetchwell_queue AS queue ON queue.id = instance.queue ORDER BY queue.name, epoch",
     );
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
-    read(db, db.read(query).await?, |row| {
+    read(db, &db.read(query).await?, |row| {
         Ok(InstanceView {
             epoch: row.try_get(0)?,
             queue: row.try_get(1)?,
@@ -36,7 +36,7 @@ pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreF
 /// How far each caller's results reach.
 pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreFault> {
     let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
-    read(db, db.read(query).await?, |row| {
+    read(db, &db.read(query).await?, |row| {
         let (caller, pruned, newest) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         Ok(OutboxExtent { caller, pruned, newest })
     })
@@ -74,12 +74,12 @@ pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreFault> {
 
 async fn queues(db: &Database) -> Result<Vec<(QueueId, String)>, StoreFault> {
     let query = sqlx::query("SELECT id, name FROM fetchwell_queue ORDER BY name");
-    read(db, db.read(query).await?, |row| Ok((row.try_get(0)?, row.try_get(1)?)))
+    read(db, &db.read(query).await?, |row| Ok((row.try_get(0)?, row.try_get(1)?)))
 }
 
 fn read<T>(
     db: &Database,
-    rows: Vec<PgRow>,
+    rows: &[PgRow],
     of: impl Fn(&PgRow) -> sqlx::Result<T>,
 ) -> Result<Vec<T>, StoreFault> {
     rows.iter().map(of).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))

@@ -1,0 +1,110 @@
+//! Which messages operators mean to act on, as they say it.
+
+use fetchwell_engine::inbox::{MessageId, NoMessageId};
+use fetchwell_engine::oversight::{Filter, MESSAGES_PER_ACT, MessageState};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::query::{AS_OF, STATES, moment};
+use crate::api::problem::{FieldError, Problem};
+
+/// Which messages, by name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    /// Up to 200 messages.
+    #[schema(min_items = 1, max_items = 200, example = json!(["msg_018bcfe56800ffffffffffffffffffff"]))]
+    pub(super) ids: Vec<String>,
+}
+
+/// Which messages, by what they have in common.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Matching {
+    /// What they have in common.
+    pub(super) filter: ActFilter,
+    /// When they were seen: `as_of` of a list or a count. What came in or ended after that is left alone.
+    #[schema(example = "2026-01-01T00:00:00Z", format = DateTime)]
+    pub(super) as_of: String,
+    /// At most so many, the newest first; 1 is a canary. Without it, all of them.
+    #[schema(minimum = 1, maximum = 4294967295u32)]
+    pub(super) most: Option<u32>,
+}
+
+/// What messages have in common. A state must be named: nobody means every message there ever was.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ActFilter {
+    /// queued, processing, delayed, completed or failed.
+    #[schema(example = "failed", pattern = "^(queued|processing|delayed|completed|failed)$")]
+    state: String,
+    /// The host, with the port unless it is the usual one.
+    site: Option<String>,
+    /// On whose behalf.
+    retailer: Option<String>,
+    /// Who sent them.
+    caller: Option<String>,
+    /// Why they failed, as a list shows it.
+    reason: Option<String>,
+    /// What their URL contains.
+    url: Option<String>,
+    /// The caller's own name for them.
+    correlation_id: Option<String>,
+}
+
+impl Named {
+    /// The messages.
+    pub(super) fn messages(&self) -> Result<Vec<MessageId>, Problem> {
+        let texts = &self.ids;
+        if !(1..=MESSAGES_PER_ACT).contains(&texts.len()) {
+            return Err(Problem::invalid(vec![FieldError::at(
+                "/ids",
+                "must be 1 to 200 messages",
+            )]));
+        }
+        let mut ids = Vec::with_capacity(texts.len());
+        for (place, text) in texts.iter().enumerate() {
+            ids.push(text.parse().map_err(|fault: NoMessageId| {
+                let error = FieldError::at(format!("/ids/{place}"), fault.to_string());
+                Problem::invalid(vec![error])
+            })?);
+        }
+        Ok(ids)
+    }
+}
+
+impl Matching {
+    /// The filter, with its moment.
+    pub(super) fn filter(&self) -> Result<Filter, Problem> {
+        let state = MessageState::parse(&self.filter.state);
+        let as_of = moment(&self.as_of);
+        let mut errors = Vec::new();
+        if state.is_none() {
+            errors.push(FieldError::at("/filter/state", STATES));
+        }
+        if as_of.is_none() {
+            errors.push(FieldError::at("/as_of", AS_OF));
+        }
+        if self.most == Some(0) {
+            errors.push(FieldError::at("/most", "must be 1 or more"));
+        }
+        let ActFilter { site, retailer, caller, reason, url, correlation_id, .. } = &self.filter;
+        let texts = [site, retailer, caller, reason, url, correlation_id];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            errors.push(FieldError::at("/filter", "must have no NUL in its texts"));
+        }
+        if !errors.is_empty() {
+            return Err(Problem::invalid(errors));
+        }
+        Ok(Filter {
+            state,
+            site: site.clone(),
+            retailer: retailer.clone(),
+            caller: caller.clone(),
+            reason: reason.clone(),
+            url_contains: url.clone(),
+            correlation_id: correlation_id.clone(),
+            as_of,
+        })
+    }
+}
