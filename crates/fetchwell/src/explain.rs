@@ -133,7 +133,10 @@ async fn learn(
     let known = parts.politeness.robots(&origin).await?;
     let view = gate.view(known.as_ref());
     let refused = parts.client.addresses(url).await.is_err();
-    if refused || !matches!(view, RobotsView::Fetch) {
+    // A site that is paused is asked for nothing, however long one waits.
+    let (state, _) = parts.politeness.look(&url.site()).await?;
+    let is_paused = state.is_some_and(|state| state.orders.paused.is_some());
+    if refused || is_paused || !matches!(view, RobotsView::Fetch) {
         return Ok((known, view));
     }
     let record = fetch_robots(settings, parts, &origin, known).await?;
@@ -310,6 +313,10 @@ fn in_words(explanation: &Explanation) -> String {
     let probe = breaker
         .next_probe_in_seconds
         .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
+    let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
+        let (by, seconds) = (&paused.by, paused.for_seconds);
+        format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
+    });
     let addresses = match explanation.addresses.as_slice() {
         [] => "not looked up".to_owned(),
         found => found.join(", "),
@@ -317,7 +324,7 @@ fn in_words(explanation: &Explanation) -> String {
     format!(
         "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
          robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
-         pace            one request every {interval} s ({source})\n  \
+         pace            one request every {interval} s ({source})\n{paused}  \
          breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
          addresses       {addresses}\n",
         url = explanation.url,

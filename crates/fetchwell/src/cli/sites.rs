@@ -27,9 +27,9 @@ pub(crate) enum SitesCommand {
         site: String,
         /// Requests per second, such as 0.5; 0: no pacing, which needs --i-own-these-sites
         #[arg(value_name = "RATE", required_unless_present = "clear")]
-        rate: Option<f64>,
+        per_second: Option<f64>,
         /// Take the order back: the settings hold again
-        #[arg(long, conflicts_with = "rate")]
+        #[arg(long, conflicts_with = "per_second")]
         clear: bool,
     },
     /// Take a site that is down for sound again, without waiting for a probe

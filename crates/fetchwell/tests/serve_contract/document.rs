@@ -27,7 +27,7 @@ impl Operation {
 
     /// Whether it is for viewers and operators only.
     pub(crate) fn is_oversight(&self) -> bool {
-        self.path.starts_with("/operator/")
+        self.path.starts_with("/operator/") || self.path.starts_with("/sites")
     }
 
     pub(crate) fn is_about_one(&self) -> bool {
@@ -41,7 +41,8 @@ impl Operation {
         headers: &[(&str, &str)],
         id: &str,
     ) -> Response {
-        let path = self.path.replace("{id}", id);
+        // No message of these tests goes to that site.
+        let path = self.path.replace("{id}", id).replace("{site}", "steered.test");
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let json = [("content-type", "application/json")];
         let headers = [if body.is_empty() { &[][..] } else { &json }, headers].concat();

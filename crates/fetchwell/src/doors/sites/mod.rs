@@ -31,8 +31,8 @@ pub(crate) async fn run(
         }
         SitesCommand::Pause { site } => order(&desk, &site, Order::Pause, as_json).await,
         SitesCommand::Resume { site } => order(&desk, &site, Order::Resume, as_json).await,
-        SitesCommand::SetRate { site, rate, clear: _ } => {
-            let wanted = match rate {
+        SitesCommand::SetRate { site, per_second, clear: _ } => {
+            let wanted = match per_second {
                 Some(rate) => desk.order_of_rate(rate).map_err(|why| {
                     Exit::Usage(format!("{rate} requests per second can't be ordered: {why}"))
                 })?,

@@ -25,7 +25,7 @@ pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> Strin
             row.waiting.to_string(),
             row.limited_last_hour.to_string(),
             row.failed_last_hour.to_string(),
-            row.robots.first().map_or_else(|| "-".to_owned(), |robots| ago(robots.age_seconds)),
+            row.robots.first().map_or_else(|| "-".to_owned(), |robots| span(robots.age_seconds)),
         ]
     };
     let head = ["site", "pace", "now", "waiting", "429/h", "failed/h", "robots"];
@@ -44,11 +44,11 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     let detail = row.pace.detail.as_ref().map_or_else(String::new, |detail| format!(", {detail}"));
     line("pace", &(pace(&row.pace) + &detail));
     if let (Some(order), Some(seconds)) = (&row.pace.ordered, row.pace.ordered_interval_seconds) {
-        let since = ago(order.for_seconds);
+        let since = span(order.for_seconds);
         line("ordered pace", &format!("{seconds} s, by {}, {since} ago", order.by));
     }
     line("now", &now(row));
-    line("next slot", &row.next_slot_in_seconds.map_or("none".to_owned(), |left| in_(left)));
+    line("next slot", &row.next_slot_in_seconds.map_or("none".to_owned(), when));
     line("waiting", &format!("{} URLs", row.waiting));
     line("breaker", &breaker(row));
     line(
@@ -57,7 +57,7 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     );
     line(
         "last request",
-        &row.last_request_seconds_ago.map_or("never".to_owned(), |s| ago(s) + " ago"),
+        &row.last_request_seconds_ago.map_or("never".to_owned(), |s| span(s) + " ago"),
     );
     for robots in &row.robots {
         line("robots.txt", &robots_line(robots));
@@ -100,11 +100,11 @@ fn pace(pace: &PaceRow) -> String {
 fn now(row: &SiteRow) -> String {
     match (row.held_up_by, &row.paused) {
         (Some("paused"), Some(paused)) => {
-            format!("paused for {} by {}", ago(paused.for_seconds), plain(&paused.by))
+            format!("paused for {} by {}", span(paused.for_seconds), plain(&paused.by))
         }
         (Some("breaker"), _) => format!("down, {}", breaker(row)),
         (Some("penalty"), _) => {
-            format!("rests for {}", ago(row.rests_for_seconds.unwrap_or_default()))
+            format!("rests for {}", span(row.rests_for_seconds.unwrap_or_default()))
         }
         (Some(_), _) => "at its pace".to_owned(),
         (None, _) => "free".to_owned(),
@@ -118,7 +118,7 @@ fn breaker(row: &SiteRow) -> String {
             format!("closed after {} failures in a row", breaker.consecutive_failures)
         }
         ("closed", _) => "closed".to_owned(),
-        (_, Some(left)) => format!("open, the next probe {}", in_(left)),
+        (_, Some(left)) => format!("open, the next probe {}", when(left)),
         (_, None) => "half open, a probe is under way".to_owned(),
     }
 }
@@ -131,15 +131,15 @@ fn robots_line(robots: &RobotsRow) -> String {
         (Some(seconds), Some(line)) => format!(", Crawl-delay {seconds} s in line {line}"),
         _ => String::new(),
     };
-    format!("{origin}: {status}, {} old{delay}{reason}", ago(*age_seconds))
+    format!("{origin}: {status}, {} old{delay}{reason}", span(*age_seconds))
 }
 
-fn in_(seconds: f64) -> String {
-    if seconds > 0.0 { format!("in {}", ago(seconds)) } else { "now".to_owned() }
+fn when(seconds: f64) -> String {
+    if seconds > 0.0 { format!("in {}", span(seconds)) } else { "now".to_owned() }
 }
 
 /// A span, in the unit that says enough.
-fn ago(seconds: f64) -> String {
+fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),

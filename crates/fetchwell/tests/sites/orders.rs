@@ -1,0 +1,139 @@
+//! Orders while pages are being fetched: what the origin sees of a pause, a resume and a pace.
+
+use std::time::Duration;
+
+use fetchwell_simweb::{Hit, HitKind, SiteScript};
+use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program};
+use tokio::time::{Instant, sleep};
+
+const DEADLINE: Duration = Duration::from_secs(120);
+const INTERVAL: Duration = Duration::from_millis(200);
+const PAGES: usize = 80;
+
+/// A head that was on its way when the order came may arrive this much later: machines are slow.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+
+/// Two processes that fetch from the same three sites, five pages a second each.
+struct Scene {
+    origin: Origin,
+    control: Control,
+    program: Program,
+    ledgers: Vec<(Ledger, &'static str)>,
+    processes: Vec<Process>,
+}
+
+impl Scene {
+    fn start() -> Scene {
+        let sites = ["paused.test", "rated.test", "free.test"];
+        let script = |name: &&str| SiteScript::new(name).page_bytes(500);
+        let origin = Origin::start(sites.iter().map(script));
+        let program =
+            Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "5"]);
+        let control = Control::start(&origin);
+        let mut scene = Scene { origin, control, program, ledgers: vec![], processes: vec![] };
+        for name in ["one", "other"] {
+            let url = |n: usize| format!("http://{}/{name}/{n}", sites[n % 3]);
+            let ledger = Ledger::of((0..PAGES * 3 / 2).map(url).collect());
+            ledger.write_list(&scene.program.file(name));
+            let output = format!("{name}.jsonl");
+            let process = scene.program.start(&["fetch", &format!("@{name}"), "-o", &output]);
+            scene.ledgers.push((ledger, name));
+            scene.processes.push(process);
+        }
+        scene
+    }
+
+    fn pages_of(&self, site: &str) -> Vec<Hit> {
+        let mut hits = self.origin.hits();
+        hits.retain(|hit| &*hit.site == site && hit.kind == HitKind::Page);
+        hits
+    }
+
+    /// Waits until a site has been asked for so many pages.
+    async fn until(&self, site: &str, pages: usize) {
+        let began = Instant::now();
+        while self.pages_of(site).len() < pages {
+            assert!(began.elapsed() < DEADLINE, "{site} has {}", self.pages_of(site).len());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn sites(&self, arguments: &[&str]) {
+        let arguments = [&["sites"], arguments].concat();
+        self.program.run(&arguments).await.expect_code(0);
+    }
+
+    /// When the last page of all was asked for, by the clock of the origin.
+    async fn now(&self) -> Duration {
+        let before = self.pages_of("free.test").len();
+        self.until("free.test", before + 1).await;
+        self.pages_of("free.test").last().map(|hit| hit.at).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_heed_orders_that_come_while_they_fetch() {
+    let mut scene = Scene::start();
+    scene.until("paused.test", 8).await;
+
+    scene.sites(&["pause", "paused.test"]).await;
+    let paused_at = scene.now().await;
+    scene.sites(&["set-rate", "rated.test", "1"]).await;
+    let rated_at = scene.now().await;
+    // Ten more pages of the free site take two seconds, in which the paused one would have as many.
+    let free = scene.pages_of("free.test").len();
+    scene.until("free.test", free + 10).await;
+    let quiet_until = scene.now().await;
+    let during = |hit: &&Hit| hit.at > paused_at + ON_ITS_WAY && hit.at < quiet_until;
+    let paused = scene.pages_of("paused.test");
+    assert_eq!(paused.iter().filter(during).count(), 0, "a paused site is not asked for anything");
+
+    let resumed = Instant::now();
+    scene.sites(&["resume", "paused.test"]).await;
+    scene.until("paused.test", paused.len() + 1).await;
+    let felt_after = resumed.elapsed();
+    scene.until("rated.test", scene.pages_of("rated.test").len() + 3).await;
+    scene.sites(&["set-rate", "rated.test", "--clear"]).await;
+    let cleared_at = scene.now().await;
+
+    for process in scene.processes.drain(..) {
+        process.wait(DEADLINE).await.expect_code(0);
+    }
+    for (ledger, name) in &scene.ledgers {
+        ledger.balance(&scene.program.file(&format!("{name}.jsonl")));
+    }
+    let tolerance = scene.control.tolerance(&scene.origin).await;
+    let verdict = scene.origin.verdict(INTERVAL, tolerance);
+    println!("a resume was felt after {felt_after:?}; {verdict}; tolerance {tolerance:?}");
+    assert!(verdict.is_polite(), "{verdict}");
+    assert!(felt_after < Duration::from_secs(5), "{felt_after:?}");
+    let mut hits = scene.origin.hits();
+    hits.retain(|hit| &*hit.site == "rated.test" && hit.at > rated_at && hit.at < cleared_at);
+    let gaps: Vec<Duration> = hits.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    // The first may have been on its way when the order came.
+    let least = gaps.iter().skip(1).min().copied().unwrap_or(Duration::MAX);
+    assert!(gaps.len() >= 2 && least + tolerance >= Duration::from_secs(1), "{gaps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_robots_txt_that_is_to_be_read_again_is_while_its_site_is_being_fetched() {
+    let origin = Origin::start([SiteScript::new("a.test").robots("User-agent: *\nDisallow: /no")]);
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "4"]);
+    let ledger = Ledger::of((0..40).map(|n| format!("http://a.test/{n}")).collect());
+    ledger.write_list(&program.file("list"));
+    let process = program.start(&["fetch", "@list", "-o", "rows.jsonl"]);
+    let began = Instant::now();
+    while origin.page_hits() < 5 {
+        assert!(began.elapsed() < DEADLINE);
+        sleep(Duration::from_millis(20)).await;
+    }
+    program.run(&["sites", "refetch-robots", "a.test"]).await.expect_code(0);
+    let pages_before = origin.page_hits();
+    process.wait(DEADLINE).await.expect_code(0);
+    ledger.balance(&program.file("rows.jsonl"));
+    let hits = origin.hits();
+    let robots = hits.iter().filter(|hit| hit.kind == HitKind::Robots).count();
+    assert_eq!(robots, 2, "once at the beginning, and once by order");
+    let second = hits.iter().rposition(|hit| hit.kind == HitKind::Robots).unwrap();
+    assert!(second < pages_before + 8, "it was read at {second}, the order came at {pages_before}");
+}
