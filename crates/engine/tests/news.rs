@@ -23,11 +23,12 @@ async fn told(rig: Rig, urls: Vec<String>) -> Vec<News> {
 }
 
 fn requests(news: &[News]) -> Vec<&Requested> {
-    let request = |news| match news {
-        &News::Requested(ref request) => Some(&**request),
-        _ => None,
-    };
-    news.iter().filter_map(request).collect()
+    news.iter()
+        .filter_map(|news| match news {
+            News::Requested(request) => Some(&**request),
+            _ => None,
+        })
+        .collect()
 }
 
 fn windows(news: &[News]) -> Vec<Window> {
@@ -54,7 +55,7 @@ async fn every_request_and_every_lease_is_told_once() {
         page(200, 2),
         page(404, 1),
         page(500, 1),
-        (Purpose::Robots, Some(200), None),
+        (Purpose::Robots, Some(404), None),
     ];
     assert_eq!(seen, expected);
     let settled = |is: fn(&Settlement) -> bool| {
@@ -90,14 +91,17 @@ async fn waiting_for_politeness_is_told_apart_from_waiting_for_a_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_window_is_told_while_it_changes_and_when_it_is_empty() {
-    let urls: Vec<String> = (0..30).map(|n| format!("http://a.test/{n}")).collect();
-    let news = told(Rig::new([SiteScript::new("a.test")]), urls).await;
+async fn what_is_in_hand_is_told_about_once_a_second() {
+    let names: Vec<String> = (1..=30).map(site_name).collect();
+    let rig = Rig::new(names.iter().map(|name| SiteScript::new(name).slow(3 * SECOND)));
+    let news = told(rig, names.iter().map(|name| format!("http://{name}/1")).collect()).await;
     let windows = windows(&news);
-    let most = windows.iter().map(|window| window.leases).max();
-    assert_eq!(most, Some(30), "all of them fit");
+    let most = |of: fn(&Window) -> usize| windows.iter().map(of).max();
+    assert_eq!(most(|window| window.leases), Some(30));
+    assert_eq!(most(|window| window.in_flight), Some(30));
+    assert_eq!(most(|window| window.sites), Some(30));
+    assert_eq!(most(|window| window.sites_known), Some(30));
     let oldest = windows.iter().filter_map(|window| window.oldest).max().unwrap();
-    assert!((20 * SECOND..40 * SECOND).contains(&oldest), "{oldest:?}");
-    assert!(windows.iter().any(|window| window.sites == 1 && window.sites_known == 1));
-    assert!(windows.len() < 60, "{} times in half a minute", windows.len());
+    assert!((3 * SECOND..9 * SECOND).contains(&oldest), "{oldest:?}");
+    assert!((4..15).contains(&windows.len()), "{} times in about six seconds", windows.len());
 }

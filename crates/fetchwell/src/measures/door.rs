@@ -134,7 +134,10 @@ impl DoorMeasures {
         let Requested { purpose, happened, phases, answer, url, .. } = request;
         self.count(|counts| {
             one_more(&mut counts.requests, (*purpose, StatusClass::of(happened)));
-            if let Some(failure) = Failure::of(happened) {
+            // A site without a robots.txt has answered what was asked.
+            let is_an_answer =
+                |failure: &Failure| *purpose == Purpose::Robots && *failure == Failure::ClientError;
+            if let Some(failure) = Failure::of(happened).filter(|failure| !is_an_answer(failure)) {
                 one_more(&mut counts.failures, failure);
             }
         });

@@ -72,3 +72,61 @@ impl Measures {
         exposition::render(&self.snapshot())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fetchwell_engine::pipeline::{News, Window};
+    use fetchwell_engine::ports::{Ledger, StoreFault};
+    use fetchwell_policy::url::Site;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_one_door_is_counted_there_and_passed_on() {
+        let measures = Measures::default();
+        let heard: Arc<Mutex<usize>> = Arc::default();
+        let ear = heard.clone();
+        let pages = measures.listening(
+            DoorName::Pages,
+            Arc::new(move |_| *ear.lock().unwrap_or_else(PoisonError::into_inner) += 1),
+        );
+        measures.door(DoorName::Serve);
+        let site = Site::parse("a.test").unwrap();
+        let early_by = Duration::from_millis(3);
+        let oldest = Some(Duration::from_millis(1500));
+        for news in [
+            News::RateBreach { site: site.clone(), early_by },
+            News::Rescued(7),
+            News::Stale,
+            News::StoreFailed(StoreFault::Unavailable("gone".to_owned())),
+            News::CircuitOpened { site, next_probe_in: Duration::from_secs(30) },
+            News::Window(Window { leases: 5, in_flight: 2, sites: 3, sites_known: 9, oldest }),
+        ] {
+            pages(news);
+        }
+        let ledger = Ledger { accepted: 5, done: 2, queued: 1, ..Ledger::default() };
+        measures.door(DoorName::Pages).note_ledger(Some(ledger));
+        let text = measures.render();
+        for line in [
+            "fetchwell_rate_breaches_total{door=\"pages\"} 1",
+            "fetchwell_rate_breaches_total{door=\"serve\"} 0",
+            "fetchwell_rescues_total{door=\"pages\"} 7",
+            "fetchwell_stale_settlements_total{door=\"pages\"} 1",
+            "fetchwell_store_faults_total{door=\"pages\",reason=\"unavailable\"} 1",
+            "fetchwell_store_faults_total{door=\"pages\",reason=\"damaged\"} 0",
+            "fetchwell_breakers_open{door=\"pages\"} 1",
+            "fetchwell_in_flight{door=\"pages\"} 2",
+            "fetchwell_sites_known{door=\"pages\"} 9",
+            "fetchwell_oldest_waiting_seconds{door=\"pages\"} 1.5",
+            "fetchwell_ledger_jobs{door=\"pages\",state=\"queued\"} 1",
+            "fetchwell_ledger_difference_jobs{door=\"pages\"} 2",
+            "fetchwell_request_duration_seconds_bucket{door=\"pages\",le=\"+Inf\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        assert!(!text.contains("fetchwell_ledger_jobs{door=\"serve\""), "nobody has said it");
+        assert_eq!(*heard.lock().unwrap(), 6);
+    }
+}

@@ -1,6 +1,7 @@
 //! What stands in `deploy/`: that it is sound by the rules of those who read it, and agrees with the program.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+#![allow(clippy::print_stdout, reason = "what is skipped is said aloud")]
 
 mod compose;
 mod image;

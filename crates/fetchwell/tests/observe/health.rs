@@ -1,8 +1,15 @@
 //! `fetchwell health`, as an image without a shell uses it.
 
+use std::net::{SocketAddr, TcpListener};
+
 use fetchwell_testkit::crash::Service;
 
 use crate::program;
+
+/// Where nobody listens.
+fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_answers_is_healthy_and_one_that_does_not_is_not() {
@@ -12,7 +19,7 @@ async fn a_service_that_answers_is_healthy_and_one_that_does_not_is_not() {
         (at("/readyz"), 0),
         (at("/livez"), 0),
         (at("/nothing-here"), 5),
-        ("http://127.0.0.1:1/readyz".to_owned(), 5),
+        (format!("http://{}/readyz", nobody()), 5),
         ("127.0.0.1:8080".to_owned(), 2),
     ] {
         let ended = service.program().run(&["health", &url]).await.expect_code(code);

@@ -175,7 +175,10 @@ async fn robots_unreachable(
         running.until("pages_fetched_total", |fetched| fetched >= 1.0).await;
         let left = check(origin, running).await;
         let text = running.ask("/metrics").await;
-        assert!(text.contains("\nfetchwell_robots_unreachable_total 1\n"), "{text}");
+        assert!(
+            text.contains("\nfetchwell_robots_unreachable_total{door=\"pages\"} 1\n"),
+            "{text}"
+        );
         assert!(door.log().contains("robots.txt can't be reached"), "{}", door.log());
         left
     })

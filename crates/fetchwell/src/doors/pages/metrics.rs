@@ -33,7 +33,6 @@ pub(crate) struct PageMetrics {
     circuits_closed: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
-    robots_unreachable: AtomicU64,
     fetch_duration: Histogram,
     content_size: Histogram,
     troubled: Mutex<HashMap<Site, Trouble>>,
@@ -78,7 +77,6 @@ impl Default for PageMetrics {
             circuits_closed: zero(),
             probes_answered: zero(),
             probes_failed: zero(),
-            robots_unreachable: zero(),
             fetch_duration: Histogram::new(DURATIONS),
             content_size: Histogram::new(SIZES),
             troubled: Mutex::default(),
@@ -147,9 +145,6 @@ impl PageMetrics {
         let name = full("circuit_breaker_probes_total");
         family(&mut text, &name, "counter", "Probes of sites whose circuit is open.", probes);
         // No name of the design's, and so one of ours.
-        let (name, about) =
-            ("fetchwell_robots_unreachable_total", "robots.txt not reached when asked for.");
-        single(&mut text, name, "counter", about, read(&self.robots_unreachable));
         self.render_gauges(&mut text, sizes);
         let durations = "How long requests took, from connecting to the last byte.";
         self.fetch_duration.render(&mut text, &full("fetch_duration_seconds"), durations);
@@ -219,8 +214,8 @@ impl PageMetrics {
                 self.trouble(site, |site| site.failures_in_a_row += 1);
             }
             News::Marked(_, Mark::ProbeAnswered) => add(&self.probes_answered),
-            News::RobotsUnreachable(_) => add(&self.robots_unreachable),
             News::Marked(..)
+            | News::RobotsUnreachable(_)
             | News::Requested(_)
             | News::Settled(_)
             | News::Stale
