@@ -74,8 +74,10 @@ fn shows(pattern: &str, text: &str) -> bool {
     let Some(rest) = text.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
         return false;
     };
-    let middle = pieces.iter().skip(1).take(pieces.len() - 2);
-    middle.fold(Some(rest), |rest, piece| rest?.split_once(piece).map(|(_, after)| after)).is_some()
+    let mut middle = pieces.iter().skip(1).take(pieces.len() - 2);
+    let after =
+        |rest: &'_ str, piece: &str| rest.split_once(piece).map(|(_, after)| after.to_owned());
+    middle.try_fold(rest.to_owned(), |rest, piece| after(&rest, piece)).is_some()
 }
 
 /// Each text is in the table, and each row of it is there for some text.

@@ -131,7 +131,7 @@ impl Oversight for SqliteOversight {
     }
 
     async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
-        let since = self.read(|tx| overview::waiting_since(tx)).await?;
+        let since = self.read(overview::waiting_since).await?;
         let now = self.moment().await?;
         Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
     }

@@ -59,8 +59,9 @@ pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, 
          JOIN fetchwell_job AS job ON job.id = (
              SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < 2)",
     );
-    let rows = db.read(query).await?;
-    read(db, &rows, |row| Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?))))
+    read(db, &db.read(query).await?, |row| {
+        Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)))
+    })
 }
 
 /// Every queue by its counters, and by its rows.
