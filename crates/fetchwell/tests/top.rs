@@ -1,5 +1,7 @@
 //! `fetchwell top` on each store: what it shows is what is there.
 
+#![expect(clippy::expect_used, reason = "a helper of tests is test code")]
+
 use std::time::Duration;
 
 use fetchwell_simweb::{Failure, SiteScript};

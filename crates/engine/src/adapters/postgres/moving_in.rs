@@ -118,7 +118,7 @@ impl Arrival {
                     let ended = self.end(&receipt).await;
                     ended.map_err(|(db, error)| db.fault(&error))?;
                     // If nobody waits for this any more, the next move finds out.
-                    let _: Result<(), ()> = arrived.send(());
+                    arrived.send(()).ok();
                     return Ok(taken);
                 }
             }
