@@ -11,7 +11,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{
     Demand, Lease, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
-use fetchwell_testkit::conformance::rabbitmq::{DeadBatch, RabbitStore};
+use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 use tokio::time::{sleep, timeout};
 
@@ -144,7 +144,7 @@ async fn a_batch_is_not_acknowledged_before_its_dead_letter_is_confirmed() {
     drop(worker);
     timeout(PATIENCE, waiting).await.expect("the batch was not acknowledged");
     let (id, body, reason) = ("b-1".to_owned(), b"[]".to_vec(), "no batch".to_owned());
-    assert_eq!(store.drain_dead().await, [DeadBatch { id, body, reason }]);
+    assert_eq!(store.drain_dead().await, [DrainedBatch { id, body, reason }]);
 }
 
 #[tokio::test]

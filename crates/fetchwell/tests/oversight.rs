@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
 
+#[expect(dead_code, reason = "shared with the tests of the API, which use all of it")]
 #[path = "serve_api/client.rs"]
 mod client;
 

@@ -1,6 +1,11 @@
 //! The dashboard as visitors meet it: over HTTP, and in a real browser.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test that can't go on may panic, and one that can't begin says so"
+)]
 
 mod access;
 mod acting;
