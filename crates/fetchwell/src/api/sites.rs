@@ -53,7 +53,7 @@ struct SitesView {
 
 /// What became of an order.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SiteOrder)]
+#[schema(as = SiteOrdered)]
 struct ObeyedView {
     /// Whether it changed anything: a site may have stood so already.
     changed: bool,

@@ -123,7 +123,10 @@ async fn pages_counts_what_it_does() {
     let (_child, address) = door(&program, &["pages", "--metrics-listen", "127.0.0.1:0"]).await;
     until(address, r#"fetchwell_outcomes_total{door="pages",outcome="done"}"#, |n| n == 3.0).await;
     until(address, r#"fetchwell_breakers_open{door="pages"}"#, |open| open == 1.0).await;
-    let page = until(address, r#"fetchwell_in_flight{door="pages"}"#, |n| n == 0.0).await;
+    until(address, r#"fetchwell_in_flight{door="pages"}"#, |n| n == 0.0).await;
+    // The store is asked once in a while only.
+    let done = r#"fetchwell_ledger_jobs{door="pages",state="done"}"#;
+    let page = until(address, done, |n| n == 3.0).await;
     page.follows_the_naming();
     for (sample, value) in [
         (r#"fetchwell_requests_total{door="pages",kind="page",status_class="2xx"}"#, 3.0),

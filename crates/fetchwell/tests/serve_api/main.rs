@@ -137,8 +137,33 @@ async fn what_is_public_needs_no_token() {
     assert_eq!(get("/").await.expect(303).header("location"), Some("/dashboard/login?to=%2F"));
     let document = get("/openapi.json").await.expect(200).json();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
-    let expected =
-        ["/fetch", "/fetch/batch", "/livez", "/messages/{id}", "/metrics", "/outbox", "/readyz"];
+    let expected = [
+        "/fetch",
+        "/fetch/batch",
+        "/livez",
+        "/messages/{id}",
+        "/metrics",
+        "/operator/audit",
+        "/operator/failures",
+        "/operator/instances",
+        "/operator/ledger",
+        "/operator/messages",
+        "/operator/messages/cancel",
+        "/operator/messages/cancel-matching",
+        "/operator/messages/count",
+        "/operator/messages/retry",
+        "/operator/messages/retry-matching",
+        "/operator/messages/{id}",
+        "/outbox",
+        "/readyz",
+        "/sites",
+        "/sites/{site}",
+        "/sites/{site}/pause",
+        "/sites/{site}/refetch-robots",
+        "/sites/{site}/reset-breaker",
+        "/sites/{site}/resume",
+        "/sites/{site}/set-rate",
+    ];
     assert_eq!(paths, expected);
     let schemas = &document["components"]["schemas"];
     for reference in document.to_string().split("#/components/schemas/").skip(1) {
