@@ -361,7 +361,8 @@ mod tests {
         connection.pragma_update(None, "user_version", before).unwrap();
         connection
             .execute_batch(
-                "INSERT INTO job (queue, url, site, payload, state, due, accepted_at)
+                "INSERT INTO queue (name) VALUES ('q');
+                 INSERT INTO job (queue, url, site, payload, state, due, accepted_at)
                  VALUES (1, 'a', 's', x'', 5, 0, 0), (1, 'b', 's', x'', 5, 0, 0),
                      (1, 'c', 's', x'', 4, 0, 0);
                  INSERT INTO outbox (job, caller, cursor, status, http_status, kind, stored_at, created_at)
