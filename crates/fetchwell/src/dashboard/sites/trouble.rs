@@ -2,6 +2,7 @@
 
 use fetchwell_engine::ports::StoreFault;
 use fetchwell_engine::sites::{Condition, SiteQuery};
+use futures::future::try_join_all;
 
 use super::{maybe_seconds, standing};
 use crate::dashboard::subject::Subject;
@@ -19,11 +20,16 @@ pub(in super::super) struct Trouble {
 
 /// Some of them.
 pub(in super::super) async fn of(subject: &Subject) -> Result<Vec<Trouble>, StoreFault> {
-    let mut found: Vec<Trouble> = Vec::new();
-    for condition in [Condition::BreakerOpen, Condition::Paused, Condition::Resting] {
+    let conditions = [Condition::BreakerOpen, Condition::Paused, Condition::Resting];
+    // Asked together: a store that is busy is waited for once.
+    let pages = try_join_all(conditions.map(async |condition| {
         let query =
             SiteQuery { condition: Some(condition), most: MOST_EACH, ..SiteQuery::default() };
-        for row in subject.sites.page(&query).await?.rows {
+        subject.sites.page(&query).await
+    }));
+    let mut found: Vec<Trouble> = Vec::new();
+    for (condition, page) in conditions.into_iter().zip(pages.await?) {
+        for row in page.rows {
             if found.iter().any(|known| known.site == row.site) {
                 continue;
             }
