@@ -19,7 +19,7 @@ use crate::place::metrics;
 /// All runs together make no fewer. How many one makes depends on its seed.
 const FEWEST_CASES: u64 = 5_000;
 /// Of each run, for each operation and each way to make requests.
-const EXAMPLES: &str = "200";
+const EXAMPLES: &str = "320";
 /// Two at a time, mostly two in all.
 const MOST_RUNS: u64 = 6;
 const PATIENCE: Duration = Duration::from_secs(900);
