@@ -58,7 +58,7 @@ async fn results(service: &Service, many: usize) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
     let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let target = unused_postgres_schema(server).await;
+    let target = unused_postgres_schema(server.clone()).await;
     let origin = web();
     let mut service = Service::start(program(&origin)).await;
     let mut all = HashSet::new();
@@ -95,6 +95,13 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
     assert!(refused.stderr.contains("was moved to postgres://"), "{}", refused.stderr);
     let again = service.program().run(&["migrate", "--to", &target]).await.expect_code(0);
     assert!(again.stdout.contains("before"), "{}", again.stdout);
+    // Not to a second database either: both would fetch.
+    let other = unused_postgres_schema(server).await;
+    let refused = service.program().run(&["migrate", "--to", &other]).await.expect_code(2);
+    assert!(refused.stderr.contains("go on from there"), "{}", refused.stderr);
+    let callers =
+        service.program().run(&["--store", &other, "callers", "list"]).await.expect_code(0);
+    assert!(callers.stdout.contains("there are no callers"), "{}", callers.stdout);
 
     // The same token, the same results by the same cursors, the same answer to what was sent before.
     service.start_again_with(&["--store", &target]).await;

@@ -29,6 +29,8 @@ pub enum Moved {
     All(Vec<(&'static str, u64)>),
     /// All was there already, by an earlier move that was cut off or had ended.
     Before,
+    /// All is in another database, by an earlier move.
+    Elsewhere(String),
     /// A process is at work on the file.
     FileInUse,
     /// The file was used since an earlier move had put its messages into the database.
@@ -94,7 +96,7 @@ pub async fn move_retriever(
         Standing::HasOthers => Ok(Moved::DatabaseNotEmpty),
         Standing::HasThis { receipt } => {
             let left = from.write(move |tx| departure.mark_if(tx, &receipt)).await?;
-            Ok(if left == Left::Moved { Moved::Before } else { Moved::from(left) })
+            Ok(Moved::from(left))
         }
         Standing::Empty => move_all(from, departure, arrival).await,
     }
@@ -124,6 +126,7 @@ impl From<Left> for Moved {
     fn from(left: Left) -> Moved {
         match left {
             Left::Moved => Moved::Before,
+            Left::Elsewhere(place) => Moved::Elsewhere(place),
             Left::InUse => Moved::FileInUse,
             Left::UsedSince => Moved::FileUsedSince,
         }

@@ -52,10 +52,12 @@ pub(in crate::adapters) async fn identity(db: &Db) -> Result<String, StoreFault>
 }
 
 /// How it went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(in crate::adapters) enum Left {
     /// The file has its mark.
     Moved,
+    /// It had one before: all of it is there.
+    Elsewhere(String),
     /// A process is at work on it.
     InUse,
     /// What is in the file is not what went into the database.
@@ -77,6 +79,10 @@ impl Departure {
         parts: &mpsc::Sender<Part>,
         has_arrived: oneshot::Receiver<()>,
     ) -> rusqlite::Result<Left> {
+        // Two databases that have the same messages would both fetch them.
+        if let Some(place) = meta(tx, "moved_to")? {
+            return Ok(Left::Elsewhere(place));
+        }
         if self.is_in_use(tx)? {
             return Ok(Left::InUse);
         }

@@ -33,6 +33,9 @@ pub(crate) async fn run(from: &Settings, to: &Settings, as_json: bool) -> Result
             print(format!("{}\n", json!({"to": name, "moved": {}})).as_bytes())
         }
         Moved::Before => print(format!("{file} was moved to {name} before\n").as_bytes()),
+        Moved::Elsewhere(place) => Err(Exit::Usage(format!(
+            "{file} was moved to {place} before; what it still has is a copy, so go on from there"
+        ))),
         Moved::FileInUse => Err(Exit::Usage(format!(
             "a process is at work on {file}; stop it (SIGTERM) and try again"
         ))),
