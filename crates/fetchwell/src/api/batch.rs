@@ -1,9 +1,9 @@
 //! What stands in a body with several messages.
 
 use fetchwell_policy::url::MAX_URL_BYTES;
-use serde_json::Value;
 
 use super::fields::{FetchRequest, Judge, pointer};
+use super::json::Json;
 use super::problem::{FieldError, Problem};
 
 const MAX_BATCH: usize = 1_000;
@@ -16,10 +16,10 @@ pub(super) struct Entry {
 
 impl Entry {
     /// As far as it can be read.
-    pub(super) fn of(json: &Value) -> Entry {
+    pub(super) fn of(json: &Json<'_>) -> Entry {
         // What is longer than it may be is not repeated.
         let text = |name: &str| {
-            let text = json.get(name)?.as_str()?;
+            let text = json.as_object()?.get(name)?.as_str()?;
             (text.len() <= MAX_URL_BYTES).then(|| text.to_owned())
         };
         Entry { url: text("url"), correlation_id: text("correlation_id") }
@@ -27,24 +27,27 @@ impl Entry {
 }
 
 /// The messages of a batch.
-pub(super) fn entries(json: &Value) -> Result<&[Value], Vec<FieldError>> {
+pub(super) fn entries<'a, 'b>(json: &'b Json<'a>) -> Result<&'b [Json<'a>], Vec<FieldError>> {
     let fault = |pointer: &str, detail: &str| vec![FieldError::at(pointer, detail)];
-    let Value::Object(fields) = json else {
+    let Json::Object(fields) = json else {
         return Err(fault("", "is no JSON object; send {\"messages\": […]}"));
     };
-    if let Some(unknown) = fields.keys().find(|name| *name != "messages") {
+    if let Some(unknown) = fields.names().find(|name| *name != "messages") {
         return Err(fault(&pointer(&[unknown]), "is not a known field; known is messages"));
     }
     match fields.get("messages") {
-        Some(Value::Array(entries)) if (1..=MAX_BATCH).contains(&entries.len()) => Ok(entries),
-        Some(Value::Array(_)) => Err(fault("/messages", "must have 1 to 1000 messages")),
+        Some(Json::Array(entries)) if (1..=MAX_BATCH).contains(&entries.len()) => Ok(entries),
+        Some(Json::Array(_)) => Err(fault("/messages", "must have 1 to 1000 messages")),
         Some(_) => Err(fault("/messages", "is no JSON array")),
         None => Err(fault("/messages", "is missing")),
     }
 }
 
 /// Reads all, or tells of each that is bad.
-pub(super) fn read_all(entries: &[Value], judge: &Judge<'_>) -> Result<Vec<FetchRequest>, Problem> {
+pub(super) fn read_all(
+    entries: &[Json<'_>],
+    judge: &Judge<'_>,
+) -> Result<Vec<FetchRequest>, Problem> {
     let mut errors = Vec::new();
     let mut messages = Vec::with_capacity(entries.len());
     for (index, json) in entries.iter().enumerate() {
@@ -63,14 +66,18 @@ pub(super) fn read_all(entries: &[Value], judge: &Judge<'_>) -> Result<Vec<Fetch
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_batch_is_an_array_of_messages() {
+        let found = |json: &Value| {
+            let text = json.to_string();
+            entries(&serde_json::from_str(&text).unwrap()).map(<[Json<'_>]>::len)
+        };
         let many = |count: usize| json!({"messages": vec![json!({}); count]});
-        assert_eq!(entries(&many(MAX_BATCH)).map(<[Value]>::len), Ok(MAX_BATCH));
+        assert_eq!(found(&many(MAX_BATCH)), Ok(MAX_BATCH));
         for (json, pointer) in [
             (many(0), "/messages"),
             (many(MAX_BATCH + 1), "/messages"),
@@ -79,7 +86,7 @@ mod tests {
             (json!({"messages": [{}], "x": 1}), "/x"),
             (json!([]), ""),
         ] {
-            assert_eq!(entries(&json).unwrap_err()[0].pointer.as_deref(), Some(pointer), "{json}");
+            assert_eq!(found(&json).unwrap_err()[0].pointer.as_deref(), Some(pointer), "{json}");
         }
     }
 }

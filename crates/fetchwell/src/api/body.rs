@@ -6,12 +6,11 @@ use axum::body::{Body, Bytes};
 use futures::StreamExt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use serde_json::Value;
 use serde_json::error::Category;
 
+use super::json::Json;
 use super::memory::{Held, Memory};
 use super::problem::{Kind, Problem};
-use super::unambiguous::Unambiguous;
 
 /// How long a body may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,8 +51,8 @@ pub(super) async fn read(
 }
 
 /// The JSON in a body.
-pub(super) fn json(bytes: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice(bytes).map(|Unambiguous(json)| json).map_err(|fault| {
+pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
+    serde_json::from_slice(bytes).map_err(|fault| {
         let (line, column) = (fault.line(), fault.column());
         let what = match fault.classify() {
             Category::Eof => "it ends too early",

@@ -5,9 +5,9 @@ use std::time::Duration;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::json::{Json, Object};
 use super::problem::FieldError;
 use super::schemas::{Deadline, MaxAge, SentHeaders};
 use super::values::Fault;
@@ -78,8 +78,11 @@ pub(super) struct FetchRequest {
 
 impl FetchRequest {
     /// Reads a message, or tells all that is wrong with it.
-    pub(super) fn read(json: &Value, judge: &Judge<'_>) -> Result<FetchRequest, Vec<FieldError>> {
-        let Value::Object(fields) = json else {
+    pub(super) fn read(
+        json: &Json<'_>,
+        judge: &Judge<'_>,
+    ) -> Result<FetchRequest, Vec<FieldError>> {
+        let Json::Object(fields) = json else {
             return Err(vec![FieldError::at("", "is no JSON object; send {\"url\": …}")]);
         };
         let mut reader = Reader { fields, faults: Vec::new() };
@@ -120,18 +123,18 @@ impl FetchRequest {
 }
 
 struct Reader<'a> {
-    fields: &'a Map<String, Value>,
+    fields: &'a Object<'a>,
     faults: Vec<FieldError>,
 }
 
 impl<'a> Reader<'a> {
     /// A field that is null might as well not be there.
-    fn get(&self, name: &str) -> Option<&'a Value> {
-        self.fields.get(name).filter(|value| !value.is_null())
+    fn get(&self, name: &str) -> Option<&'a Json<'a>> {
+        self.fields.get(name).filter(|value| **value != Json::Null)
     }
 
     fn refuse_unknown(&mut self) {
-        for name in self.fields.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+        for name in self.fields.names().filter(|name| !KNOWN.contains(name)) {
             let detail = format!("is not a known field; known are {}", KNOWN.join(", "));
             self.faults.push(FieldError::at(pointer(&[name]), detail));
         }
@@ -140,7 +143,7 @@ impl<'a> Reader<'a> {
     fn needed<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&Value) -> Result<T, Fault>,
+        read: impl FnOnce(&Json<'_>) -> Result<T, Fault>,
     ) -> Option<T> {
         if self.get(name).is_none() {
             self.faults.push(FieldError::at(pointer(&[name]), "is missing"));
@@ -151,7 +154,7 @@ impl<'a> Reader<'a> {
     fn optional<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&Value) -> Result<T, Fault>,
+        read: impl FnOnce(&Json<'_>) -> Result<T, Fault>,
     ) -> Option<T> {
         let found = self.get(name)?;
         read(found).map_err(|fault| self.faults.push(FieldError::at(pointer(&[name]), fault))).ok()
@@ -162,14 +165,14 @@ impl<'a> Reader<'a> {
         let mut headers: Vec<(String, String)> = Vec::new();
         let given = match self.get("headers") {
             None => return headers,
-            Some(Value::Object(given)) => given,
+            Some(Json::Object(given)) => given,
             Some(_) => {
                 self.faults
                     .push(FieldError::at("/headers", "is no JSON object of names and values"));
                 return headers;
             }
         };
-        for (name, value) in given {
+        for (name, value) in given.iter() {
             let lower = name.to_ascii_lowercase();
             let is_twice = headers.iter().any(|(known, _)| *known == lower);
             match values::header(&lower, value, is_twice) {
@@ -191,7 +194,7 @@ pub(super) fn pointer(parts: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -205,6 +208,8 @@ mod tests {
         }
         let guard = AddressGuard::default();
         let default_deadline = Duration::from_secs(3_600);
+        let text = json.to_string();
+        let json = serde_json::from_str(&text).unwrap();
         FetchRequest::read(&json, &Judge { guard: &guard, wall: WALL, default_deadline }).map_err(
             |faults| faults.into_iter().map(|fault| fault.pointer.unwrap_or_default()).collect(),
         )
@@ -268,11 +273,12 @@ mod tests {
     fn what_is_missing_is_named_and_what_is_no_object_refused() {
         let guard = AddressGuard::default();
         let judge = Judge { guard: &guard, wall: WALL, default_deadline: Duration::ZERO };
-        let pointers = |json| {
+        let pointers = |text| {
+            let json = serde_json::from_str(text).unwrap();
             let faults = FetchRequest::read(&json, &judge).unwrap_err();
             faults.into_iter().filter_map(|fault| fault.pointer).collect::<Vec<_>>()
         };
-        assert_eq!(pointers(json!({})), ["/url", "/retailer", "/correlation_id"]);
-        assert_eq!(pointers(json!([])), [""]);
+        assert_eq!(pointers("{}"), ["/url", "/retailer", "/correlation_id"]);
+        assert_eq!(pointers("[]"), [""]);
     }
 }

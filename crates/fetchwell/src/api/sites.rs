@@ -9,12 +9,13 @@ use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::fields::pointer;
 use super::identity::Identity;
+use super::json::Json;
 use super::problem::{FieldError, Kind, Problem, ProblemBody};
 use super::routes::json;
 use super::{Api, body};
@@ -354,19 +355,19 @@ fn limit(text: &str) -> Option<usize> {
 }
 
 /// The rate of a body; `None`: none, so that the settings hold.
-fn rate_in(body: &Value) -> Result<Option<f64>, Problem> {
+fn rate_in(body: &Json<'_>) -> Result<Option<f64>, Problem> {
     let Some(fields) = body.as_object() else {
         return Err(Problem::invalid(vec![FieldError::at("", "must be an object with a rate")]));
     };
-    let unknown = fields.keys().filter(|name| *name != "rate");
+    let unknown = fields.names().filter(|name| *name != "rate");
     let errors: Vec<FieldError> =
-        unknown.map(|name| FieldError::at(format!("/{name}"), "is not known here")).collect();
+        unknown.map(|name| FieldError::at(pointer(&[name]), "is not known here")).collect();
     if !errors.is_empty() {
         return Err(Problem::invalid(errors));
     }
     match fields.get("rate") {
-        Some(Value::Null) => Ok(None),
-        Some(Value::Number(rate)) => Ok(rate.as_f64()),
+        Some(Json::Null) => Ok(None),
+        Some(Json::Number(rate)) => Ok(rate.as_f64()),
         Some(_) => Err(bad_rate("must be a number, or null".to_owned())),
         None => Err(bad_rate("is missing: requests per second, or null".to_owned())),
     }
@@ -378,8 +379,6 @@ fn bad_rate(detail: String) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -424,15 +423,16 @@ mod tests {
     #[test]
     fn a_rate_is_a_number_or_null_and_nothing_else() {
         for (body, expected) in [
-            (json!({"rate": 0.5}), Some(Some(0.5))),
-            (json!({"rate": 2}), Some(Some(2.0))),
-            (json!({"rate": null}), Some(None)),
-            (json!({"rate": "2"}), None),
-            (json!({}), None),
-            (json!([]), None),
-            (json!({"rate": 1, "burst": 2}), None),
+            (r#"{"rate": 0.5}"#, Some(Some(0.5))),
+            (r#"{"rate": 2}"#, Some(Some(2.0))),
+            (r#"{"rate": null}"#, Some(None)),
+            (r#"{"rate": "2"}"#, None),
+            ("{}", None),
+            ("[]", None),
+            (r#"{"rate": 1, "burst": 2}"#, None),
         ] {
-            assert_eq!(rate_in(&body).ok(), expected, "{body}");
+            let json = serde_json::from_str(body).unwrap();
+            assert_eq!(rate_in(&json).ok(), expected, "{body}");
         }
     }
 }

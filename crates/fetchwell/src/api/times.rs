@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
-use serde_json::Value;
 
+use super::json::Json;
 use crate::settings::units::parse_duration;
 
 const MAX_DEADLINE: Duration = Duration::from_secs(24 * 3_600);
 const MAX_AGE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The age that a stored page may have.
-pub(super) fn max_age(value: &Value) -> Result<Duration, String> {
+pub(super) fn max_age(value: &Json<'_>) -> Result<Duration, String> {
     let age = duration(value).ok_or("is neither whole seconds nor a duration such as \"30s\"")?;
     if age > MAX_AGE {
         return Err("is more than 365 days".to_owned());
@@ -21,7 +21,7 @@ pub(super) fn max_age(value: &Value) -> Result<Duration, String> {
 }
 
 /// The time that is left until a deadline.
-pub(super) fn deadline(value: &Value, wall: Time) -> Result<Duration, String> {
+pub(super) fn deadline(value: &Json<'_>, wall: Time) -> Result<Duration, String> {
     let at = || {
         let at: Timestamp = value.as_str()?.parse().ok()?;
         Some(Time::from_micros(at.as_microsecond()).since(wall))
@@ -38,21 +38,25 @@ pub(super) fn deadline(value: &Value, wall: Time) -> Result<Duration, String> {
     Ok(left)
 }
 
-fn duration(value: &Value) -> Option<Duration> {
+fn duration(value: &Json<'_>) -> Option<Duration> {
     match value {
-        Value::Number(seconds) => seconds.as_u64().map(Duration::from_secs),
-        Value::String(text) => parse_duration(text).ok(),
+        Json::Number(seconds) => seconds.as_u64().map(Duration::from_secs),
+        Json::Text(text) => parse_duration(text).ok(),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     const WALL: Time = Time::from_secs(1_700_000_000); // 2023-11-14T22:13:20Z
+
+    fn of<T>(value: &Value, read: impl FnOnce(&Json<'_>) -> T) -> T {
+        read(&serde_json::from_str(&value.to_string()).unwrap())
+    }
 
     #[test]
     fn a_deadline_is_a_time_to_come_within_a_day() {
@@ -74,7 +78,7 @@ mod tests {
             (json!(null), None),
             (json!([1]), None),
         ] {
-            let left = deadline(&value, WALL).ok();
+            let left = of(&value, |value| deadline(value, WALL)).ok();
             assert_eq!(left, seconds.map(Duration::from_secs), "{value}");
         }
     }
@@ -87,7 +91,7 @@ mod tests {
             (json!("366d"), false),
             (json!(u64::MAX), false),
         ] {
-            assert_eq!(max_age(&value).is_ok(), good, "{value}");
+            assert_eq!(of(&value, max_age).is_ok(), good, "{value}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::url::{Site, WebUrl};
 use http::HeaderValue;
-use serde_json::Value;
 
+use super::json::Json;
 use crate::doors::retriever::ALLOWED_HEADERS;
 
 const MAX_CORRELATION_ID_CHARS: usize = 256;
@@ -16,7 +16,7 @@ pub(super) type Fault = String;
 
 /// The exact text is kept, with its site; what it means is judged here, as far as it shows. What a name
 /// leads to is judged when it is looked up.
-pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<(String, Site), Fault> {
+pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String, Site), Fault> {
     let text = text(value)?;
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("has control characters; take them out".to_owned());
@@ -31,7 +31,7 @@ pub(super) fn web_url(value: &Value, guard: &AddressGuard) -> Result<(String, Si
 }
 
 /// On whose behalf.
-pub(super) fn retailer(value: &Value) -> Result<String, Fault> {
+pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
     let text = text(value)?;
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
@@ -44,7 +44,7 @@ pub(super) fn retailer(value: &Value) -> Result<String, Fault> {
 }
 
 /// The caller's own name for a message.
-pub(super) fn correlation_id(value: &Value) -> Result<String, Fault> {
+pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, Fault> {
     let text = text(value)?;
     let chars = text.chars().count();
     if chars == 0 || chars > MAX_CORRELATION_ID_CHARS || text.contains(char::is_control) {
@@ -56,12 +56,15 @@ pub(super) fn correlation_id(value: &Value) -> Result<String, Fault> {
 }
 
 /// Yes or no.
-pub(super) fn switch(value: &Value) -> Result<bool, Fault> {
-    value.as_bool().ok_or_else(|| "is neither true nor false".to_owned())
+pub(super) fn switch(value: &Json<'_>) -> Result<bool, Fault> {
+    match value {
+        Json::Bool(is_on) => Ok(*is_on),
+        _ => Err("is neither true nor false".to_owned()),
+    }
 }
 
 /// The value of a header that is sent along.
-pub(super) fn header(name: &str, value: &Value, is_twice: bool) -> Result<String, Fault> {
+pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<String, Fault> {
     if !ALLOWED_HEADERS.contains(&name) {
         return Err(format!("may not be sent along; allowed are {}", ALLOWED_HEADERS.join(", ")));
     }
@@ -78,6 +81,6 @@ pub(super) fn header(name: &str, value: &Value, is_twice: bool) -> Result<String
     Ok(text.to_owned())
 }
 
-fn text(value: &Value) -> Result<&str, Fault> {
+fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, Fault> {
     value.as_str().ok_or_else(|| "is no text; write it in quotes".to_owned())
 }
