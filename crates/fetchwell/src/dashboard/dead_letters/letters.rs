@@ -12,15 +12,13 @@ use fetchwell_policy::time::Time;
 use http::Uri;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
+use super::MOST_GROUPS;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 use crate::doors::dlq::{letter_line, site_name};
-
-/// Groups that are shown.
-const MOST_GROUPS: usize = 200;
 
 #[derive(Template)]
 #[template(path = "letters.html")]

@@ -23,6 +23,9 @@ use super::layout::{self, Section};
 
 pub(super) use census::Census;
 
+/// Groups that are shown, the largest: what they have in common is seen by then, and the page stays small.
+const MOST_GROUPS: usize = 50;
+
 #[derive(Template)]
 #[template(path = "absent_letters.html")]
 struct Absent;
