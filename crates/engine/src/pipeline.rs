@@ -16,6 +16,7 @@ mod intake;
 mod lateness;
 mod learning;
 mod news;
+mod orders;
 mod results;
 mod seniority;
 mod verdicts;
@@ -139,6 +140,7 @@ async fn conduct<R: Send + Sync + 'static>(
     let mut conductor = Conductor::start(door, plant).await;
     loop {
         conductor.renew_lease_when_due();
+        conductor.listen_for_orders_when_due();
         conductor.tell_the_late();
         conductor.take_when_there_is_room();
         conductor.dispatch_what_is_due();

@@ -424,6 +424,28 @@ pub trait Politeness: Send + Sync {
 
     /// Forgets sites at rest, never one in penalty. Returns how many.
     async fn sweep(&self) -> Result<u64, StoreFault>;
+
+    /// The sites that operators gave orders to that may end a wait, at `since` or later, each at its last one.
+    /// A store that takes no orders has none.
+    async fn orders_since(&self, _since: Time) -> Result<RecentOrders, StoreFault> {
+        Ok(RecentOrders::default())
+    }
+}
+
+/// Orders are heard of for this long; then they just stand.
+pub const ORDERS_TOLD_FOR: Duration = Duration::from_hours(1);
+
+/// Sites in one answer about orders, at most.
+pub const ORDERS_AT_ONCE: usize = 10_000;
+
+/// The sites that such orders were given to lately.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecentOrders {
+    /// The store's time when it was asked. What is given later may be noted with an earlier time, by as
+    /// much as an order takes.
+    pub now: Time,
+    /// Each site, and when; the earliest first, [`ORDERS_AT_ONCE`] at most.
+    pub sites: Vec<(Site, Time)>,
 }
 
 /// Bodies by key, each with a time to live.

@@ -81,6 +81,14 @@ impl Keeper for Jumpy {
         Ok(Vec::new())
     }
 
+    async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        Ok(Vec::new())
+    }
+
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
         Ok(vec![None; origins.len()])
     }

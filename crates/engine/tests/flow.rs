@@ -3,12 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use fetchwell_engine::sites::Sites;
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
 use fetchwell_testkit::rig::Rig;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 fn pages(site: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("http://{site}/page/{n}")).collect()
@@ -163,4 +169,94 @@ async fn a_dead_site_is_given_up_after_a_while() {
     assert_eq!(rows.len(), 500);
     assert!(rows.iter().all(|row| matches!(row.happened, Happened::SiteStayedDown { .. })));
     assert!(started.elapsed() < seconds(610.0), "{:?}", started.elapsed());
+}
+
+/// Hits are by the time since the world began; so are these.
+async fn at(world_time_s: f64, started: Instant) {
+    tokio::time::sleep_until(started + seconds(world_time_s)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_sites_are_left_alone_and_a_resume_is_felt_within_a_second() {
+    let names: Vec<String> = (1..=200).map(site_name).collect();
+    let asks = Arc::new(AtomicUsize::new(0));
+    let counted = asks.clone();
+    let mut rig = Rig::new(
+        names.iter().map(|name| SiteScript::new(name)).chain([SiteScript::new("open.test")]),
+    )
+    .with_watch(move |of_turn| {
+        counted.fetch_add(of_turn.len(), Ordering::SeqCst);
+        Duration::ZERO
+    });
+    rig.limits.window = 64;
+    for name in &names {
+        order(&rig, name, Order::Pause).await;
+        rig.enqueue(pages(name, 5));
+    }
+    rig.enqueue(pages("open.test", 10));
+    let (started, stop) = (Instant::now(), CancellationToken::new());
+    let operator = async {
+        at(3_600.0, started).await;
+        let asked = asks.load(Ordering::SeqCst);
+        assert!(asked < 200 * 10, "paused sites were asked for {asked} times in an hour");
+        let ledger = rig.queue.ledger();
+        let waiting = ledger.queued + ledger.delayed;
+        assert_eq!((waiting, ledger.in_flight), (1_000, 0), "what waits can be seen to wait");
+        order(&rig, &names[7], Order::Resume).await;
+        at(3_601.0, started).await;
+        let first = rig.world.hits_of(&names[7]).first().map(|hit| hit.at);
+        assert!(first.is_some(), "nothing was felt of the order for a second");
+        at(3_620.0, started).await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(rig.run_until(stop.clone()), operator);
+    ended.unwrap();
+    let hits = rig.world.hits();
+    let allowed = ["open.test", names[7].as_str()];
+    assert!(hits.iter().all(|hit| allowed.contains(&hit.site.as_ref())), "the others stay paused");
+    assert_eq!(rig.rows().len(), 15);
+    let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
+    assert!(verdict.is_polite(), "{verdict}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_was_given_while_nobody_worked_is_heard_by_whoever_comes_next() {
+    let rig = Rig::new([SiteScript::new("shop.test")]);
+    order(&rig, "shop.test", Order::Pause).await;
+    rig.enqueue(pages("shop.test", 5));
+    let (started, stop) = (Instant::now(), CancellationToken::new());
+    let operator = async {
+        at(30.0, started).await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(rig.run_until(stop.clone()), operator);
+    ended.unwrap();
+    order(&rig, "shop.test", Order::Resume).await;
+    at(60.0, started).await;
+    rig.run().await.unwrap();
+    let first = rig.world.hits_of("shop.test").first().map(|hit| hit.at).unwrap();
+    assert!(first < seconds(61.0), "the first request came at {first:?}");
+    assert_eq!(rig.rows().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_that_is_reset_by_order_lets_pages_go_at_once() {
+    let outage = seconds(3.5)..seconds(600.0);
+    let rig = Rig::new([SiteScript::new("shop.test").outage(outage, Failure::Refuse)]);
+    rig.enqueue(pages("shop.test", 20));
+    let started = Instant::now();
+    let operator = async {
+        at(620.0, started).await; // The next probe is due at 760 s or so.
+        let before = rig.world.hits_of("shop.test").len();
+        order(&rig, "shop.test", Order::ResetBreaker).await;
+        at(621.0, started).await;
+        assert!(rig.world.hits_of("shop.test").len() > before, "nothing was felt of the order");
+    };
+    let (ended, ()) = tokio::join!(rig.run(), operator);
+    ended.unwrap();
+    assert_eq!(rig.rows().len(), 20);
+}
+
+async fn order(rig: &Rig, site: &str, order: Order) {
+    rig.politeness.order(&Site::parse(site).unwrap(), order, "ann").await.unwrap();
 }

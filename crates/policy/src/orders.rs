@@ -28,6 +28,11 @@ pub enum Order {
 }
 
 impl Order {
+    /// Whether it may end a wait, so that those who wait must hear of it. A pause is met when somebody asks.
+    pub fn may_end_a_wait(self) -> bool {
+        self != Order::Pause
+    }
+
     /// In one word, as commands, paths and the audit have it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::memory::MemoryPoliteness;
-use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use fetchwell_engine::ports::{
+    Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn,
+};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
@@ -51,5 +53,9 @@ impl Politeness for WatchedPoliteness {
 
     async fn sweep(&self) -> Result<u64, StoreFault> {
         self.0.sweep().await
+    }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        self.0.orders_since(since).await
     }
 }

@@ -19,9 +19,9 @@ use fetchwell_policy::url::{Origin, Site};
 use super::{NewJob, judge_by_size};
 use crate::clock::Clock;
 use crate::ports::{
-    Demand, Event, EventLog, Lane, Lease, LeaseId, Ledger, PageCache, Politeness, Published,
-    Renewal, RobotsRecord, Settle, Settled, Settlement, SiteAsk, SiteReport, Source, StoreFault,
-    Taken, Turn,
+    Demand, Event, EventLog, Lane, Lease, LeaseId, Ledger, ORDERS_AT_ONCE, ORDERS_TOLD_FOR,
+    PageCache, Politeness, Published, RecentOrders, Renewal, RobotsRecord, Settle, Settled,
+    Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
 };
 use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
@@ -35,6 +35,7 @@ pub struct MemoryPoliteness {
 struct Shared {
     sites: BTreeMap<Site, SiteState>,
     robots: HashMap<Origin, RobotsRecord>,
+    ordered_at: HashMap<Site, Time>,
     chance: Chance,
 }
 
@@ -42,7 +43,12 @@ impl MemoryPoliteness {
     /// An empty one.
     pub fn new(clock: Clock, rule: BreakerRule, seed: u64) -> MemoryPoliteness {
         let chance = Chance::seeded(seed);
-        let state = Shared { sites: BTreeMap::new(), robots: HashMap::new(), chance };
+        let state = Shared {
+            sites: BTreeMap::new(),
+            robots: HashMap::new(),
+            ordered_at: HashMap::new(),
+            chance,
+        };
         MemoryPoliteness { clock, rule, state: Mutex::new(state) }
     }
 
@@ -109,6 +115,15 @@ impl Politeness for MemoryPoliteness {
         shared.sites.retain(|_, state| !state.is_forgettable(now));
         Ok((before - shared.sites.len()) as u64)
     }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        let (shared, now) = (self.lock(), self.clock.now());
+        let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
+        let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
+        sites.sort_unstable_by_key(|(_, at)| *at);
+        sites.truncate(ORDERS_AT_ONCE);
+        Ok(RecentOrders { now, sites })
+    }
 }
 
 #[async_trait]
@@ -145,6 +160,10 @@ impl Sites for MemoryPoliteness {
             for origin in origins_of(site) {
                 shared.robots.remove(&origin);
             }
+        }
+        if order.may_end_a_wait() {
+            shared.ordered_at.retain(|_, at| *at >= now - ORDERS_TOLD_FOR);
+            shared.ordered_at.insert(site.clone(), now);
         }
         Ok(shared.sites.entry(site.clone()).or_default().obey(order, by, now))
     }

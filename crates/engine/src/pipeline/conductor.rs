@@ -17,14 +17,15 @@ use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
 use super::lateness::Deadlines;
+use super::orders::OrdersHeard;
 use super::seniority::Seniority;
 use super::watching::LastTold;
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
-    Demand, Finished, Lease, Moment, Plan, Renewal, RobotsRecord, Settled, SiteAsk, SiteReport,
-    StoreFault, Taken, Turn,
+    Demand, Finished, Lease, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled, SiteAsk,
+    SiteReport, StoreFault, Taken, Turn,
 };
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
@@ -75,6 +76,7 @@ pub(super) enum Event<R> {
     Renewed(Instant, Result<Renewal, StoreFault>),
     Noted(Result<(), StoreFault>),
     StartNoted(Result<(), StoreFault>),
+    OrdersHeard(Result<RecentOrders, StoreFault>),
     HeldUpBy(JobKey, u32, Option<String>),
 }
 
@@ -119,9 +121,12 @@ pub(super) struct Conductor<R> {
     /// Pages that are here and not in the store yet, ready or on their way there.
     pub(super) unsettled_pages: usize,
     pub(super) closed: HashMap<Site, Time>,
+    /// Sites to close once what was handed back of them is in the store: it closes none that has nothing.
+    pub(super) closing: HashMap<Site, Time>,
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     pub(super) seniority: Seniority,
+    pub(super) orders: OrdersHeard,
     /// What whoever watches knows of the window.
     pub(super) last_told: LastTold,
     /// Retries must not become the main load.
@@ -180,9 +185,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             ready: Vec::new(),
             unsettled_pages: 0,
             closed: HashMap::new(),
+            closing: HashMap::new(),
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             seniority: Seniority::default(),
+            orders: OrdersHeard::new(started),
             last_told: LastTold::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
@@ -323,6 +330,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
         let due = [
             Some(in_clock(self.renew_at.min(self.sweep_at))),
+            self.orders.next_look().map(in_clock),
             next_ask.filter(|_| self.may_ask()),
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.take_at),
@@ -396,6 +404,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
             Event::Noted(result) => note_lost(result),
+            Event::OrdersHeard(orders) => self.on_orders_heard(orders),
             Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
             Event::StartNoted(result) => {
                 self.noting = false;
@@ -458,6 +467,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.deadlines = Deadlines::default();
         self.seniority = Seniority::default();
         self.jobs.clear();
+        self.closing.clear();
         self.learning.clear();
         self.asks.clear();
         self.started.clear();

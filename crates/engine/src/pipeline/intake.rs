@@ -20,8 +20,14 @@ use crate::workbench::{Item, JobKey, Parcel};
 /// news are worth another look only so often.
 const NEWS_GAP: Duration = Duration::from_millis(20);
 
-/// A take is one transaction, and other processes wait for its end.
-const MOST_PER_TAKE: usize = 8_192;
+/// What goes back to a site that is to be closed is not given again before this, so that a take under way does
+/// not bring it again before the site is closed.
+const UNTIL_CLOSED: Duration = Duration::from_millis(500);
+
+/// A take is one transaction, and others wait for its end: it closes and opens no more sites than this…
+const MOST_CLOSED_PER_TAKE: usize = 512;
+/// …and takes no more than this.
+const MOST_PER_TAKE: usize = 2_048;
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
 const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
@@ -37,12 +43,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         (self.taking, self.more_came) = (true, false);
+        let mut closed: Vec<(Site, Time)> = self.closed.drain().collect();
+        self.closed.extend(closed.drain(MOST_CLOSED_PER_TAKE.min(closed.len())..));
         let gate = &self.plant.gate;
         let demand = Demand {
             most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
             most_per_site: self.plant.limits.max_per_site,
             most_per_group: gate.fastest_group_rate().map_or(0, enough_for),
-            closed: self.closed.drain().collect(),
+            closed,
             resting: self.groups.resting(gate),
         };
         let source = self.door.source.clone();
@@ -84,7 +92,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Ok(Taken::Idle { until }) => {
                 self.found_nothing_at = Some(now);
-                self.take_at = if self.more_came { now + NEWS_GAP } else { until };
+                self.take_at = match (self.closed.is_empty(), self.more_came) {
+                    (false, _) => now,
+                    (true, true) => now + NEWS_GAP,
+                    (true, false) => until,
+                };
             }
             Ok(Taken::Exhausted) => {
                 self.exhausted = true;
@@ -312,6 +324,26 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         self.closed.insert(site.clone(), at);
+        self.hand_back_each(site, parcels, items, at);
+    }
+
+    /// Gives back these pages of a site that the source closes until `until`, or until an order is heard of:
+    /// not one of them waits for its own time.
+    pub(super) fn close(
+        &mut self,
+        site: &Site,
+        parcels: Vec<Parcel>,
+        items: Vec<Item>,
+        until: Time,
+    ) {
+        let goes_back = !parcels.is_empty() || !items.is_empty();
+        let closes = if goes_back { &mut self.closing } else { &mut self.closed };
+        closes.insert(site.clone(), until);
+        let at = until.min(self.now() + UNTIL_CLOSED);
+        self.hand_back_each(site, parcels, items, at);
+    }
+
+    fn hand_back_each(&mut self, site: &Site, parcels: Vec<Parcel>, items: Vec<Item>, at: Time) {
         for parcel in parcels {
             self.hand_back_parcel(site, parcel, at);
         }

@@ -123,6 +123,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// Forgets an errand that reads this site's own robots.txt: whoever has its pages next reads it. `false`:
+    /// it is another errand, which others wait for.
+    pub(super) fn forget_own_errand(&mut self, site: &Site, job: JobKey) -> bool {
+        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(&job) else { return false };
+        if errand.origin.site() != *site {
+            return false;
+        }
+        self.learning.remove(&errand.origin.clone());
+        self.jobs.remove(&job);
+        true
+    }
+
     pub(super) fn errand_failed(&mut self, job: JobKey, reason: String) {
         let outcome = Outcome::unsent(0, Happened::OurFault(reason), Why::default());
         self.on_errand_outcome(job, &outcome);

@@ -79,6 +79,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.take_at = self.take_at.min(*at);
             self.exhausted = false;
         }
+        if let Some(site) = &lease.job.site
+            && let Some(until) = self.closing.remove(site)
+        {
+            self.closed.insert(site.clone(), until);
+        }
         let age = self.now().since(lease.accepted_at);
         let ended_at = self.plant.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };

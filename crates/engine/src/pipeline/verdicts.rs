@@ -15,7 +15,7 @@ use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
 use crate::gate::{RobotsView, rule_of};
-use crate::ports::{SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey};
 
@@ -24,11 +24,10 @@ const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Pages of a paused site that stay in the window: paused sites must not fill it.
-const PAGES_KEPT_WHILE_PAUSED: usize = 2;
-/// The store gives nothing of a paused site for this long, unless it hears of it again: as it does while
-/// somebody asks.
-const PAUSED_CLOSED_FOR: Duration = Duration::from_secs(5);
+/// The store gives nothing of a paused site for this long, unless an order is heard of. Every order of that
+/// time is, also by a process that starts in it.
+const PAUSED_CLOSED_FOR: Duration = Duration::from_mins(30);
+const _: () = assert!(PAUSED_CLOSED_FOR.as_secs() < ORDERS_TOLD_FOR.as_secs());
 
 /// What a room is to do next.
 pub(super) enum Move {
@@ -221,7 +220,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
         } else {
             let parcels = self.bench.unshelve_beyond(site, 0);
-            self.hand_back_pages(site, parcels, pages, until.min(gives_up_at));
+            self.close(site, parcels, pages, until.min(gives_up_at));
         }
         for item in errands {
             let happened = Happened::SiteStayedDown { since };
@@ -231,33 +230,22 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.tidy(site);
     }
 
-    /// A site that an operator paused: a few pages stay here and ask again soon, so that a resume is felt at
-    /// once. The rest waits in the store, which gives no more of them meanwhile.
+    /// A site that an operator paused: all that can goes back to the store, which gives no more of it until
+    /// an order is heard of. What must stay asks again then.
     fn paused(&mut self, site: &Site, ask_again_at: Time) {
-        let closed_until = self.now() + PAUSED_CLOSED_FOR;
-        let parcels = self.bench.unshelve_beyond(site, PAGES_KEPT_WHILE_PAUSED);
+        let now = self.now();
+        let parcels = self.bench.unshelve_beyond(site, 0);
         let Some(room) = self.bench.existing(site) else { return };
-        let is_news = !std::mem::replace(&mut room.is_paused, true);
-        let pages = room.take_beyond(PAGES_KEPT_WHILE_PAUSED);
+        let (pages, errands) = (room.take_beyond(0), room.take_errands());
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        self.hand_back_pages(site, parcels, pages, closed_until);
-        self.closed.insert(site.clone(), closed_until);
-        self.park(site, parked, ask_again_at);
-        self.bench.ask_at(site, ask_again_at);
-        if is_news {
-            info!("{site} is paused by an operator: its URLs wait");
-        }
-    }
-
-    /// A site that is not paused any more: the store may give what it has of it.
-    fn resumed(&mut self, site: &Site) {
-        let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return };
-        if std::mem::take(&mut room.is_paused) {
-            self.closed.insert(site.clone(), now);
-            info!("{site} is not paused any more");
-        }
+        info!("{site} is paused by an operator: its URLs wait");
+        self.close(site, parcels, pages, now + PAUSED_CLOSED_FOR);
+        let needed = errands.into_iter().filter(|errand| !self.forget_own_errand(site, errand.job));
+        let stay: Vec<Item> = parked.into_iter().chain(needed.collect::<Vec<_>>()).collect();
+        self.bench.wait(site);
+        self.park(site, stay, ask_again_at);
+        self.bench.tidy(site);
     }
 
     /// Notes what a permit says besides. `false`: what is known here of robots.txt is not to be gone by any
@@ -332,9 +320,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let here = |at: Time| clocks.here(at);
         let of_ours =
             |permit: Permit| Permit { last_served: permit.last_served.map(here), ..permit };
-        if !matches!(verdict, Verdict::NotBefore { because: Because::Paused, .. }) {
-            self.resumed(site);
-        }
         match verdict {
             Verdict::Go(permit) if !self.heed(site, &permit) => self.bench.ask_at(site, now),
             Verdict::Go(permit) => {

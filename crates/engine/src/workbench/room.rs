@@ -67,8 +67,6 @@ pub struct Room {
     pub ordered_interval: Option<Duration>,
     /// When the robots.txt of the site was last forgotten by order, as of the first permit.
     pub robots_forgotten: Option<Option<Time>>,
-    /// An operator paused the site, by the last verdict.
-    pub is_paused: bool,
     /// The group whose turn was taken for the next page, in the pace of the group.
     pub turn_of: Option<String>,
     /// Requests under way.

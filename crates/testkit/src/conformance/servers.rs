@@ -346,6 +346,19 @@ impl Keeper for HandTimed {
         self.keeper().await.names(after, notable, most).await
     }
 
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        self.keeper().await.note_order(site, at, forget_before).await
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        self.keeper().await.ordered(since, most).await
+    }
+
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
         self.keeper().await.robots(origins).await
     }

@@ -69,6 +69,13 @@ const NOTABLE_NAMES: &str = "
     SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1 AND notable
     ORDER BY site COLLATE \"C\" LIMIT $2";
 
+const NOTE_ORDER: &str = "
+    WITH forgotten AS (DELETE FROM fetchwell_site_order WHERE given_at < $3 AND site <> $1)
+    INSERT INTO fetchwell_site_order (site, given_at) VALUES ($1, $2)
+    ON CONFLICT (site) DO UPDATE SET given_at = excluded.given_at";
+const ORDERED: &str = "
+    SELECT site, given_at FROM fetchwell_site_order WHERE given_at >= $1 ORDER BY given_at LIMIT $2";
+
 /// Also after a server that started anew: somebody must say from when on it knows everything.
 const BEGIN_RUN: &str = "
     INSERT INTO fetchwell_run (started, lost_until)
@@ -187,6 +194,24 @@ impl Keeper for PostgresKeeper {
         let query = sqlx::query(query).bind(after).bind(i64::try_from(most).unwrap_or(i64::MAX));
         let rows = self.fetch(&self.connections, query).await?;
         self.sense(rows.iter().map(|row| row.try_get(0)).collect())
+    }
+
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        let query = sqlx::query(NOTE_ORDER).bind(site.as_str());
+        self.execute(query.bind(at.as_micros()).bind(forget_before.as_micros())).await.map(|_| ())
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        let query = sqlx::query(ORDERED).bind(since.as_micros());
+        let query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
+        let rows = self.fetch(&self.connections, query).await?;
+        let row = |row: &PgRow| Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)));
+        self.sense(rows.iter().map(row).collect())
     }
 
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {

@@ -201,6 +201,13 @@ const STEPS: &[&str] = &["
         WHERE reason IS NOT NULL;
     ALTER TABLE fetchwell_instance ADD COLUMN who TEXT, ADD COLUMN since BIGINT,
         ADD COLUMN heartbeat_at BIGINT;
+", "
+    -- Sites that orders were given to lately, so that whoever works hears of them. Microseconds.
+    CREATE TABLE fetchwell_site_order (
+        site TEXT COLLATE \"C\" PRIMARY KEY,
+        given_at BIGINT NOT NULL
+    );
+    CREATE INDEX fetchwell_site_order_given ON fetchwell_site_order (given_at);
 "];
 
 /// Any number will do that nobody else uses.

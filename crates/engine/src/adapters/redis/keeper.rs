@@ -24,6 +24,8 @@ const NAMES_KEY: &str = "fetchwell:sites";
 const NOTABLE_KEY: &str = "fetchwell:sites:notable";
 /// When each name is forgotten, with what is kept of its site.
 const FORGOTTEN_KEY: &str = "fetchwell:sites:forgotten_at";
+/// When each site was last given an order, of those that were lately: microseconds.
+const ORDERED_KEY: &str = "fetchwell:sites:ordered_at";
 /// Names that are forgotten in one step, so that no step keeps the server from others for long.
 const NAMES_PER_STEP: usize = 1_000;
 
@@ -123,6 +125,31 @@ impl Keeper for RedisKeeper {
         range.arg(format!("({after}")).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(most);
         let answer: Result<Vec<String>, _> = range.query_async(&mut connection).await;
         self.sound(answer).await
+    }
+
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut both = redis::pipe();
+        both.zadd(ORDERED_KEY, site.as_str(), at.as_micros()).ignore();
+        both.zrembyscore(ORDERED_KEY, "-inf", format!("({}", forget_before.as_micros())).ignore();
+        let answer: Result<(), _> = both.query_async(&mut connection).await;
+        self.sound(answer).await
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(ORDERED_KEY).arg(since.as_micros()).arg("+inf").arg("BYSCORE");
+        range.arg("LIMIT").arg(0).arg(most).arg("WITHSCORES");
+        let answer: Result<Vec<(String, f64)>, _> = range.query_async(&mut connection).await;
+        // Microseconds since 1970 are whole numbers there until 2255.
+        let given = |(name, micros)| (name, Time::from_micros(micros as i64));
+        Ok(self.sound(answer).await?.into_iter().map(given).collect())
     }
 
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {

@@ -60,6 +60,18 @@ pub trait Keeper: Send + Sync {
         most: usize,
     ) -> Result<Vec<String>, StoreFault>;
 
+    /// Notes that an order was given to a site, and forgets that orders were given before `forget_before`.
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault>;
+
+    /// The names of sites that orders were given to, at `since` or later, and when; the earliest first,
+    /// `most` at most.
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault>;
+
     /// What is known of the robots.txt of these origins, in order.
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault>;
 

@@ -13,7 +13,9 @@ use fetchwell_policy::url::{Origin, Site};
 
 use super::together::Together;
 use super::{Change, Keeper, Texts};
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::{
+    ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn,
+};
 
 /// Sites in one step on the server, so that no step keeps it from others for long.
 const STEP_SITES: usize = 500;
@@ -203,6 +205,13 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     async fn sweep(&self) -> Result<u64, StoreFault> {
         let now = self.keeper.read(&[]).await?.now;
         self.keeper.sweep(now).await
+    }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        let now = self.keeper.read(&[]).await?.now;
+        let ordered = self.keeper.ordered(since, ORDERS_AT_ONCE).await?;
+        let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
+        Ok(RecentOrders { now, sites: sites.collect() })
     }
 }
 

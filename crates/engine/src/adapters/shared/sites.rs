@@ -8,7 +8,7 @@ use fetchwell_policy::url::Site;
 
 use super::politeness::Moment;
 use super::{Keeper, SharedPoliteness, Texts};
-use crate::ports::StoreFault;
+use crate::ports::{ORDERS_TOLD_FOR, StoreFault};
 use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
 #[async_trait]
@@ -43,7 +43,10 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
             self.keeper.forget_robots(&origins_of(site)).await?;
         }
         let obey = |_, state: &mut SiteState, moment: Moment| state.obey(order, by, moment.now);
-        let (changed, _) = self.amend(std::slice::from_ref(site), obey).await?;
+        let (changed, at) = self.amend(std::slice::from_ref(site), obey).await?;
+        if order.may_end_a_wait() {
+            self.keeper.note_order(site, at, at - ORDERS_TOLD_FOR).await?;
+        }
         Ok(changed.first().copied().unwrap_or(false))
     }
 }

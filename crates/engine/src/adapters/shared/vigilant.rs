@@ -96,6 +96,19 @@ impl<S: Keeper> Keeper for Vigilant<S> {
         self.keeper.names(after, notable, most).await
     }
 
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        self.keeper.note_order(site, at, forget_before).await
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        self.keeper.ordered(since, most).await
+    }
+
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
         self.keeper.robots(origins).await
     }

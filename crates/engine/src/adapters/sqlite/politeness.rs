@@ -14,8 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Db;
+use super::sites::ordered;
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::{Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 
 pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
 
@@ -118,6 +119,13 @@ impl Politeness for SqlitePoliteness {
                 None => return Ok(forgotten),
             }
         }
+    }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        let clock = self.clock.clone();
+        self.db
+            .write(move |tx| Ok(RecentOrders { now: clock.now(), sites: ordered(tx, since)? }))
+            .await
     }
 }
 

@@ -295,6 +295,13 @@ const STEPS: &[&str] = &["
     ALTER TABLE instance ADD COLUMN who TEXT;
     ALTER TABLE instance ADD COLUMN since INTEGER;
     ALTER TABLE instance ADD COLUMN heartbeat_at INTEGER;
+", "
+    -- Sites that orders were given to lately, so that whoever works hears of them.
+    CREATE TABLE site_order (
+        site TEXT PRIMARY KEY,
+        given_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX site_order_given ON site_order (given_at);
 "];
 
 /// Brings the file to the newest version.

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::SqlitePoliteness;
 use super::politeness::{ROBOTS, change, read, state_of};
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::{ORDERS_AT_ONCE, ORDERS_TOLD_FOR, RobotsRecord, StoreFault};
 use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
 const SITES: &str = "SELECT site, state FROM site WHERE site > ?1 ORDER BY site";
@@ -41,10 +41,39 @@ impl Sites for SqlitePoliteness {
                     forget_robots(tx, &site)?;
                 }
                 let now = clock.now();
+                if order.may_end_a_wait() {
+                    note_order(tx, &site, now)?;
+                }
                 change(tx, &site, now, |state| state.obey(order, &by, now))
             })
             .await
     }
+}
+
+/// The sites that orders were given to, at `since` or later.
+pub(super) fn ordered(tx: &Connection, since: Time) -> rusqlite::Result<Vec<(Site, Time)>> {
+    let mut statement = tx.prepare_cached(
+        "SELECT site, given_at FROM site_order WHERE given_at >= ?1 ORDER BY given_at LIMIT ?2",
+    )?;
+    let mut rows = statement.query((since.as_micros(), ORDERS_AT_ONCE))?;
+    let mut ordered = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let Ok(site) = Site::parse(row.get_ref(0)?.as_str()?) {
+            ordered.push((site, Time::from_micros(row.get(1)?)));
+        }
+    }
+    Ok(ordered)
+}
+
+fn note_order(tx: &Connection, site: &Site, now: Time) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM site_order WHERE given_at < ?1")?
+        .execute([(now - ORDERS_TOLD_FOR).as_micros()])?;
+    tx.prepare_cached(
+        "INSERT INTO site_order VALUES (?1, ?2)
+         ON CONFLICT (site) DO UPDATE SET given_at = excluded.given_at",
+    )?
+    .execute((site.as_str(), now.as_micros()))?;
+    Ok(())
 }
 
 fn page(tx: &Connection, query: &SiteQuery, now: Time) -> rusqlite::Result<SitesPage> {

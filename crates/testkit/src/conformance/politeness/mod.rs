@@ -77,6 +77,7 @@ macro_rules! politeness_conformance {
                 an_ordered_pace_never_undercuts_a_crawl_delay,
                 a_reset_breaker_is_closed_and_a_rest_stays,
                 what_is_known_of_robots_txt_is_forgotten,
+                orders_are_told_of_by_their_time,
             ],
             listing: [
                 sites_are_listed_by_name_page_by_page,

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::SiteAsk;
+use fetchwell_engine::ports::{ORDERS_TOLD_FOR, SiteAsk};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, Mark, Spend, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 
 use super::PolitenessStore;
 use super::keeping::{full_record, origin};
@@ -128,4 +130,39 @@ pub async fn what_is_known_of_robots_txt_is_forgotten(store: &dyn PolitenessStor
     assert_eq!(left, ["https://b.test", "http://a.test:8080"]);
     assert_eq!(trial.spend("a.test", &before).await, Spend::Void);
     assert_eq!(trial.go("a.test").await.robots_forgotten, Some(trial.now()));
+}
+
+/// So that what waits for a site need not be looked at again and again. An order is told of for an hour.
+pub async fn orders_are_told_of_by_their_time(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    let began = here.now();
+    there.order("b.test", Order::ResetBreaker).await;
+    here.clock.advance(secs(10));
+    here.order("a.test", Order::SetInterval(secs(2))).await;
+    here.clock.advance(secs(10));
+    there.order("never.test", Order::Resume).await;
+    there.order("quiet.test", Order::Pause).await; // It ends no wait.
+    let told = |names: &[(&str, u64)]| -> Vec<(Site, Time)> {
+        names.iter().map(|(name, after_s)| (site(name), began + secs(*after_s))).collect()
+    };
+    assert_eq!(
+        here.orders_since(Time::EPOCH).await,
+        told(&[("b.test", 0), ("a.test", 10), ("never.test", 20)])
+    );
+    assert_eq!(
+        here.orders_since(began + secs(10)).await,
+        told(&[("a.test", 10), ("never.test", 20)])
+    );
+    here.clock.advance(secs(10));
+    here.order("b.test", Order::Resume).await;
+    assert_eq!(
+        there.orders_since(began + secs(11)).await,
+        told(&[("never.test", 20), ("b.test", 30)])
+    );
+    here.clock.set(began + secs(20) + ORDERS_TOLD_FOR);
+    here.order("last.test", Order::ForgetRobots).await;
+    let last = (site("last.test"), here.now());
+    let left = [told(&[("never.test", 20), ("b.test", 30)]), vec![last]].concat();
+    assert_eq!(there.orders_since(Time::EPOCH).await, left);
 }

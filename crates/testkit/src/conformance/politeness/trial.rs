@@ -82,6 +82,13 @@ impl Trial {
         }
     }
 
+    /// The sites that orders were given to, at `since` or later.
+    pub(super) async fn orders_since(&self, since: Time) -> Vec<(Site, Time)> {
+        let orders = self.store.orders_since(since).await.expect("orders are told of");
+        assert_eq!(orders.now, self.now());
+        orders.sites
+    }
+
     /// Reports what became of a request, and says what that did to the breaker.
     pub(super) async fn report(&self, report: SiteReport) -> Transition {
         let site = report.site.clone();

@@ -1,0 +1,147 @@
+//! Orders of operators, heard of soon after they are given.
+//!
+//! What waits for a paused site waits in the store, closed; so does what waits for a breaker. Only an order
+//! opens them before their time, so orders are listened for: one question for all sites, however many are paused.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use super::conductor::{Conductor, Event};
+use crate::ports::{ORDERS_AT_ONCE, RecentOrders, StoreFault};
+use crate::workbench::Standing;
+
+/// How often orders are asked for: one is felt within a second.
+const LISTEN_EVERY: Duration = Duration::from_millis(400);
+
+/// An order may be noted with a time that is this much earlier than the moment from which on it can be seen.
+const NOTED_LATE_BY: Duration = Duration::from_secs(5);
+
+/// What was heard so far.
+pub(super) struct OrdersHeard {
+    /// From here on, by the store's clock, there may be orders that were not heard of.
+    since: Time,
+    /// Those that were, from then on.
+    known: HashMap<Site, Time>,
+    next_look: Instant,
+    is_listening: bool,
+}
+
+impl OrdersHeard {
+    /// Nothing was heard yet: the first answer has all that is told of.
+    pub(super) fn new(now: Instant) -> OrdersHeard {
+        OrdersHeard {
+            since: Time::EPOCH,
+            known: HashMap::new(),
+            next_look: now,
+            is_listening: false,
+        }
+    }
+
+    /// When to look again, unless somebody does.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        (!self.is_listening).then_some(self.next_look)
+    }
+
+    /// Takes an answer, and gives the sites of which it tells something new.
+    fn heard(&mut self, orders: RecentOrders) -> Vec<Site> {
+        let is_all = orders.sites.len() < ORDERS_AT_ONCE;
+        let last = orders.sites.last().map_or(orders.now, |(_, at)| *at);
+        self.since = if is_all { orders.now - NOTED_LATE_BY } else { last };
+        let mut new = Vec::new();
+        for (site, at) in orders.sites {
+            if self.known.insert(site.clone(), at) != Some(at) {
+                new.push(site);
+            }
+        }
+        let since = self.since;
+        self.known.retain(|_, at| *at >= since);
+        new
+    }
+}
+
+impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Asks for orders now and then.
+    pub(super) fn listen_for_orders_when_due(&mut self) {
+        if self.orders.is_listening || Instant::now() < self.orders.next_look {
+            return;
+        }
+        self.orders.is_listening = true;
+        self.orders.next_look = Instant::now() + LISTEN_EVERY;
+        let (politeness, since) = (self.plant.gate.politeness.clone(), self.orders.since);
+        self.tasks.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
+    }
+
+    /// Whatever a site waits for may be over by order: the store gives of it again, and it asks again.
+    pub(super) fn on_orders_heard(&mut self, orders: Result<RecentOrders, StoreFault>) {
+        self.orders.is_listening = false;
+        let ordered = match orders {
+            Ok(orders) => self.orders.heard(orders),
+            // Everything else says so, too, and orders are asked for again.
+            Err(fault) => return debug!(%fault, "orders could not be listened for"),
+        };
+        let now = self.now();
+        for site in &ordered {
+            info!("an order was given to {site}");
+            self.closing.remove(site);
+            self.closed.insert(site.clone(), now);
+            let asks = |standing: &Standing| matches!(standing, Standing::Asks);
+            if self.bench.existing(site).is_some_and(|room| asks(&room.standing)) {
+                self.bench.ask_at(site, now);
+            }
+        }
+        if !ordered.is_empty() {
+            self.hear_of_more();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(name: &str) -> Site {
+        Site::parse(name).unwrap()
+    }
+
+    #[test]
+    fn an_order_is_new_once_also_where_it_is_told_again() {
+        let mut heard = OrdersHeard::new(Instant::now());
+        let answer = |now, sites: &[(&str, i64)]| RecentOrders {
+            now: Time::from_secs(now),
+            sites: sites.iter().map(|(name, at)| (site(name), Time::from_secs(*at))).collect(),
+        };
+        assert_eq!(
+            heard.heard(answer(100, &[("a.test", 40), ("b.test", 99)])),
+            [site("a.test"), site("b.test")]
+        );
+        assert_eq!(heard.since, Time::from_secs(95));
+        assert_eq!(heard.heard(answer(101, &[("b.test", 99)])), []);
+        assert_eq!(heard.heard(answer(102, &[("a.test", 101), ("b.test", 99)])), [site("a.test")]);
+        // A clock that was set back is followed.
+        assert_eq!(heard.heard(answer(50, &[])), []);
+        assert_eq!(heard.since, Time::from_secs(45));
+    }
+
+    #[test]
+    fn where_there_are_more_than_are_told_at_once_the_rest_is_asked_for() {
+        let mut heard = OrdersHeard::new(Instant::now());
+        let at = |number: usize| Time::from_micros(i64::try_from(number).unwrap());
+        let sites = (0..ORDERS_AT_ONCE).map(|n| (site(&format!("s{n}.test")), at(n))).collect();
+        heard.heard(RecentOrders { now: Time::from_secs(100), sites });
+        assert_eq!(heard.since, at(ORDERS_AT_ONCE - 1));
+        let rest = vec![
+            (site(&format!("s{}.test", ORDERS_AT_ONCE - 1)), at(ORDERS_AT_ONCE - 1)),
+            (site("last.test"), Time::from_secs(1)),
+        ];
+        assert_eq!(
+            heard.heard(RecentOrders { now: Time::from_secs(100), sites: rest }),
+            [site("last.test")]
+        );
+        assert_eq!(heard.since, Time::from_secs(95));
+    }
+}
