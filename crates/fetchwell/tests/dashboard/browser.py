@@ -163,6 +163,47 @@ def messages(browser: Browser) -> None:
     page.context.close()
 
 
+def what_waits_is_cancelled(browser: Browser) -> None:
+    """What waits for a paused site waits in the store, where it can be taken back, one by one or all that match."""
+    page = visit(browser, SERVE, OPERATOR)
+    page.goto("/dashboard/sites/shop.test")
+    page.get_by_role("button", name="Pause").click()
+    matching = "/dashboard/messages?site=shop.test&text=regretted"
+    post_message("http://shop.test/regretted?0", "regretted-0")
+    reload_until(page, f"{matching}&state=delayed", "1 matching")
+    page.get_by_role("link", name="regretted?0").click()
+    page.get_by_role("button", name="Cancel").click()
+    assert "was cancelled" in said(page), said(page)
+    for number in (1, 2, 3):
+        post_message(f"http://shop.test/regretted?{number}", f"regretted-{number}")
+    # Those that came before the store had closed the site are put off, the others just wait.
+    reload_until(page, f"{matching}&state=processing", "0 matching")
+    for state in ("queued", "delayed"):
+        page.goto(f"{matching}&state={state}")
+        cancel = page.get_by_role("button", name=re.compile("Cancel all"))
+        if cancel.is_visible():
+            cancel.click()
+            assert re.search(r"Cancelled: [1-3]\.", said(page)), said(page)
+    page.goto(f"{matching}&state=failed")
+    expect(page.get_by_role("heading", name=re.compile("^4 matching"))).to_be_visible()
+    page.goto("/dashboard/sites/shop.test")
+    page.get_by_role("button", name="Resume").click()
+    page.goto("/dashboard/system")
+    expect(page.locator("#audit")).to_contain_text("cancel_messages")
+    page.context.close()
+
+
+def reload_until(page: Page, path: str, heading: str) -> None:
+    seen = page.get_by_role("heading", name=re.compile(f"^{heading}"))
+    page.goto(path)
+    for _ in range(100):
+        if seen.is_visible():
+            return
+        page.wait_for_timeout(200)
+        page.goto(path)
+    expect(seen).to_be_visible()
+
+
 def live(browser: Browser) -> None:
     page = visit(browser, SERVE, OPERATOR)
     page.goto("/dashboard/messages")
@@ -250,7 +291,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
         for story in (
             before_the_door, live, colours_and_keys, a_viewer, without_scripts, dead_letters, every_page,
-            orders_to_a_site, messages,
+            orders_to_a_site, messages, what_waits_is_cancelled,
         ):
             story(browser)
             print(story.__name__, flush=True)

@@ -62,21 +62,19 @@ pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
         }
         Offer { action: ACTION.to_owned(), label, about, command, mood, fields, asks: None }
     };
-    match as_seen.state {
-        Some(MessageState::Failed | MessageState::Delayed) => {
-            let one = "The newest of them, to see how it fares.";
-            let all = "What came or ended since is left alone.";
-            vec![
-                offer(Act::Retry, "Try one".to_owned(), one, Mood::First, true),
-                offer(Act::Retry, format!("Try all {number}"), all, Mood::Plain, false),
-            ]
-        }
-        Some(MessageState::Queued) => {
-            let about = "They end; their callers are told. What came since is left alone.";
-            vec![offer(Act::Cancel, format!("Cancel all {number}"), about, Mood::Grave, false)]
-        }
-        _ => Vec::new(),
+    let mut offers = Vec::new();
+    if let Some(MessageState::Failed | MessageState::Delayed) = as_seen.state {
+        let one = "The newest of them, to see how it fares.";
+        let all = "What came or ended since is left alone.";
+        offers.push(offer(Act::Retry, "Try one".to_owned(), one, Mood::First, true));
+        offers.push(offer(Act::Retry, format!("Try all {number}"), all, Mood::Plain, false));
     }
+    if let Some(MessageState::Queued | MessageState::Delayed) = as_seen.state {
+        let about = "They end; their callers are told. What came since is left alone.";
+        let label = format!("Cancel all {number}");
+        offers.push(offer(Act::Cancel, label, about, Mood::Grave, false));
+    }
+    offers
 }
 
 /// `1,234`, or `at least 10,000`.
