@@ -37,7 +37,8 @@ pub enum LineFault {
 
 /// A line without its end, if it is not too long.
 pub(crate) fn bounded(line: &str) -> Result<&str, LineFault> {
-    let line = line.trim_end_matches(['\n', '\r']);
+    let end = line.bytes().rev().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+    let line = &line[..line.len() - end];
     if line.len() > MAX_LINE_BYTES {
         return Err(LineFault::TooLong { bytes: line.len() });
     }

@@ -4,10 +4,13 @@ use memchr::memchr;
 
 use super::filter::{Criterion, Filter};
 use super::line::Line;
-use crate::line::LineFault;
+use crate::line::{LineFault, MAX_LINE_BYTES};
 
 /// Of the lines of a block that can't be read so many are kept; all are counted.
 const MALFORMED_KEPT: usize = 16;
+
+/// The longest line that is read, with CR and LF.
+const MAX_LINE_WITH_END_BYTES: usize = MAX_LINE_BYTES + 2;
 
 /// What became of the lines of a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,29 +38,85 @@ pub struct MalformedLine {
 
 /// Gives the wanted lines of a block, one by one.
 pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
-    let mut sifted = Sifted::default();
-    let mut rest = block;
-    while !rest.is_empty() {
-        let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-        let (line, behind) = rest.split_at(end);
-        rest = behind;
-        sifted.lines += 1;
-        if let Some(criterion) = filter.rejection_unread(line) {
-            sifted.reject(criterion);
-            continue;
+    let mut sieve = Sieve::new(filter);
+    sieve.pour(block, &mut take);
+    sieve.end(take)
+}
+
+/// The same for a block that comes in pieces.
+pub struct Sieve<'f> {
+    filter: &'f Filter,
+    /// A line that has begun, as far as lines are read…
+    begun: Vec<u8>,
+    /// …and how long it is so far.
+    begun_bytes: usize,
+    sifted: Sifted,
+}
+
+impl<'f> Sieve<'f> {
+    /// Nothing has come yet.
+    #[must_use]
+    pub fn new(filter: &'f Filter) -> Sieve<'f> {
+        Sieve { filter, begun: Vec::new(), begun_bytes: 0, sifted: Sifted::default() }
+    }
+
+    /// Gives the wanted lines that end in the next piece.
+    pub fn pour(&mut self, piece: &[u8], mut take: impl FnMut(&Line<'_>)) {
+        let mut rest = piece;
+        while let Some(end) = memchr(b'\n', rest) {
+            let (line, behind) = rest.split_at(end + 1);
+            rest = behind;
+            if self.begun_bytes == 0 {
+                self.line(line, line.len(), &mut take);
+            } else {
+                self.begin(line);
+                self.end_line(&mut take);
+            }
+        }
+        self.begin(rest);
+    }
+
+    /// The block ends here, and with it the line that has begun.
+    pub fn end(mut self, take: impl FnMut(&Line<'_>)) -> Sifted {
+        if self.begun_bytes > 0 {
+            self.end_line(take);
+        }
+        self.sifted
+    }
+
+    fn begin(&mut self, part: &[u8]) {
+        self.begun_bytes += part.len();
+        let room = (MAX_LINE_WITH_END_BYTES + 1).saturating_sub(self.begun.len());
+        self.begun.extend_from_slice(part.get(..room).unwrap_or(part));
+    }
+
+    fn end_line(&mut self, take: impl FnMut(&Line<'_>)) {
+        let mut line = std::mem::take(&mut self.begun);
+        let bytes = std::mem::take(&mut self.begun_bytes);
+        self.line(&line, bytes, take);
+        line.clear();
+        self.begun = line;
+    }
+
+    fn line(&mut self, line: &[u8], bytes: usize, mut take: impl FnMut(&Line<'_>)) {
+        self.sifted.lines += 1;
+        if bytes > MAX_LINE_WITH_END_BYTES {
+            return self.sifted.note_malformed(LineFault::TooLong { bytes });
+        }
+        if let Some(criterion) = self.filter.rejection_unread(line) {
+            return self.sifted.reject(criterion);
         }
         match Line::parse(line) {
-            Ok(line) => match filter.rejection(&line) {
-                Some(criterion) => sifted.reject(criterion),
+            Ok(line) => match self.filter.rejection(&line) {
+                Some(criterion) => self.sifted.reject(criterion),
                 None => {
-                    sifted.wanted += 1;
+                    self.sifted.wanted += 1;
                     take(&line);
                 }
             },
-            Err(fault) => sifted.note_malformed(fault),
+            Err(fault) => self.sifted.note_malformed(fault),
         }
     }
-    sifted
 }
 
 impl Sifted {
@@ -77,26 +136,74 @@ impl Sifted {
 /// same batches.
 #[must_use]
 pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
-    let mut batches = Vec::new();
-    let (mut batch, mut in_batch) = (Vec::new(), 0);
-    let sifted = sift(block, filter, |line| {
-        batch.push(if batch.is_empty() { b'[' } else { b',' });
-        line.write_json(&mut batch);
-        in_batch += 1;
-        if in_batch >= batch_size {
-            batches.push(ended(&mut batch));
-            in_batch = 0;
-        }
-    });
-    if in_batch > 0 {
-        batches.push(ended(&mut batch));
-    }
-    (batches, sifted)
+    let mut cutter = Cutter::new(batch_size);
+    let sifted = sift(block, filter, |line| cutter.add(line));
+    (cutter.end(), sifted)
 }
 
-/// The next batch will be about as long.
-fn ended(batch: &mut Vec<u8>) -> Vec<u8> {
-    batch.push(b']');
-    let next = Vec::with_capacity(batch.len());
-    std::mem::replace(batch, next)
+/// Puts lines into batches.
+pub struct Cutter {
+    batch_size: usize,
+    /// The batch that has begun. It is copied when it is whole, so that no batch has more room than it needs.
+    batch: Vec<u8>,
+    lines: usize,
+    whole: Vec<Vec<u8>>,
+}
+
+impl Cutter {
+    /// There is no line yet.
+    #[must_use]
+    pub fn new(batch_size: usize) -> Cutter {
+        Cutter { batch_size, batch: Vec::new(), lines: 0, whole: Vec::new() }
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, line: &Line<'_>) {
+        self.batch.push(if self.batch.is_empty() { b'[' } else { b',' });
+        line.write_json(&mut self.batch);
+        self.lines += 1;
+        if self.lines >= self.batch_size {
+            self.cut();
+        }
+    }
+
+    /// All batches; the last one may be shorter.
+    #[must_use]
+    pub fn end(mut self) -> Vec<Vec<u8>> {
+        if self.lines > 0 {
+            self.cut();
+        }
+        self.whole
+    }
+
+    fn cut(&mut self) {
+        self.batch.push(b']');
+        self.whole.push(self.batch.clone());
+        self.batch.clear();
+        self.lines = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_a_block_is_cut_into_pieces_its_batches_are_the_same() {
+        let long = "x".repeat(MAX_LINE_WITH_END_BYTES);
+        let line = |n: u32| format!("a,{n} 20240712000102 {{\"status\": \"{}\"}}", 200 + n % 2);
+        let block = format!("{}\r\n\n{long}\n{}\nbroken\n{}", line(0), line(1), line(2));
+        let filter = Filter { status: Some(200), ..Filter::default() };
+        let (want, want_sifted) = batches(block.as_bytes(), &filter, 1);
+        assert_eq!((want.len(), want_sifted.lines, want_sifted.malformed), (2, 6, 3));
+        for piece_bytes in [1, 2, 3, 7, 40, 1_000, 70_000, block.len()] {
+            let (mut sieve, mut cutter) = (Sieve::new(&filter), Cutter::new(1));
+            for piece in block.as_bytes().chunks(piece_bytes) {
+                sieve.pour(piece, |line| cutter.add(line));
+                assert!(sieve.begun.len() <= MAX_LINE_WITH_END_BYTES + 1);
+            }
+            let sifted = sieve.end(|line| cutter.add(line));
+            assert_eq!((cutter.end(), &sifted), (want.clone(), &want_sifted), "{piece_bytes}");
+        }
+    }
 }

@@ -147,10 +147,11 @@ impl Language {
 
     /// Whether it is among these codes, as a whole.
     fn is_among(&self, codes: &str) -> bool {
-        let mut codes = codes.split(',').map(str::trim);
+        let wanted = self.code.as_bytes();
+        let mut codes = codes.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         match self.place {
-            LanguagePlace::Any => codes.any(|code| code == self.code),
-            LanguagePlace::Primary => codes.next() == Some(self.code.as_str()),
+            LanguagePlace::Any => codes.any(|code| code == wanted),
+            LanguagePlace::Primary => codes.next() == Some(wanted),
         }
     }
 }

@@ -11,30 +11,46 @@ pub(super) fn fields(json: &str) -> Option<Vec<(&str, &str)>> {
     // An escape may hide a quote; control characters must not stand in strings.
     let bytes = json.bytes();
     let is_odd = bytes.fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'\\'));
-    let mut rest = if is_odd { None } else { token(json, '{') }?;
+    let mut rest = if is_odd { None } else { token(json, b'{') }?;
     let mut fields = Vec::with_capacity(MAX_FIELDS / 2);
     loop {
         let (name, behind_name) = string(rest)?;
-        let (value, behind) = string(token(behind_name, ':')?)?;
+        let (value, behind) = string(token(behind_name, b':')?)?;
         fields.push((name, value));
-        match token(behind, ',') {
+        match token(behind, b',') {
             Some(next) if fields.len() < MAX_FIELDS => rest = next,
             Some(_) => return None,
-            None => return token(behind, '}')?.is_empty().then_some(fields),
+            None => return token(behind, b'}')?.is_empty().then_some(fields),
         }
     }
 }
 
 /// What follows this token and the spaces around it.
-fn token(text: &str, token: char) -> Option<&str> {
-    text.trim_start_matches(' ').strip_prefix(token).map(|rest| rest.trim_start_matches(' '))
+fn token(text: &str, token: u8) -> Option<&str> {
+    let text = behind_spaces(text);
+    (text.as_bytes().first() == Some(&token)).then(|| behind_spaces(&text[1..]))
+}
+
+fn behind_spaces(text: &str) -> &str {
+    &text[text.bytes().take_while(|byte| *byte == b' ').count()..]
 }
 
 /// A string, and what follows it.
 fn string(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('"')?;
-    let end = memchr(b'"', text.as_bytes())?;
-    Some((text.get(..end)?, text.get(end + 1..)?))
+    let end = quote(text.as_bytes())?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
+/// Where the first quote is. Nearly all strings are short, so most quotes are found without a call.
+fn quote(text: &[u8]) -> Option<usize> {
+    const ONES: u128 = u128::MAX / 0xff;
+    let near = text.first_chunk().map_or(0, |chunk| {
+        // A byte that is a quote becomes zero, and the lowest zero byte is the first to borrow.
+        let differences = u128::from_le_bytes(*chunk) ^ (ONES * u128::from(b'"'));
+        differences.wrapping_sub(ONES) & !differences & (ONES << 7)
+    });
+    if near == 0 { memchr(b'"', text) } else { Some(near.trailing_zeros() as usize / 8) }
 }
 
 #[cfg(test)]
@@ -47,6 +63,20 @@ mod tests {
         let found = fields(&object(MAX_FIELDS)).map(|fields| fields.len());
         assert_eq!(found, Some(MAX_FIELDS));
         assert_eq!(fields(&object(MAX_FIELDS + 1)), None);
+    }
+
+    #[test]
+    fn the_first_quote_is_found_wherever_it_is() {
+        for filler in [b'a', b'!', b'#', 0x7f, 0x80, 0xa2, 0xff] {
+            for length in 0..40 {
+                for (first, second) in (0..length).flat_map(|f| (f..length).map(move |s| (f, s))) {
+                    let mut text = vec![filler; length];
+                    (text[first], text[second]) = (b'"', b'"');
+                    assert_eq!(quote(&text), Some(first), "{text:?}");
+                }
+                assert_eq!(quote(&vec![filler; length]), None);
+            }
+        }
     }
 
     #[test]

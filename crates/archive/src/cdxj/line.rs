@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use memchr::memchr;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serializer};
 use serde_json::value::RawValue;
@@ -35,10 +36,10 @@ type Text<'a> = Cow<'a, str>;
 impl<'a> Line<'a> {
     /// Reads a line, with or without its end.
     pub fn parse(line: &'a [u8]) -> Result<Line<'a>, LineFault> {
-        let line = str::from_utf8(line).map_err(|_| LineFault::Encoding)?;
+        let line = simdutf8::basic::from_utf8(line).map_err(|_| LineFault::Encoding)?;
         let line = bounded(line)?;
-        let (surt, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (time, json) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (surt, rest) = at_space(line);
+        let (time, json) = at_space(rest);
         let given = |field: &'a str, name| match field {
             "" => Err(LineFault::Missing(name)),
             _ => Ok(field),
@@ -80,7 +81,7 @@ impl<'a> Line<'a> {
 
     fn try_write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(b"{\"surt_url\":");
-        serde_json::to_writer(&mut *out, self.surt)?;
+        write_string(self.surt, out)?;
         out.extend_from_slice(b",\"timestamp\":\"");
         out.extend_from_slice(self.timestamp.as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
@@ -94,6 +95,23 @@ impl<'a> Line<'a> {
         out.push(b'}');
         Ok(())
     }
+}
+
+/// What stands before the first space, and behind it.
+fn at_space(text: &str) -> (&str, &str) {
+    memchr(b' ', text.as_bytes()).map_or((text, ""), |space| (&text[..space], &text[space + 1..]))
+}
+
+/// Appends a JSON string. Few have anything to escape.
+fn write_string(text: &str, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let is_odd = |byte| byte < b' ' || byte == b'"' || byte == b'\\';
+    if text.bytes().fold(false, |odd, byte| odd | is_odd(byte)) {
+        return serde_json::to_writer(out, text);
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+    Ok(())
 }
 
 impl<'a> Metadata<'a> {
@@ -190,9 +208,10 @@ mod tests {
 
     #[test]
     fn a_batch_carries_exactly_three_fields_with_strings() {
-        let line = br#"a)/ 20240712000102 {"b":"\u00fc", "a": 7,"c":null,"d":{"x": [1]},"b":"2"}"#;
+        let line =
+            br#"a)/"\\ 20240712000102 {"b":"\u00fc", "a": 7,"c":null,"d":{"x": [1]},"b":"2"}"#;
         let line = Line::parse(line).unwrap();
-        let want = r#"{"surt_url":"a)/","timestamp":"20240712000102","metadata":{"a":"7","c":"null","d":"{\"x\": [1]}","b":"2"}}"#;
+        let want = r#"{"surt_url":"a)/\"\\\\","timestamp":"20240712000102","metadata":{"a":"7","c":"null","d":"{\"x\": [1]}","b":"2"}}"#;
         let mut json = Vec::new();
         line.write_json(&mut json);
         assert_eq!(String::from_utf8(json).unwrap(), want);

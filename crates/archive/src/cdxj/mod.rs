@@ -10,7 +10,7 @@ mod line;
 mod peek;
 mod record;
 
-pub use batches::{MalformedLine, Sifted, batches, sift};
+pub use batches::{Cutter, MalformedLine, Sieve, Sifted, batches, sift};
 pub use filter::{Criterion, Filter, Language, LanguagePlace};
 pub use line::Line;
 pub use record::{CdxRecord, MAX_RECORD_BYTES, parse_line};

@@ -2,6 +2,7 @@
 
 mod inflate;
 pub(crate) mod members;
+mod pieces;
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -11,6 +12,7 @@ use libdeflater::Decompressor;
 use memchr::memmem;
 
 pub(crate) use inflate::{Ended, inflate};
+pub use pieces::inflate_pieces;
 
 /// What every member begins with: gzip, deflate.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -174,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    fn member(content: &[u8]) -> Vec<u8> {
+    pub(super) fn member(content: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(content).unwrap();
         encoder.finish().unwrap()

@@ -1,9 +1,9 @@
 //! A block of the index: one range of a CDX file becomes the pages that are wanted of it.
 
 use bytes::Bytes;
-use fetchwell_archive::cdxj::{self, Filter, MalformedLine, Sifted};
+use fetchwell_archive::cdxj::{Cutter, Filter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
-use fetchwell_archive::gzip::{inflate_member, stated_size};
+use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::Happened;
@@ -206,33 +206,48 @@ impl BlockPlan {
             Ok(member) => member,
             Err(fault) => return unread("range", &fault),
         };
-        let block = match inflate_member(member, most_bytes(member)) {
-            Ok(block) => block,
-            Err(fault) => return unread("gzip", &fault),
-        };
         let Batching { filter, batch_size, by_file } = &self.batching;
-        let (pages, sifted) = if *by_file {
-            let (pages, sifted) = placed_pages(&block, filter);
-            (Pages::Single(pages), sifted)
+        let sifted = if *by_file {
+            let mut pages = Vec::new();
+            sifted(member, filter, |line| pages.push(PlacedPage::of(line)))
+                .map(|sifted| (Pages::Single(pages), sifted))
         } else {
-            let (batches, sifted) = cdxj::batches(&block, filter, *batch_size);
-            (Pages::Batches(batches.into_iter().map(Bytes::from).collect()), sifted)
+            let mut cutter = Cutter::new(*batch_size);
+            sifted(member, filter, |line| cutter.add(line)).map(|sifted| {
+                (Pages::Batches(cutter.end().into_iter().map(Bytes::from).collect()), sifted)
+            })
         };
-        BlockYield::Read { pages, sifted, wire_bytes: self.entry.length }
+        match sifted {
+            Ok((pages, sifted)) => {
+                BlockYield::Read { pages, sifted, wire_bytes: self.entry.length }
+            }
+            Err(fault) => unread("gzip", &fault),
+        }
     }
 }
 
-/// A page that does not say where it is comes first: whoever takes it says what is wrong with it.
-fn placed_pages(block: &[u8], filter: &Filter) -> (Vec<PlacedPage>, Sifted) {
-    let mut pages = Vec::new();
-    let sifted = cdxj::sift(block, filter, |line| {
+/// Gives the wanted lines of a block. A large one is inflated a piece at a time: it and the pages of it are not
+/// in memory together.
+fn sifted(
+    member: &[u8],
+    filter: &Filter,
+    mut take: impl FnMut(&Line<'_>),
+) -> Result<Sifted, InflateFault> {
+    let mut sieve = Sieve::new(filter);
+    inflate_pieces(member, most_bytes(member), |piece| sieve.pour(piece, &mut take))?;
+    Ok(sieve.end(take))
+}
+
+impl PlacedPage {
+    /// A page that does not say where it is comes first: whoever takes it says what is wrong with it.
+    fn of(line: &Line<'_>) -> PlacedPage {
         let mut json = Vec::new();
         line.write_json(&mut json);
+        json.shrink_to_fit();
         let file = line.get("filename").unwrap_or_default().to_owned();
         let offset = line.get("offset").and_then(|offset| offset.parse().ok()).unwrap_or(0);
-        pages.push(PlacedPage { file, offset, json });
-    });
-    (pages, sifted)
+        PlacedPage { file, offset, json }
+    }
 }
 
 /// What a block may have when it is inflated. It ends with its size: one that goes on beyond that is broken.

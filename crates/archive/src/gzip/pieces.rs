@@ -1,0 +1,81 @@
+//! A member that lies in memory, inflated a piece at a time, so that its content is never there as a whole.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::{InflateFault, Inflater, WINDOW_BITS};
+
+/// A member that has no more than that is one piece: at once is much faster.
+const MAX_AT_ONCE_BYTES: usize = 4 * 1024 * 1024;
+
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Gives the content of the first member of the input, no more than `max_bytes`, in pieces. What was
+/// given before a fault was found is part of it all the same.
+pub fn inflate_pieces(
+    member: &[u8],
+    max_bytes: usize,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), InflateFault> {
+    let mut inflater = Inflater::default();
+    if let Some(bytes) = inflater.at_once(member, max_bytes.min(MAX_AT_ONCE_BYTES)) {
+        take(&inflater.content[..bytes]);
+        return Ok(());
+    }
+    let mut stream = Decompress::new_gzip(WINDOW_BITS);
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut taken, mut given) = (0, 0);
+    loop {
+        let rest = member.get(taken..).unwrap_or_default();
+        let status = stream.decompress(rest, &mut piece, FlushDecompress::None);
+        let before = (taken, given);
+        taken = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+        given = usize::try_from(stream.total_out()).unwrap_or(usize::MAX);
+        if given > max_bytes {
+            return Err(InflateFault::TooLarge { max_bytes });
+        }
+        take(&piece[..given - before.1]);
+        match status {
+            Ok(Status::StreamEnd) => return Ok(()),
+            Ok(_) if before == (taken, given) => return Err(InflateFault::Truncated),
+            Ok(_) => {}
+            Err(error) => return Err(InflateFault::Corrupt(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inflate_member;
+    use super::super::tests::member;
+    use super::*;
+
+    /// All pieces together, and the largest.
+    fn joined(member: &[u8], max_bytes: usize) -> (Result<Vec<u8>, InflateFault>, usize) {
+        let (mut content, mut largest) = (Vec::new(), 0);
+        let ended = inflate_pieces(member, max_bytes, |piece| {
+            content.extend_from_slice(piece);
+            largest = largest.max(piece.len());
+        });
+        (ended.map(|()| content), largest)
+    }
+
+    #[test]
+    fn pieces_are_what_the_whole_is() {
+        let content: Vec<u8> =
+            (0..MAX_AT_ONCE_BYTES + 1).map(|n| (n * n / 7 % 251) as u8).collect();
+        let large = member(&content);
+        let mut broken = large.clone();
+        let crc = broken.len() - 8;
+        broken[crc] ^= 1;
+        let small = member(b"small");
+        let (max, cut) = (content.len(), large.len() / 2);
+        for input in [&small, &large, &large[..cut], &large[..large.len() - 1], &broken, b"", b"no"]
+        {
+            for max_bytes in [max, max - 1, 5, 4] {
+                let (pieces, largest) = joined(input, max_bytes);
+                assert_eq!(pieces, inflate_member(input, max_bytes), "{max_bytes}");
+                assert!(largest <= PIECE_BYTES, "{largest}");
+            }
+        }
+    }
+}
