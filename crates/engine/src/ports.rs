@@ -542,3 +542,40 @@ impl Ledger {
         (!wrong.is_empty()).then(|| wrong.join("; "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct FullDisk;
+
+    #[async_trait]
+    impl Sink<()> for FullDisk {
+        async fn write(&self, _: &[&()]) -> Result<(), StoreFault> {
+            Err(StoreFault::Unavailable("no space is left".to_owned()))
+        }
+    }
+
+    struct NeverSettled;
+
+    #[async_trait]
+    impl Settle for NeverSettled {
+        async fn settle(&self, _: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+            panic!("it was settled, and its records are nowhere")
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_written_is_not_settled() {
+        let url = "https://example.com/".to_owned();
+        let (lane, payload) = (Lane::default(), Vec::new());
+        let job = Job { url, site: None, lane, deadline: None, payload };
+        let (history, accepted_at) = (History::default(), Time::EPOCH);
+        let lease = Lease { id: 1, job, history, interruptions: 0, accepted_at };
+        let (records, settlement) = (vec![()], Settlement::Done);
+        let (phases, share) = (Phases::default(), Share::none());
+        let finish = SinkThenSettle { sink: FullDisk, source: NeverSettled };
+        let fault = finish.finish(&[Finished { lease, records, settlement, phases, share }]).await;
+        assert!(matches!(fault, Err(StoreFault::Unavailable(_))), "{fault:?}");
+    }
+}
