@@ -30,6 +30,9 @@ pub struct SharedPoliteness<S> {
     chance: Mutex<Chance>,
     /// When many slots come at once, each would wait for a connection of its own.
     spends: Together<ToSpend, Result<(Spend, Time), StoreFault>>,
+    /// Each page of a group asks for a turn of its own, and all of them change the one state of the group:
+    /// one by one they would mostly be beaten by each other.
+    asks: Together<SiteAsk, Result<(Verdict, Time), StoreFault>>,
 }
 
 /// A permit that is to be judged.
@@ -42,8 +45,14 @@ struct ToSpend {
 impl<S: Keeper> SharedPoliteness<S> {
     /// On a keeper. The seed is for the jitter of breakers.
     pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
-        let (chance, spends) = (Mutex::new(Chance::seeded(seed)), Together::default());
-        SharedPoliteness { keeper, rule, chance, spends }
+        let chance = Mutex::new(Chance::seeded(seed));
+        SharedPoliteness {
+            keeper,
+            rule,
+            chance,
+            spends: Together::default(),
+            asks: Together::default(),
+        }
     }
 
     /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
@@ -121,6 +130,45 @@ impl<S: Keeper> SharedPoliteness<S> {
         }
     }
 
+    /// Answers questions in one step.
+    async fn ask_all(&self, batch: &[SiteAsk]) -> Vec<Result<(Verdict, Time), StoreFault>> {
+        match self.turn_in_one_step(&[], batch).await {
+            Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
+            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn turn_in_one_step(
+        &self,
+        reports: &[SiteReport],
+        asks: &[SiteAsk],
+    ) -> Result<Turn, StoreFault> {
+        let said = reports.iter().map(|report| &report.site);
+        let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
+        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
+            let (mut transitions, mut verdicts) = (Vec::new(), Vec::new());
+            for &place in &of_site[i] {
+                if let Some(SiteReport { report, .. }) = reports.get(place) {
+                    let became = state.record(report, moment.now, &self.rule, self.unit());
+                    transitions.push((place, became));
+                } else {
+                    let place = place - reports.len();
+                    verdicts.push((place, ask(state, &asks[place], moment, &self.rule)));
+                }
+            }
+            (transitions, verdicts)
+        };
+        let (answers, now) = self.amend(&sites, rule).await?;
+        let (transitions, verdicts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let transitions = transitions.into_iter().flatten().collect();
+        let verdicts = verdicts.into_iter().flatten().collect();
+        let notable = in_order(transitions)
+            .zip(reports)
+            .filter(|(transition, _)| *transition != Transition::None)
+            .map(|(transition, report)| (report.site.clone(), transition));
+        Ok(Turn { now, verdicts: in_order(verdicts).collect(), transitions: notable.collect() })
+    }
+
     fn unit(&self) -> f64 {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).unit()
     }
@@ -148,30 +196,12 @@ impl Moment {
 #[async_trait]
 impl<S: Keeper> Politeness for SharedPoliteness<S> {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
-        let said = reports.iter().map(|report| &report.site);
-        let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
-        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
-            let (mut transitions, mut verdicts) = (Vec::new(), Vec::new());
-            for &place in &of_site[i] {
-                if let Some(SiteReport { report, .. }) = reports.get(place) {
-                    let became = state.record(report, moment.now, &self.rule, self.unit());
-                    transitions.push((place, became));
-                } else {
-                    let place = place - reports.len();
-                    verdicts.push((place, ask(state, &asks[place], moment, &self.rule)));
-                }
-            }
-            (transitions, verdicts)
+        let ([], [alone]) = (reports, asks) else {
+            return self.turn_in_one_step(reports, asks).await;
         };
-        let (answers, now) = self.amend(&sites, rule).await?;
-        let (transitions, verdicts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
-        let transitions = transitions.into_iter().flatten().collect();
-        let verdicts = verdicts.into_iter().flatten().collect();
-        let notable = in_order(transitions)
-            .zip(reports)
-            .filter(|(transition, _)| *transition != Transition::None)
-            .map(|(transition, report)| (report.site.clone(), transition));
-        Ok(Turn { now, verdicts: in_order(verdicts).collect(), transitions: notable.collect() })
+        let answer = self.asks.ask(alone.clone(), async |batch| self.ask_all(batch).await).await;
+        let (verdict, now) = answer.unwrap_or_else(stopped)?;
+        Ok(Turn { now, verdicts: vec![verdict], ..Turn::default() })
     }
 
     async fn spend(
@@ -182,9 +212,7 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     ) -> Result<(Spend, Time), StoreFault> {
         let to_spend = ToSpend { site: site.clone(), permit: *permit, rate };
         let spent = self.spends.ask(to_spend, async |batch| self.spend_all(batch).await).await;
-        spent.unwrap_or_else(|| {
-            Err(StoreFault::Unavailable("it was asked with others, and they were stopped".into()))
-        })
+        spent.unwrap_or_else(stopped)
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
@@ -213,6 +241,10 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
         let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
         Ok(RecentOrders { now, sites: sites.collect() })
     }
+}
+
+fn stopped<T>() -> Result<T, StoreFault> {
+    Err(StoreFault::Unavailable("it was asked with others, and they were stopped".into()))
 }
 
 /// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.
