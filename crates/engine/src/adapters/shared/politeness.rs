@@ -273,3 +273,95 @@ fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usiz
     }
     (sites, places)
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::adapters::shared::Reading;
+
+    /// A server that keeps one site, takes its time, and counts its answers.
+    #[derive(Default)]
+    struct Counting {
+        kept: Mutex<Texts>,
+        answers: Mutex<usize>,
+    }
+
+    #[async_trait]
+    impl Keeper for Counting {
+        async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+            tokio::task::yield_now().await;
+            *self.answers.lock().unwrap() += 1;
+            let kept = self.kept.lock().unwrap().clone();
+            let (now, lost_until) = (Time::from_secs(1_000), Time::EPOCH);
+            Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
+        }
+
+        async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+            tokio::task::yield_now().await;
+            let mut kept = self.kept.lock().unwrap();
+            let made = |change: &Change| {
+                let stands = *kept == change.before;
+                if stands {
+                    *kept = change.after.clone();
+                }
+                stands
+            };
+            Ok(changes.iter().map(made).collect())
+        }
+
+        async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn robots(&self, _: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn sweep(&self, _: Time) -> Result<u64, StoreFault> {
+            Ok(0)
+        }
+    }
+
+    /// Else each would be beaten by most of the others, and ask again.
+    #[tokio::test]
+    async fn many_who_ask_alone_for_turns_of_one_group_are_answered_together() {
+        let store = SharedPoliteness::new(Counting::default(), BreakerRule::default(), 7);
+        let rate = Rate::per_second(1_000.0, 50);
+        let ask = SiteAsk { site: Site::apart("group", "shop"), rate, follows_robots: false };
+        let turns = (0..100).map(|_| store.turn(&[], std::slice::from_ref(&ask)));
+        let mut slots: Vec<Time> = Vec::new();
+        for turn in futures::future::join_all(turns).await {
+            match turn.unwrap().verdicts.as_slice() {
+                [Verdict::Go(permit)] => slots.push(permit.slot.at),
+                other => panic!("{other:?}"),
+            }
+        }
+        let answers = *store.keeper.answers.lock().unwrap();
+        assert!(answers <= 3, "the server was asked {answers} times");
+        slots.sort();
+        let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));
+        assert_eq!(last, Some(std::time::Duration::from_millis(50)), "the pace holds for all");
+    }
+}
