@@ -6,7 +6,7 @@
 
 It starts `fetchwell serve` in a folder of its own, fills it by its API (every site is paused, so that all
 messages wait; a tenth of them has a deadline, which passes for some, so that there are failures), starts it again with
-a small window, so that the pages are measured and not the flow that asks ten thousand paused sites once a second, logs in and
+a small window, so that the pages are measured and not the flow that finds ten thousand sites paused, logs in and
 asks for each page several times (`--busy`: without that second start). A page's time is from the request to its last byte, on loopback. Prints a table, and exits with
 1 where a page took more than 200 ms in the middle.
 """
