@@ -14,7 +14,7 @@ use fetchwell_engine::ports::{
     Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
 use rusqlite::Connection;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::doors::notation::sha256_hex;
 use crate::plant::random_seed;
@@ -31,6 +31,8 @@ pub(super) struct Begun {
     worker: String,
     /// The batches that are ours, by their contents.
     held: Mutex<HashMap<LeaseId, String>>,
+    /// Batches that were taken while the folder could not be asked about them: they go with the next take.
+    uncounted: AsyncMutex<Vec<Lease>>,
 }
 
 impl Begun {
@@ -42,7 +44,8 @@ impl Begun {
     ) -> Result<Begun, StoreFault> {
         let db = Db::open(&folder.join(FILE), Durability::Process, prepare)?;
         let worker = format!("{:016x}", random_seed());
-        Ok(Begun { source, ends, db, worker, held: Mutex::default() })
+        let (held, uncounted) = (Mutex::default(), AsyncMutex::default());
+        Ok(Begun { source, ends, db, worker, held, uncounted })
     }
 
     async fn count_interruptions(&self, leases: &mut [Lease]) -> Result<(), StoreFault> {
@@ -92,11 +95,15 @@ impl Begun {
 #[async_trait]
 impl Source for Begun {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
-        let mut taken = self.source.take(demand).await?;
-        if let Taken::Jobs(leases) = &mut taken {
-            self.count_interruptions(leases).await?;
+        let mut uncounted = self.uncounted.lock().await;
+        if uncounted.is_empty() {
+            match self.source.take(demand).await? {
+                Taken::Jobs(leases) => *uncounted = leases,
+                nothing => return Ok(nothing),
+            }
         }
-        Ok(taken)
+        self.count_interruptions(&mut uncounted).await?;
+        Ok(Taken::Jobs(std::mem::take(&mut uncounted)))
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
@@ -115,6 +122,7 @@ impl Source for Begun {
     async fn renew(&self) -> Result<Renewal, StoreFault> {
         let renewal = self.source.renew().await?;
         if matches!(renewal, Renewal::Lost) {
+            self.uncounted.lock().await.clear();
             self.forget_own().await?;
         }
         Ok(renewal)
@@ -175,16 +183,28 @@ mod tests {
     use super::*;
     use crate::doors::samples::lease;
 
+    const DEMAND: Demand = Demand {
+        most: 1,
+        most_per_site: 1,
+        most_per_group: 0,
+        closed: Vec::new(),
+        resting: Vec::new(),
+    };
+
     /// A worker on a queue of its own with one batch, which a broker would have delivered to it.
     async fn worker(folder: &Path) -> (Begun, Lease) {
+        let begun = idle_worker(folder).await;
+        let Ok(Taken::Jobs(mut leases)) = begun.take(&DEMAND).await else { panic!("no batch") };
+        (begun, leases.remove(0))
+    }
+
+    async fn idle_worker(folder: &Path) -> Begun {
         let queue = MemoryQueue::new(Clock::system(), Duration::from_secs(3_600), true);
         queue.enqueue(vec![NewJob::now(lease("http://archive.test/", "[]").job)]);
         let instance = Arc::new(queue.instance());
         let begun = Begun::open(folder, instance.clone(), instance).unwrap();
         begun.renew().await.unwrap();
-        let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
-        let Ok(Taken::Jobs(mut leases)) = begun.take(&demand).await else { panic!("no batch") };
-        (begun, leases.remove(0))
+        begun
     }
 
     /// Takes and begins the batch, and is gone.
@@ -220,5 +240,21 @@ mod tests {
         begun.started(&[one.id]).await.unwrap();
         begun.leave().await.unwrap();
         assert_eq!(worker(folder.path()).await.1.interruptions, 1);
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_while_the_folder_can_not_be_asked_is_not_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        die(folder.path()).await;
+        let begun = idle_worker(folder.path()).await;
+        let rename = |from: &str, to: &str| {
+            let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+            begun.db.write(move |tx| tx.execute_batch(&sql))
+        };
+        rename("begun", "away").await.unwrap();
+        assert!(begun.take(&DEMAND).await.is_err());
+        rename("away", "begun").await.unwrap();
+        let Ok(Taken::Jobs(leases)) = begun.take(&DEMAND).await else { panic!("no batch") };
+        assert_eq!(leases.iter().map(|lease| lease.interruptions).collect::<Vec<_>>(), [1]);
     }
 }
