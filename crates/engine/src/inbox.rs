@@ -240,6 +240,8 @@ pub struct FetchResult {
 impl FetchResult {
     /// The status of a result with a page.
     pub const SUCCESS: &'static str = "success";
+    /// The status of a result without a page, because robots.txt disallows it.
+    pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
     /// The status of a result that an operator put in the place of one.
     pub const CANCELLED: &'static str = "cancelled";
 

@@ -42,6 +42,11 @@ impl Metrics {
         *results.entry(status.to_owned()).or_default() += 1;
     }
 
+    /// How many results there were so far, by their status.
+    pub(crate) fn results(&self) -> BTreeMap<String, u64> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// All of them in Prometheus's text format.
     pub(super) fn render(&self, ledger: &Ledger) -> String {
         let mut text = String::new();
@@ -56,9 +61,10 @@ impl Metrics {
             "Requests answered.",
             requests,
         );
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let results =
-            results.into_iter().map(|(status, count)| (format!("{{status=\"{status}\"}}"), count));
+        let results = self
+            .results()
+            .into_iter()
+            .map(|(status, count)| (format!("{{status=\"{status}\"}}"), count));
         family(
             &mut text,
             "fetchwell_results_total",

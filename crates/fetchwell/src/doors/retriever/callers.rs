@@ -53,13 +53,13 @@ pub(crate) async fn run(
 }
 
 /// What a new caller is told, once.
-pub(super) struct Added {
+pub(crate) struct Added {
     pub(super) token: Token,
     pub(super) secret: WebhookSecret,
 }
 
 /// Adds a caller with a new token; `None`: there is one of that name.
-pub(super) async fn add(
+pub(crate) async fn add(
     inbox: &dyn Inbox,
     clock: &Clock,
     caller: &Caller,

@@ -3,6 +3,7 @@
 mod callers;
 mod counted;
 mod deliveries;
+mod fetching;
 mod first_start;
 mod migrate;
 mod options;
@@ -14,7 +15,8 @@ mod storied;
 pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};
 
-pub(crate) use callers::run as callers;
+pub(crate) use callers::{add as add_caller, run as callers};
+pub(crate) use fetching::{flow, messages};
 pub(crate) use migrate::run as migrate;
 pub(crate) use serve::serve;
 pub(crate) use store::open_store;

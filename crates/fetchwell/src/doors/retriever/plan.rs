@@ -93,7 +93,7 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         Happened::Answered(200..=299 | 304) => FetchResult::SUCCESS,
         Happened::Answered(429) => "rate_limited",
         Happened::Answered(_) | Happened::BadAnswer(_) => "http_error",
-        Happened::RobotsDisallow => "refused_by_robots",
+        Happened::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
         Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
         Happened::Refused(_) => "refused",
         // Our own faults are retried until the deadline: they never end a message.

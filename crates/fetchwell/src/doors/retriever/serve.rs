@@ -8,18 +8,17 @@ use std::time::Duration;
 use fetchwell_engine::adapters::apart::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::inbox::{Inbox, RetrieverStore};
-use fetchwell_engine::pipeline::{self, Door, Limits, Plant};
-use fetchwell_engine::ports::{Source, StoreFault};
-use fetchwell_engine::web::Timeouts;
+use fetchwell_engine::pipeline::{Door, Limits};
+use fetchwell_engine::ports::StoreFault;
 use fetchwell_policy::pace::Rate;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::counted::Counted;
 use super::deliveries::{Ready, Secrets};
+use super::fetching::{flow, messages};
+use super::first_start;
 use super::store::open_store;
-use super::{first_start, obituary, plan, retry_rule};
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
 use crate::cli::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
@@ -74,8 +73,9 @@ pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         api::serve(listener, api::router(&api, &dashboard), bounds, stop.clone()).await;
         api_ended.cancel();
     };
+    let (door, plant) = messages(settings, &parts, &store, metrics, Arc::new(|_| {}));
     let (messages, deliveries, (), (), (), ()) = tokio::join!(
-        ending_all(&stop, messages(settings, &parts, &store, metrics, stop.clone())),
+        ending_all(&stop, flow(door, plant, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
         audit.run(store.inbox.clone(), api_ended.clone()),
@@ -138,36 +138,6 @@ async fn ending_all(
     ended
 }
 
-/// Fetches messages.
-async fn messages(
-    settings: &Settings,
-    parts: &Parts,
-    store: &RetrieverStore,
-    metrics: Arc<Metrics>,
-    stop: CancellationToken,
-) -> Result<(), StoreFault> {
-    let values = &settings.values;
-    let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
-    let max_redirects = values.http_max_redirects;
-    let source = store.messages.source.clone();
-    let door = Door {
-        source: source.clone(),
-        planner: Arc::new(move |lease| {
-            let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
-            plan(lease, rule, timeouts(retailer), max_redirects)
-        }),
-        finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
-        obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
-    };
-    let mut rules = gate_rules(settings, None);
-    rules.pace.groups = retailers_pace(settings);
-    rules.robots.pages_fail_with_it = true;
-    let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, DoorName::Serve, Arc::new(|_| {}));
-    plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
-    flow(door, plant, &*source, stop).await
-}
-
 /// Delivers webhooks, at a pace of their own.
 async fn deliveries(
     settings: &Settings,
@@ -178,9 +148,8 @@ async fn deliveries(
     let secrets = Secrets::default();
     let sign = secrets.signer();
     let inner = store.deliveries.source.clone();
-    let source = Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets });
     let door = Door {
-        source: source.clone(),
+        source: Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets }),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
         obituary: Arc::new(|_, _| Vec::new()),
@@ -197,52 +166,7 @@ async fn deliveries(
     let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
     plant.limits =
         Limits { max_in_flight: WEBHOOKS_IN_FLIGHT, window: WEBHOOKS_WINDOW, ..plant.limits };
-    flow(door, plant, &*source, stop).await
-}
-
-async fn flow<R: Send + Sync + 'static>(
-    door: Door<R>,
-    plant: Plant,
-    source: &dyn Source,
-    stop: CancellationToken,
-) -> Result<(), StoreFault> {
-    let ended = pipeline::run(door, plant, stop).await;
-    if let Err(fault) = source.leave().await {
-        warn!("what this instance still held is taken by others when its lease ends: {fault}");
-    }
-    ended.map(|_| ())
-}
-
-/// The pace of each retailer, besides that of each site.
-fn retailers_pace(settings: &Settings) -> GroupPace {
-    let values = &settings.values;
-    let (per_second, burst) =
-        (values.retriever_default_requests_per_second, values.retriever_default_burst_size);
-    let named = settings.retailers().iter().map(|(name, own)| {
-        let rate = Rate::per_second(
-            own.requests_per_second.unwrap_or(per_second),
-            own.burst_size.unwrap_or(burst),
-        );
-        (name.clone(), rate)
-    });
-    GroupPace { default: Some(Rate::per_second(per_second, burst)), named: named.collect() }
-}
-
-/// The time limits of each retailer.
-fn timeouts(settings: &Settings) -> impl Fn(&str) -> Timeouts + Send + Sync + use<> {
-    let values = &settings.values;
-    let (connect, request) =
-        (values.retriever_connection_timeout, values.retriever_request_timeout);
-    let named: HashMap<String, Timeouts> = settings
-        .retailers()
-        .iter()
-        .map(|(name, own)| {
-            let connect = own.connection_timeout.or(connect);
-            let request = own.request_timeout.or(request);
-            (name.clone(), Timeouts { connect, request })
-        })
-        .collect();
-    move |retailer| named.get(retailer).copied().unwrap_or(Timeouts { connect, request })
+    flow(door, plant, stop).await
 }
 
 /// Takes out what has been kept long enough, from time to time.

@@ -1,0 +1,95 @@
+//! The flow that fetches messages: for `serve`, and for the demo.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fetchwell_engine::gate::{Gate, GroupPace};
+use fetchwell_engine::inbox::{FetchResult, RetrieverStore};
+use fetchwell_engine::pipeline::{self, Door, Plant, Watcher};
+use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::web::Timeouts;
+use fetchwell_policy::pace::Rate;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::counted::Counted;
+use super::{obituary, plan, retry_rule};
+use crate::api::Metrics;
+use crate::measures::DoorName;
+use crate::plant::{Parts, gate_rules};
+use crate::settings::Settings;
+
+/// What it takes to fetch the messages of a store.
+pub(crate) fn messages(
+    settings: &Settings,
+    parts: &Parts,
+    store: &RetrieverStore,
+    metrics: Arc<Metrics>,
+    watcher: Watcher,
+) -> (Door<FetchResult>, Plant) {
+    let values = &settings.values;
+    let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
+    let max_redirects = values.http_max_redirects;
+    let door = Door {
+        source: store.messages.source.clone(),
+        planner: Arc::new(move |lease| {
+            let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
+            plan(lease, rule, timeouts(retailer), max_redirects)
+        }),
+        finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
+        obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
+    };
+    let mut rules = gate_rules(settings, None);
+    rules.pace.groups = retailers_pace(settings);
+    rules.robots.pages_fail_with_it = true;
+    let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
+    let mut plant = parts.plant(settings, gate, DoorName::Serve, watcher);
+    plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    (door, plant)
+}
+
+/// Runs a door until it is told to stop, and then leaves what it still holds to others.
+pub(crate) async fn flow<R: Send + Sync + 'static>(
+    door: Door<R>,
+    plant: Plant,
+    stop: CancellationToken,
+) -> Result<(), StoreFault> {
+    let source = door.source.clone();
+    let ended = pipeline::run(door, plant, stop).await;
+    if let Err(fault) = source.leave().await {
+        warn!("what this instance still held is taken by others when its lease ends: {fault}");
+    }
+    ended.map(|_| ())
+}
+
+/// The pace of each retailer, besides that of each site.
+fn retailers_pace(settings: &Settings) -> GroupPace {
+    let values = &settings.values;
+    let (per_second, burst) =
+        (values.retriever_default_requests_per_second, values.retriever_default_burst_size);
+    let named = settings.retailers().iter().map(|(name, own)| {
+        let rate = Rate::per_second(
+            own.requests_per_second.unwrap_or(per_second),
+            own.burst_size.unwrap_or(burst),
+        );
+        (name.clone(), rate)
+    });
+    GroupPace { default: Some(Rate::per_second(per_second, burst)), named: named.collect() }
+}
+
+/// The time limits of each retailer.
+fn timeouts(settings: &Settings) -> impl Fn(&str) -> Timeouts + Send + Sync + use<> {
+    let values = &settings.values;
+    let (connect, request) =
+        (values.retriever_connection_timeout, values.retriever_request_timeout);
+    let named: HashMap<String, Timeouts> = settings
+        .retailers()
+        .iter()
+        .map(|(name, own)| {
+            let connect = own.connection_timeout.or(connect);
+            let request = own.request_timeout.or(request);
+            (name.clone(), Timeouts { connect, request })
+        })
+        .collect();
+    move |retailer| named.get(retailer).copied().unwrap_or(Timeouts { connect, request })
+}
