@@ -87,7 +87,7 @@ struct Now {
     worker_p95: Option<Duration>,
     leases: usize,
     in_flight: usize,
-    sites: usize,
+    sites: Option<usize>,
     breakers_open: usize,
     breaker_longest: Duration,
     rate_breaches: u64,
@@ -158,7 +158,7 @@ impl Now {
             worker_p95: last.worker_wait.since(&from.worker_wait).quantile(0.95),
             leases: doors().map(|door| door.window.leases).sum(),
             in_flight: doors().map(|door| door.window.in_flight).sum(),
-            sites: doors().map(|door| door.window.sites).sum(),
+            sites: sites_held(snapshot),
             breakers_open: doors().map(|door| door.circuits.count).sum(),
             breaker_longest: doors().map(|door| door.circuits.longest).max().unwrap_or_default(),
             rate_breaches: doors().map(|door| door.rate_breaches).sum(),
@@ -166,6 +166,14 @@ impl Now {
             up_for: snapshot.up_for,
         }
     }
+}
+
+/// How many sites there are of what is held. Two doors may hold something of the same site: then nobody knows.
+fn sites_held(snapshot: &Snapshot) -> Option<usize> {
+    let mut sites =
+        snapshot.doors.values().map(|door| door.window.sites).filter(|sites| *sites > 0);
+    let first = sites.next().unwrap_or_default();
+    sites.next().is_none().then_some(first)
 }
 
 fn sum_of_ledgers(snapshot: &Snapshot) -> Option<Ledger> {

@@ -54,6 +54,11 @@ impl Circuits {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
     }
 
+    /// Whether a breaker is open, as far as is known here.
+    pub(super) fn knows(&self, site: &Site) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).contains_key(site)
+    }
+
     /// A page was asked for that set out then. If its site's breaker had been open before, it is not any
     /// more: another process's probe has closed it.
     pub(super) fn asked(&self, site: &Site, set_out: Instant) {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
 use fetchwell_engine::ports::Ledger;
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 
 use super::circuits::Circuits;
@@ -102,6 +103,16 @@ impl DoorMeasures {
     /// The store says how many jobs stand where; `None`: it can't say now.
     pub(crate) fn note_ledger(&self, ledger: Option<Ledger>) {
         self.count(|counts| counts.ledger = ledger);
+    }
+
+    /// Whether a site's breaker is open, as far as this door knows.
+    pub(super) fn knows_open_breaker(&self, site: &Site) -> bool {
+        self.circuits.knows(site)
+    }
+
+    /// Another door knows better how a site's breaker stands.
+    pub(super) fn forget_breaker(&self, site: &Site) {
+        self.circuits.closed(site);
     }
 
     /// All of it, as it is now.

@@ -22,7 +22,7 @@ pub(crate) mod snapshot;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fetchwell_engine::pipeline::Watcher;
+use fetchwell_engine::pipeline::{News, Watcher};
 use tokio::time::Instant;
 
 pub(crate) use door::DoorMeasures;
@@ -57,6 +57,18 @@ impl Measures {
         })
     }
 
+    /// Keeps the breakers of two doors that go to the same sites as one set: each hears only what it
+    /// did itself, and one may close what the other opened.
+    pub(crate) fn share_breakers(&self, heard_by: DoorName, beside: DoorName, news: &News) {
+        match news {
+            News::CircuitOpened { site, .. } if self.door(beside).knows_open_breaker(site) => {
+                self.door(heard_by).forget_breaker(site);
+            }
+            News::CircuitClosed(site) => self.door(beside).forget_breaker(site),
+            _ => {}
+        }
+    }
+
     /// All of it, as it is now.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -77,7 +89,7 @@ impl Measures {
 mod tests {
     use std::time::Duration;
 
-    use fetchwell_engine::pipeline::{News, Window};
+    use fetchwell_engine::pipeline::Window;
     use fetchwell_engine::ports::{Ledger, StoreFault};
     use fetchwell_policy::url::Site;
 
@@ -128,5 +140,22 @@ mod tests {
         }
         assert!(!text.contains("fetchwell_ledger_jobs{door=\"serve\""), "nobody has said it");
         assert_eq!(*heard.lock().unwrap(), 6);
+    }
+
+    #[test]
+    fn a_breaker_that_two_doors_hear_of_is_one() {
+        let measures = Measures::default();
+        let site = Site::parse("a.test").unwrap();
+        let open_after = |door, beside, news: News| {
+            measures.door(door).hear(&news);
+            measures.share_breakers(door, beside, &news);
+            measures.snapshot().doors.values().map(|door| door.circuits.count).sum::<usize>()
+        };
+        let (fetch, serve) = (DoorName::Fetch, DoorName::Serve);
+        let next_probe_in = Duration::from_secs(30);
+        let opened = News::CircuitOpened { site: site.clone(), next_probe_in };
+        assert_eq!(open_after(fetch, serve, opened.clone()), 1);
+        assert_eq!(open_after(serve, fetch, opened), 1, "after its probe failed");
+        assert_eq!(open_after(serve, fetch, News::CircuitClosed(site)), 0);
     }
 }
