@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests is test code")]
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fetchwell_testkit::crash::{Ended, Program};
+use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
@@ -29,16 +31,19 @@ fn report(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("no report: {ended:?}"))
 }
 
-/// Every URL that was accepted is somewhere, and has a row when it is done.
+/// Of each door, everything that was accepted is somewhere, and has one result when it is done.
 fn balances(report: &Value) {
-    let ledger = |name: &str| report["ledger"][name].as_i64().unwrap();
-    let open = ledger("queued") + ledger("in_flight") + ledger("delayed");
-    let over = ledger("done") + ledger("skipped") + ledger("dead");
-    assert_eq!(ledger("accepted"), 300);
-    assert_eq!(open + over, 300, "{report}");
-    assert_eq!(report["results"]["rows"], over);
-    assert_eq!(report["results"]["missing"], open);
-    assert_eq!((&report["results"]["doubled"], &report["ledger_fault"]), (&0.into(), &Value::Null));
+    for door in ["fetch", "messages"] {
+        let account = &report[door];
+        let ledger = |name: &str| account["ledger"][name].as_i64().unwrap();
+        let open = ledger("queued") + ledger("in_flight") + ledger("delayed");
+        let over = ledger("done") + ledger("skipped");
+        assert_eq!(account["accepted"], ledger("accepted"), "{report}");
+        assert_eq!(open + over, ledger("accepted"), "none ends without a result: {report}");
+        assert_eq!(account["results"], over, "{report}");
+        assert_eq!(account["missing"], open, "{report}");
+        assert_eq!((&account["doubled"], &account["ledger_fault"]), (&0.into(), &Value::Null));
+    }
     assert_eq!(report["origin"]["too_early"], 0, "{report}");
 }
 
@@ -55,7 +60,13 @@ async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
     let report = report(&ended);
     balances(&report);
     assert_eq!((&report["seed"], &report["stopped_early"]), (&1.into(), &false.into()));
-    assert_eq!(report["results"]["missing"], 0);
+    let accepted = |door: &str| report[door]["accepted"].as_u64().unwrap();
+    assert_eq!(accepted("fetch") + accepted("messages"), 300);
+    assert!((75..150).contains(&accepted("messages")), "about a third: {report}");
+    assert_eq!(
+        (&report["fetch"]["missing"], &report["messages"]["missing"]),
+        (&0.into(), &0.into())
+    );
     assert!(report["origin"]["gaps_judged"].as_u64().unwrap() > 150, "{report}");
     // Each ill-behaved site met us as its script has it.
     let trouble = |name: &str| {
@@ -63,15 +74,28 @@ async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
         troubles.iter().find(|found| found["trouble"] == name).unwrap().clone()
     };
     assert_eq!(report["troubles"].as_array().map(Vec::len), Some(9));
+    // How many of its URLs came to this, and how many messages for it to that.
+    let came_to = |name: &str, outcome: &str, status: &str| {
+        let trouble = trouble(name);
+        let count = |part: &str, word: &str| trouble[part][word].as_u64().unwrap_or_default();
+        [count("outcomes", outcome), count("messages", status)]
+    };
     assert!(trouble("limiter")["answers"]["429"].as_u64() > Some(0), "{report}");
-    assert_eq!(trouble("limiter")["outcomes"]["fetched"], 8);
-    assert_eq!(trouble("crawl_delay")["outcomes"]["fetched"], 8);
-    assert_eq!(trouble("redirects")["outcomes"]["fetched"], 12);
-    assert_eq!(trouble("robots")["outcomes"]["skipped_by_robots"], 4);
-    assert_eq!(trouble("dead")["outcomes"]["site_failure"], 5);
+    for (name, outcome, status, urls) in [
+        ("crawl_delay", "fetched", "success", 8),
+        ("redirects", "fetched", "success", 12),
+        ("robots", "skipped_by_robots", "refused_by_robots", 4),
+    ] {
+        let both = came_to(name, outcome, status);
+        assert!(both.iter().sum::<u64>() == urls && !both.contains(&0), "{name}: {report}");
+    }
+    let dead = came_to("dead", "site_failure", "network_error")[0];
+    let messages = trouble("dead")["messages"].as_object().unwrap().clone();
+    assert!(!messages.is_empty() && !messages.contains_key("success"), "{report}");
+    assert_eq!(dead + messages.values().filter_map(Value::as_u64).sum::<u64>(), 5, "{report}");
     for (name, answer) in [("unavailable", "503"), ("cuts", "cut"), ("flapping", "503")] {
         assert!(trouble(name)["answers"][answer].as_u64() > Some(0), "{name}: {report}");
-        assert!(trouble(name)["outcomes"]["fetched"].as_u64() > Some(0), "{name}: {report}");
+        assert!(came_to(name, "fetched", "success")[0] > 0, "{name}: {report}");
     }
     assert!(is_empty(&program.file("passing")));
     assert!(!program.file("fetchwell.db").exists());
@@ -88,7 +112,65 @@ async fn a_demo_that_is_stopped_says_how_far_it_came_and_leaves_no_trace() {
     let report = report(&ended);
     balances(&report);
     assert_eq!(report["stopped_early"], true);
+    let left = report["messages"]["missing"].as_u64().unwrap();
+    assert!(left > 0, "some still wait, and are told: {report}");
     assert!(is_empty(&program.file("passing")));
+}
+
+/// A page of the dashboard.
+async fn page(at: SocketAddr, path: &str) -> String {
+    let answer = ask(at, "", &format!("GET {path}"), &[], "").await.unwrap();
+    let page = String::from_utf8(answer.body).unwrap();
+    assert_eq!(answer.status, 200, "{path}: {page}");
+    page
+}
+
+/// The same, as soon as it says this.
+async fn page_with(at: SocketAddr, path: &str, expected: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let page = page(at, path).await;
+        if page.contains(expected) {
+            return page;
+        }
+        assert!(began.elapsed() < DEADLINE, "{path} does not say {expected}: {page}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_dashboard_shows_messages_failures_and_callers_and_lets_nobody_act() {
+    let _alone = ALONE.lock().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--json"]].concat());
+    let at: SocketAddr = loop {
+        let said = process.said_so_far();
+        if let Some((_, address)) = said.split_once("the dashboard is at http://") {
+            break address.split('/').next().unwrap().parse().unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let completed = page_with(at, "/dashboard/messages?state=completed", "price-watch").await;
+    let (_, id) = completed.split_once("/dashboard/messages/msg_").unwrap();
+    let one = page(at, &format!("/dashboard/messages/msg_{}", &id[..32])).await;
+    for part in ["Result stored", "the server answered 200", "success"] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    let failures = page_with(at, "/dashboard/dead-letters", "refused_by_robots").await;
+    assert!(failures.contains("robots-01.test"), "{failures}");
+    let system = page(at, "/dashboard/system").await;
+    for part in ["add_caller", "submit", "news-desk", "<th scope=\"row\">messages</th>", "fetch:"] {
+        assert!(system.contains(part), "{part}: {system}");
+    }
+    // Whoever comes may look, and that is all.
+    for page in [completed, one, failures, system] {
+        assert!(page.contains("onlooker") && !page.contains("/dashboard/messages/act"), "{page}");
+    }
+    let ours = format!("http://{at}");
+    let act = ask(at, "", "POST /dashboard/messages/act", &[("origin", &ours)], "what=retry").await;
+    assert_eq!(act.unwrap().status, 403);
+    process.terminate().await;
+    balances(&report(&process.wait(DEADLINE).await.expect_code(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

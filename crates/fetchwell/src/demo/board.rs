@@ -95,7 +95,7 @@ impl<'a> Board<'a> {
         parts: Parts,
         counters: Counters,
     ) -> Board<'a> {
-        let total = u64::try_from(scenario.urls.len()).unwrap_or(u64::MAX);
+        let total = u64::try_from(scenario.pages()).unwrap_or(u64::MAX);
         let snapshot = Snapshot { sites: scenario.sites.len(), total, ..Snapshot::default() };
         let (started, looked, limiters) = (Instant::now(), None, HashSet::new());
         Board { scenario, origin, parts, counters, started, looked, limiters, snapshot }
@@ -114,7 +114,7 @@ impl<'a> Board<'a> {
         snapshot.done = count(&self.counters.done);
         snapshot.skipped = count(&self.counters.skipped);
         snapshot.under_way = count(&self.counters.under_way);
-        snapshot.failed = self.counters.progress.failed();
+        snapshot.failed = self.counters.failed();
         snapshot.is_stopping = is_stopping;
         snapshot.note_results();
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {

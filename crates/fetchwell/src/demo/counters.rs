@@ -1,39 +1,69 @@
-//! Counts of what the flow does while it does it.
+//! Counts of what the flows do while they do it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::News;
+use fetchwell_engine::inbox::FetchResult;
+use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::Settlement;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 
+use crate::api::Metrics;
 use crate::doors::fetch::{Onlooker, Progress};
-use crate::measures::Measures;
+use crate::measures::{DoorName, Measures};
 
-/// Counts what the flow does. Cheap to clone.
+/// Counts what both flows do. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Counters {
     pub(super) done: Arc<AtomicU64>,
     pub(super) skipped: Arc<AtomicU64>,
     pub(super) under_way: Arc<AtomicU64>,
-    pub(super) progress: Arc<Progress>,
     pub(super) measures: Arc<Measures>,
+    /// What became of messages.
+    pub(super) metrics: Arc<Metrics>,
+    progress: Arc<Progress>,
 }
 
 impl Counters {
     /// Looks on while URLs are fetched.
     pub(super) fn onlooker(&self) -> Onlooker {
-        let (news, under_way) = (self.clone(), self.under_way.clone());
+        let counters = self.clone();
         Onlooker {
-            watcher: Arc::new(move |heard| news.hear(&heard)),
-            web: Box::new(move |web| Arc::new(Gauged { web, under_way: under_way.clone() })),
+            watcher: self.watcher(DoorName::Fetch, DoorName::Serve),
+            web: Box::new(move |web| counters.gauged(web)),
             progress: self.progress.clone(),
             measures: self.measures.clone(),
         }
     }
 
-    fn hear(&self, news: &News) {
+    /// Hears the news of the flow of messages.
+    pub(super) fn watcher_of_messages(&self) -> Watcher {
+        self.watcher(DoorName::Serve, DoorName::Fetch)
+    }
+
+    /// The web, with a count of the requests that are under way.
+    pub(super) fn gauged(&self, web: Arc<dyn Web>) -> Arc<dyn Web> {
+        Arc::new(Gauged { web, under_way: self.under_way.clone() })
+    }
+
+    /// How many URLs failed so far, whichever way they came.
+    pub(super) fn failed(&self) -> u64 {
+        let results = self.metrics.results();
+        let no_failures = [FetchResult::SUCCESS, FetchResult::REFUSED_BY_ROBOTS];
+        let failed = results.iter().filter(|(status, _)| !no_failures.contains(&status.as_str()));
+        self.progress.failed() + failed.map(|(_, count)| count).sum::<u64>()
+    }
+
+    fn watcher(&self, door: DoorName, beside: DoorName) -> Watcher {
+        let counters = self.clone();
+        Arc::new(move |news| {
+            counters.count(&news);
+            counters.measures.share_breakers(door, beside, &news);
+        })
+    }
+
+    fn count(&self, news: &News) {
         let News::Settled(settled) = news else { return };
         match settled.settlement {
             Settlement::Done | Settlement::Dead { .. } => {
@@ -47,7 +77,6 @@ impl Counters {
     }
 }
 
-/// The web, with a count of the requests that are under way.
 struct Gauged {
     web: Arc<dyn Web>,
     under_way: Arc<AtomicU64>,

@@ -1,15 +1,20 @@
 //! `fetchwell demo`: a simulated web, and the whole system on it. No network is needed.
 //!
-//! It is `fetch` to a file in a folder that goes away, on sites that record who came when. At the end
-//! it judges by what came out: the rows in the file, the store's ledger, the sites' own records.
+//! It is `fetch` to a file and a retriever with callers, on one store in a folder that goes away, and on
+//! sites that record who came when. At the end it judges by what came out: the rows in the file, the results
+//! in the outbox, the store's ledgers, the sites' own records.
 
+mod account;
 mod board;
+mod callers;
 mod counters;
 mod events;
 mod frame;
 mod origin;
 mod report;
+mod rows;
 mod scenario;
+mod service;
 mod show;
 mod showing;
 
@@ -17,8 +22,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use fetchwell_engine::inbox::MessageId;
 use tempfile::TempDir;
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::cli::{DemoArgs, Exit, GlobalFlags};
@@ -30,18 +37,25 @@ use counters::Counters;
 use origin::Origin;
 use report::{Left, Report};
 use scenario::{Scenario, Size};
+use service::Service;
 use show::Show;
 use showing::Showing;
 
 /// Settings that make in a minute what else takes ten. All else is as it is by default.
-const QUICKER: [(&str, &str); 6] = [
+const QUICKER: [(&str, &str); 7] = [
     ("rate", "2"),
     ("breaker.initial_backoff", "2s"),
     ("breaker.max_backoff", "4s"),
     ("fetch.give_up_after", "25s"),
     ("http.request_timeout", "10s"),
     ("shutdown_grace", "2s"),
+    ("retriever.default_requests_per_second", "50"),
 ];
+
+/// How long messages may wait for sites that are down, besides what the largest site takes…
+const MESSAGES_WAIT: Duration = Duration::from_secs(15);
+/// …and no longer than they may by default.
+const MESSAGES_WAIT_AT_MOST: Duration = Duration::from_secs(3_600);
 
 /// What the demo brings itself.
 const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
@@ -49,7 +63,7 @@ const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_ow
 /// Runs the demo, and says what it has shown.
 pub(crate) async fn run(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
     let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
-    let settings = settings(flags, folder.path(), None)?;
+    let settings = settings(flags, folder.path(), &[])?;
     let size = Size {
         sites: args.sites,
         pages: args.pages,
@@ -58,7 +72,13 @@ pub(crate) async fn run(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Ex
     };
     let scenario = Scenario::new(&size);
     let origin = Origin::start(&scenario, size.interval)?;
-    let settings = self::settings(flags, folder.path(), Some(&origin))?;
+    let deadline = (scenario.takes(size.interval) + MESSAGES_WAIT).min(MESSAGES_WAIT_AT_MOST);
+    let own = [
+        ("resolve", format!("*.test={}", origin.addr())),
+        ("allow_private", "127.0.0.0/8".to_owned()),
+        ("retriever.deadline", format!("{}s", deadline.as_secs())),
+    ];
+    let settings = self::settings(flags, folder.path(), &own)?;
     let show = Show::new(flags, &settings, &folder);
     let demo = Demo { size, scenario, origin, settings, folder };
     let report = demo.run(&show).await?;
@@ -86,45 +106,68 @@ impl Demo {
     async fn run(&self, show: &Show) -> Result<Report, Exit> {
         let counters = Counters::default();
         let parts = Parts::open(&self.settings).await?;
-        let showing = Showing::begin(&self.settings, &parts, &counters).await?;
+        let service = Service::open(&self.settings).await?;
+        let showing = Showing::begin(&self.settings, &parts, &service.store, &counters).await?;
         info!("the dashboard is at {}", showing.address);
         let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
         board.show_address(&showing.address);
         let rows = self.folder.path().join("rows.jsonl");
-        let (settings, urls) = (self.settings.clone(), self.scenario.urls.clone());
-        let (path, stop, onlooker) = (rows.clone(), show.stop.clone(), counters.onlooker());
         // In a task of its own, so that no drawing holds it up.
-        let mut flow = tokio::spawn(async move {
-            fetch::run_to_file(&settings, urls, &path, stop, onlooker).await
-        });
+        let mut flows = tokio::spawn(self.flows(&rows, &service, &counters, &show.stop));
         let mut tick = interval(show.every());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let ended = loop {
             tokio::select! {
-                ended = &mut flow => break ended,
+                ended = &mut flows => break ended,
                 _ = tick.tick() => show.show(board.look(show.stop.is_cancelled()).await)?,
             }
         };
-        ended.map_err(|error| Exit::Internal(error.into()))??;
+        let accepted = ended.map_err(|error| Exit::Internal(error.into()))??;
         let elapsed = board.look(true).await.elapsed;
         let hits = self.origin.hits();
-        let left = Left {
+        let results = service.outcomes().await?;
+        Ok(Report::of(Left {
             scenario: &self.scenario,
             size: self.size,
             elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
             stopped_early: show.stop.is_cancelled(),
-            audit: fetch::audit(&self.settings, &rows).await?,
             judgement: self.origin.judge(&hits),
             hits: &hits,
-            rows: &rows,
-        };
-        Ok(Report::of(&left)?)
+            fetch: rows::account(&self.settings, &rows, &self.scenario.urls).await?,
+            messages: (service.account(&accepted, &results).await?, results),
+        }))
+    }
+
+    /// Both doors at work, until nothing is left or it is time to stop. The messages that were accepted.
+    fn flows(
+        &self,
+        rows: &Path,
+        service: &Service,
+        counters: &Counters,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = Result<Vec<MessageId>, Exit>> + Send + use<> {
+        let Scenario { urls, messages, .. } = &self.scenario;
+        let (urls, messages, settings) = (urls.clone(), messages.clone(), self.settings.clone());
+        let (rows, stop) = (rows.to_owned(), stop.clone());
+        let (service, counters) = (service.clone(), counters.clone());
+        async move {
+            let onlooker = counters.onlooker();
+            let ((), accepted) = tokio::try_join!(
+                fetch::run_to_file(&settings, urls, &rows, stop.clone(), onlooker),
+                service.run(&settings, &messages, &counters, &stop),
+            )?;
+            Ok(accepted)
+        }
     }
 }
 
 /// The defaults, but quicker, and what was typed; neither a file nor the environment has a say, so
 /// that a demo is the same everywhere.
-fn settings(flags: &GlobalFlags, folder: &Path, origin: Option<&Origin>) -> Result<Settings, Exit> {
+fn settings(
+    flags: &GlobalFlags,
+    folder: &Path,
+    more: &[(&'static str, String)],
+) -> Result<Settings, Exit> {
     let mut given = flags.settings();
     let own = given.iter().find(|flag| OWN.contains(&flag.key)).map(|flag| flag.name);
     if let Some(name) = own.or(flags.config.as_ref().map(|_| "--config")) {
@@ -134,10 +177,7 @@ fn settings(flags: &GlobalFlags, folder: &Path, origin: Option<&Origin>) -> Resu
     let mut own = QUICKER.map(|(key, value)| (key, value.to_owned())).to_vec();
     own.retain(|(key, _)| given.iter().all(|flag| flag.key != *key));
     own.push(("store", format!("sqlite:{}", folder.join("demo.db").display())));
-    if let Some(origin) = origin {
-        own.push(("resolve", format!("*.test={}", origin.addr())));
-        own.push(("allow_private", "127.0.0.0/8".to_owned()));
-    }
+    own.extend_from_slice(more);
     given.extend(own.into_iter().map(|(key, value)| Flag { key, name: "demo", value }));
     let sources = Sources {
         flags: &given,

@@ -1,12 +1,11 @@
 //! What the demo has shown, told at its end; judged by what came out, not by what was counted on the way.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
-use std::path::Path;
 
-use fetchwell_engine::ports::Ledger;
-use serde::{Deserialize, Serialize};
+use fetchwell_engine::inbox::FetchResult;
+use serde::Serialize;
 
+use super::account::{Account, Outcome};
 use super::origin::{Judgement, by_site};
 use super::scenario::{Scenario, Size, Trouble};
 
@@ -18,21 +17,13 @@ pub(super) struct Report {
     pub(super) pages: usize,
     pub(super) elapsed_seconds: f64,
     pub(super) stopped_early: bool,
-    pub(super) results: Results,
-    pub(super) ledger: Ledger,
-    /// Whether counters and rows of the store agree, and nothing is missing; else what is wrong.
-    pub(super) ledger_fault: Option<String>,
+    /// URLs, and their rows in the file.
+    pub(super) fetch: Account,
+    /// Messages, and their results in the outbox.
+    pub(super) messages: Account,
+    /// Of both together.
     pub(super) origin: Judgement,
     pub(super) troubles: Vec<Troubled>,
-}
-
-/// The rows that came out.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Results {
-    pub(super) rows: usize,
-    pub(super) doubled: usize,
-    pub(super) missing: usize,
-    pub(super) by_outcome: BTreeMap<String, usize>,
 }
 
 /// What sites with one trouble got and gave.
@@ -46,6 +37,8 @@ pub(super) struct Troubled {
     pub(super) answers: BTreeMap<String, usize>,
     /// What became of its URLs.
     pub(super) outcomes: BTreeMap<String, usize>,
+    /// What became of messages for it.
+    pub(super) messages: BTreeMap<String, usize>,
 }
 
 /// What a demo leaves to be told.
@@ -54,52 +47,31 @@ pub(super) struct Left<'a> {
     pub(super) size: Size,
     pub(super) elapsed_seconds: f64,
     pub(super) stopped_early: bool,
-    pub(super) audit: Result<Ledger, String>,
     pub(super) judgement: Judgement,
     pub(super) hits: &'a [fetchwell_simweb::Hit],
-    pub(super) rows: &'a Path,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    url: String,
-    outcome: String,
+    pub(super) fetch: (Account, Vec<Outcome>),
+    pub(super) messages: (Account, Vec<Outcome>),
 }
 
 impl Report {
-    pub(super) fn of(left: &Left<'_>) -> io::Result<Report> {
-        let rows = std::fs::read_to_string(left.rows)?;
-        let rows: Vec<Row> = rows.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        let ledger_fault = left.audit.as_ref().err().cloned();
-        Ok(Report {
+    pub(super) fn of(left: Left<'_>) -> Report {
+        Report {
             seed: left.size.seed,
             sites: left.scenario.sites.len(),
-            pages: left.scenario.urls.len(),
+            pages: left.scenario.pages(),
             elapsed_seconds: left.elapsed_seconds,
             stopped_early: left.stopped_early,
-            results: results(&left.scenario.urls, &rows),
-            ledger: left.audit.clone().unwrap_or_default(),
-            ledger_fault,
+            troubles: troubles(&left),
+            fetch: left.fetch.0,
+            messages: left.messages.0,
             origin: left.judgement,
-            troubles: troubles(left, &rows),
-        })
+        }
     }
 
     /// What did not go as it should; nothing, if all did.
     pub(super) fn faults(&self) -> Vec<String> {
-        let mut faults: Vec<String> = self.ledger_fault.iter().cloned().collect();
-        let Results { doubled, missing, .. } = self.results;
-        let open = self.ledger.queued + self.ledger.delayed + self.ledger.in_flight;
-        let lost = i64::try_from(missing).unwrap_or(i64::MAX) - open;
-        if doubled > 0 {
-            faults.push(format!("{doubled} results too many"));
-        }
-        if lost != 0 {
-            faults.push(format!("{missing} results are missing and {open} URLs are left"));
-        }
-        if !self.stopped_early && open > 0 {
-            faults.push(format!("{open} URLs are left at the end"));
-        }
+        let mut faults = self.fetch.faults("URLs", self.stopped_early);
+        faults.extend(self.messages.faults("messages", self.stopped_early));
         if self.origin.too_early > 0 {
             faults.push(format!("{} requests came too early", self.origin.too_early));
         }
@@ -108,36 +80,25 @@ impl Report {
 
     /// For people.
     pub(super) fn text(&self) -> String {
-        let Report { sites, elapsed_seconds, results, origin, ledger, seed, .. } = self;
-        let outcome = |name: &str| results.by_outcome.get(name).copied().unwrap_or_default();
-        let faults = self.faults();
+        let Report { sites, elapsed_seconds, origin, seed, fetch, messages, .. } = self;
         let mut text = format!(
             "{} of {} URLs on {sites} simulated sites have their result, {} {elapsed_seconds:.1} s (seed {seed}).\n\n",
-            results.rows,
+            fetch.results + messages.results,
             self.pages,
             if self.stopped_early { "stopped after" } else { "after" }
         );
-        let (fetched, skipped) = (outcome("fetched"), outcome("skipped_by_robots"));
-        let failed = results.rows - fetched - skipped;
-        let praise = if faults.is_empty() { "; none lost, none double" } else { "" };
         let lines = [
+            format!("fetch       {}", self.results(fetch, ["fetched", "skipped_by_robots"])),
             format!(
-                "results     {fetched} fetched, {skipped} skipped by robots.txt, {failed} failed{praise}"
+                "messages    {}",
+                self.results(messages, [FetchResult::SUCCESS, FetchResult::REFUSED_BY_ROBOTS])
             ),
             format!(
-                "politeness  {} requests, {} came too early ({} gaps judged by the sites, tolerance {} ms)",
+                "politeness  {} requests by both, {} came too early ({} gaps judged by the sites, tolerance {} ms)",
                 origin.requests, origin.too_early, origin.gaps_judged, origin.tolerance_ms
             ),
-            format!(
-                "ledger      accepted {} = done {} + skipped {} + queued {} + in flight {} + delayed {} + dead {}",
-                ledger.accepted,
-                ledger.done,
-                ledger.skipped,
-                ledger.queued,
-                ledger.in_flight,
-                ledger.delayed,
-                ledger.dead
-            ),
+            format!("ledgers     fetch: {}", balance(fetch)),
+            format!("            messages: {}", balance(messages)),
         ];
         for line in lines {
             text.push_str(&line);
@@ -147,11 +108,42 @@ impl Report {
         for troubled in &self.troubles {
             text.push_str(&troubled.text());
         }
-        for fault in faults {
+        for fault in self.faults() {
             text.push_str(&format!("\nFAULT: {fault}\n"));
         }
         text
     }
+
+    /// What came out of a door, where these words stand for what went well and for what was skipped.
+    fn results(&self, account: &Account, words: [&str; 2]) -> String {
+        let [fetched, skipped] =
+            words.map(|word| account.by_outcome.get(word).copied().unwrap_or_default());
+        let failed = account.results - fetched - skipped;
+        let waiting = match account.open() {
+            0 => String::new(),
+            open => format!(", {open} still wait"),
+        };
+        let is_good = account.faults("", self.stopped_early).is_empty();
+        let praise = if is_good { "; none lost, none double" } else { "" };
+        format!(
+            "{} accepted: {fetched} fetched, {skipped} skipped by robots.txt, {failed} failed{waiting}{praise}",
+            account.accepted
+        )
+    }
+}
+
+fn balance(account: &Account) -> String {
+    let ledger = &account.ledger;
+    format!(
+        "accepted {} = done {} + skipped {} + queued {} + in flight {} + delayed {} + dead {}",
+        ledger.accepted,
+        ledger.done,
+        ledger.skipped,
+        ledger.queued,
+        ledger.in_flight,
+        ledger.delayed,
+        ledger.dead
+    )
 }
 
 impl Troubled {
@@ -162,39 +154,22 @@ impl Troubled {
             parts.join(", ").replace('_', " ")
         };
         format!(
-            "  {:<12} {}\n  {:<12} {} sites, {} requests: {}; URLs: {}\n",
+            "  {:<12} {}\n  {:<12} {} sites, {} requests: {}; URLs: {}; messages: {}\n",
             self.trouble.word(),
             self.about,
             "",
             self.sites,
             self.requests,
             list(&self.answers),
-            list(&self.outcomes)
+            list(&self.outcomes),
+            list(&self.messages)
         )
     }
 }
 
-fn results(urls: &[String], rows: &[Row]) -> Results {
-    let mut left: HashMap<&str, usize> = urls.iter().map(|url| (url.as_str(), 1)).collect();
-    let mut results = Results { rows: rows.len(), ..Results::default() };
-    for row in rows {
-        *results.by_outcome.entry(row.outcome.clone()).or_default() += 1;
-        match left.get_mut(row.url.as_str()) {
-            Some(left) if *left > 0 => *left -= 1,
-            _ => results.doubled += 1,
-        }
-    }
-    results.missing = left.values().sum();
-    results
-}
-
-fn troubles(left: &Left<'_>, rows: &[Row]) -> Vec<Troubled> {
+fn troubles(left: &Left<'_>) -> Vec<Troubled> {
     let seen = by_site(left.hits);
-    let mut outcomes: HashMap<&str, BTreeMap<String, usize>> = HashMap::new();
-    for row in rows {
-        let site = row.url.split('/').nth(2).unwrap_or_default();
-        *outcomes.entry(site).or_default().entry(row.outcome.clone()).or_default() += 1;
-    }
+    let (outcomes, messages) = (words_by_site(&left.fetch.1), words_by_site(&left.messages.1));
     let of = |trouble| {
         let mut troubled = Troubled {
             trouble,
@@ -203,41 +178,34 @@ fn troubles(left: &Left<'_>, rows: &[Row]) -> Vec<Troubled> {
             requests: 0,
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            messages: BTreeMap::new(),
         };
         for site in left.scenario.sites.iter().filter(|site| site.trouble == trouble) {
+            let name = site.name.as_str();
             troubled.sites += 1;
-            if let Some(seen) = seen.get(site.name.as_str()) {
+            if let Some(seen) = seen.get(name) {
                 troubled.requests += seen.hits;
-                add(&mut troubled.answers, &seen.answers);
+                add(&mut troubled.answers, Some(&seen.answers));
             }
-            if let Some(outcomes) = outcomes.get(site.name.as_str()) {
-                add(&mut troubled.outcomes, outcomes);
-            }
+            add(&mut troubled.outcomes, outcomes.get(name));
+            add(&mut troubled.messages, messages.get(name));
         }
         troubled
     };
     Trouble::ALL.into_iter().map(of).collect()
 }
 
-fn add(sums: &mut BTreeMap<String, usize>, counts: &BTreeMap<String, usize>) {
-    for (name, count) in counts {
-        *sums.entry(name.clone()).or_default() += count;
+fn words_by_site(outcomes: &[Outcome]) -> HashMap<&str, BTreeMap<String, usize>> {
+    let mut words: HashMap<&str, BTreeMap<String, usize>> = HashMap::new();
+    for outcome in outcomes {
+        let site = outcome.url.split('/').nth(2).unwrap_or_default();
+        *words.entry(site).or_default().entry(outcome.word.clone()).or_default() += 1;
     }
+    words
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_url_has_one_row_or_it_is_told() {
-        let urls = ["a", "b", "c"].map(str::to_owned);
-        let row = |url: &str| Row { url: url.to_owned(), outcome: "fetched".to_owned() };
-        let counted = |rows: &[Row]| {
-            let Results { rows, doubled, missing, .. } = results(&urls, rows);
-            (rows, doubled, missing)
-        };
-        assert_eq!(counted(&[row("a"), row("b"), row("c")]), (3, 0, 0));
-        assert_eq!(counted(&[row("a"), row("a"), row("x")]), (3, 2, 2));
+fn add(sums: &mut BTreeMap<String, usize>, counts: Option<&BTreeMap<String, usize>>) {
+    for (name, count) in counts.into_iter().flatten() {
+        *sums.entry(name.clone()).or_default() += count;
     }
 }

@@ -101,8 +101,14 @@ pub(super) struct DemoSite {
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) sites: Vec<DemoSite>,
+    /// What is given to `fetch`.
     pub(super) urls: Vec<String>,
+    /// What callers ask for.
+    pub(super) messages: Vec<String>,
 }
+
+/// One URL in so many is asked for by a caller.
+const ONE_IN_MESSAGES: usize = 3;
 
 /// How long the largest site that behaves may take; more pages than that make it longer.
 const LARGEST_TAKES: Duration = Duration::from_secs(25);
@@ -141,8 +147,19 @@ impl Scenario {
         }));
         let left = size.pages.saturating_sub(sites.iter().map(|site| site.pages).sum());
         share_out(left, &mut sites[first_sound..], size);
-        let urls = urls(&sites, size.pages);
-        Scenario { sites, urls }
+        let (messages, urls) = urls(&sites, size.pages);
+        Scenario { sites, urls, messages }
+    }
+
+    /// All that is asked for.
+    pub(super) fn pages(&self) -> usize {
+        self.urls.len() + self.messages.len()
+    }
+
+    /// How long the largest site takes at this pace, if nothing is the matter with it.
+    pub(super) fn takes(&self, interval: Duration) -> Duration {
+        let most = self.sites.iter().map(|site| site.pages).max().unwrap_or_default();
+        interval.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX))
     }
 
     /// What the sites do.
@@ -211,12 +228,19 @@ fn share_out(pages: usize, sites: &mut [DemoSite], size: &Size) {
     }
 }
 
-/// All first pages, then all second ones, and so on.
-fn urls(sites: &[DemoSite], most: usize) -> Vec<String> {
+/// What callers ask for, and the rest; of each, all first pages, then all second ones, and so on. Every
+/// site has some of both, and callers get other pages of one site than of the next.
+fn urls(sites: &[DemoSite], most: usize) -> (Vec<String>, Vec<String>) {
     let longest = sites.iter().map(|site| site.pages).max().unwrap_or_default();
-    let with = |page: usize| sites.iter().filter(move |site| site.pages >= page);
-    let url = |page: usize| with(page).map(move |site| format!("http://{}/page/{page}", site.name));
-    (1..=longest).flat_map(url).take(most).collect()
+    let with = |page: usize| sites.iter().enumerate().filter(move |(_, site)| site.pages >= page);
+    let places = (1..=longest).flat_map(|page| with(page).map(move |(at, site)| (at, page, site)));
+    let (mut messages, mut others) = (Vec::new(), Vec::new());
+    for (at, page, site) in places.take(most) {
+        let to =
+            if (at + page).is_multiple_of(ONE_IN_MESSAGES) { &mut messages } else { &mut others };
+        to.push(format!("http://{}/page/{page}", site.name));
+    }
+    (messages, others)
 }
 
 #[cfg(test)]
@@ -234,10 +258,23 @@ mod tests {
         for (sites, pages) in [(300, 4_000), (40, 300), (20, 1_000), (10, 5), (10, 10_000)] {
             let scenario = Scenario::new(&size(sites, pages));
             assert_eq!(scenario.sites.len(), sites);
-            assert_eq!(scenario.urls.len(), pages, "{sites} sites");
-            assert_eq!(scenario.urls.iter().collect::<HashSet<_>>().len(), pages);
+            assert_eq!(scenario.pages(), pages, "{sites} sites");
+            let all = scenario.urls.iter().chain(&scenario.messages);
+            assert_eq!(all.collect::<HashSet<_>>().len(), pages);
             for trouble in Trouble::ALL {
                 assert!(scenario.sites.iter().any(|site| site.trouble == trouble), "{trouble:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_third_are_messages_and_every_site_is_in_both_parts() {
+        let scenario = Scenario::new(&size(300, 4_000));
+        assert!((1_200..1_500).contains(&scenario.messages.len()), "{}", scenario.messages.len());
+        for site in scenario.sites.iter().filter(|site| site.pages >= ONE_IN_MESSAGES) {
+            let here = format!("http://{}/", site.name);
+            for part in [&scenario.urls, &scenario.messages] {
+                assert!(part.iter().any(|url| url.starts_with(&here)), "{here}");
             }
         }
     }

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_engine::inbox::RetrieverStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -32,6 +33,7 @@ impl Showing {
     pub(super) async fn begin(
         settings: &Settings,
         parts: &Parts,
+        store: &RetrieverStore,
         counters: &Counters,
     ) -> Result<Showing, Exit> {
         let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
@@ -47,11 +49,11 @@ impl Showing {
             settings: settings.clone(),
             clock: parts.clock.clone(),
             doorkeeper: Doorkeeper::Nobody,
-            trail: Trail::of_process(),
+            trail: Trail::Store(store.inbox.clone()),
             measures: counters.measures.clone(),
             history: History::default(),
             sites,
-            oversight: None,
+            oversight: Some(store.oversight.clone()),
             dead_letters: None,
             articles: None,
         };

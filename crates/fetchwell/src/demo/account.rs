@@ -1,0 +1,130 @@
+//! What went into a door, and what came out of it: judged alike for every door.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fetchwell_engine::ports::Ledger;
+use serde::Serialize;
+
+/// The account of a door.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Account {
+    /// What the door said it took.
+    pub(super) accepted: usize,
+    /// What came out.
+    pub(super) results: usize,
+    /// Results of what has one already, or of what nobody asked for.
+    pub(super) doubled: usize,
+    /// What has no result.
+    pub(super) missing: usize,
+    pub(super) by_outcome: BTreeMap<String, usize>,
+    /// The store's own word.
+    pub(super) ledger: Ledger,
+    /// Where the store's counters and rows differ, in words.
+    pub(super) ledger_fault: Option<String>,
+}
+
+/// A result.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// Names what it is the result of.
+    pub(super) key: String,
+    pub(super) url: String,
+    pub(super) word: String,
+}
+
+impl Account {
+    /// Of what was accepted, by its keys.
+    pub(super) fn of(
+        accepted: &[String],
+        outcomes: &[Outcome],
+        (ledger, ledger_fault): (Ledger, Option<String>),
+    ) -> Account {
+        let mut left: HashMap<&str, usize> = accepted.iter().map(|key| (key.as_str(), 1)).collect();
+        let mut account = Account {
+            accepted: accepted.len(),
+            results: outcomes.len(),
+            ledger,
+            ledger_fault,
+            ..Account::default()
+        };
+        for outcome in outcomes {
+            *account.by_outcome.entry(outcome.word.clone()).or_default() += 1;
+            match left.get_mut(outcome.key.as_str()) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ => account.doubled += 1,
+            }
+        }
+        account.missing = left.values().sum();
+        account
+    }
+
+    /// What waits or is under way, by the ledger.
+    pub(super) fn open(&self) -> i64 {
+        self.ledger.queued + self.ledger.delayed + self.ledger.in_flight
+    }
+
+    /// What did not go as it should; nothing, if all did. `what`: what its keys name.
+    pub(super) fn faults(&self, what: &str, stopped_early: bool) -> Vec<String> {
+        let Account { accepted, doubled, missing, ledger, .. } = self;
+        let open = self.open();
+        let differs = |count: usize, told: i64| i64::try_from(count) != Ok(told);
+        let mut faults = Vec::new();
+        if let Some(fault) = &self.ledger_fault {
+            faults.push(format!("the ledger of {what}: {fault}"));
+        }
+        if differs(*accepted, ledger.accepted) {
+            let told = ledger.accepted;
+            faults.push(format!("{accepted} {what} were accepted, and the ledger says {told}"));
+        }
+        if *doubled > 0 {
+            faults.push(format!("{what} have {doubled} results too many"));
+        }
+        if differs(*missing, open) {
+            faults.push(format!("{missing} {what} have no result, and {open} are left"));
+        }
+        if !stopped_early && open > 0 {
+            faults.push(format!("{open} {what} are left at the end"));
+        }
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of three that went in: what is wrong where these came out and the ledger has so many done.
+    fn faults(keys: &[&str], done: i64) -> Vec<String> {
+        let outcome = |key: &&str| Outcome {
+            key: (*key).to_owned(),
+            url: String::new(),
+            word: "success".to_owned(),
+        };
+        let outcomes: Vec<Outcome> = keys.iter().map(outcome).collect();
+        let ledger = Ledger { accepted: 3, done, queued: 3 - done, ..Ledger::default() };
+        let accepted = ["a", "b", "c"].map(str::to_owned);
+        Account::of(&accepted, &outcomes, (ledger, None)).faults("messages", true)
+    }
+
+    #[test]
+    fn everything_has_one_result_or_it_is_told() {
+        let none: [&str; 0] = [];
+        assert_eq!(faults(&["a", "b", "c"], 3), none);
+        assert_eq!(faults(&["a"], 1), none, "two are left, and say so");
+        assert_eq!(faults(&["a", "b"], 3), ["1 messages have no result, and 0 are left"]);
+        assert_eq!(faults(&["a", "b", "c", "c"], 3), ["messages have 1 results too many"]);
+        assert_eq!(faults(&["a", "b", "x"], 2), ["messages have 1 results too many"]);
+        assert_eq!(faults(&["a", "b", "c"], 2), ["0 messages have no result, and 1 are left"]);
+    }
+
+    #[test]
+    fn what_is_left_without_a_stop_is_a_fault_and_so_is_a_ledger_that_says_otherwise() {
+        let accepted = ["a".to_owned()];
+        let ledger = |accepted| Ledger { accepted, queued: accepted, ..Ledger::default() };
+        let waits = Account::of(&accepted, &[], (ledger(1), None));
+        assert_eq!(waits.faults("URLs", false), ["1 URLs are left at the end"]);
+        let fault = Some("1 is nowhere".to_owned());
+        let lost = Account::of(&accepted, &[], (ledger(2), fault));
+        assert_eq!(lost.faults("URLs", true).len(), 3, "{lost:?}");
+    }
+}
