@@ -82,6 +82,7 @@ async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
     };
     assert!(trouble("limiter")["answers"]["429"].as_u64() > Some(0), "{report}");
     for (name, outcome, status, urls) in [
+        ("limiter", "fetched", "success", 8),
         ("crawl_delay", "fetched", "success", 8),
         ("redirects", "fetched", "success", 12),
         ("robots", "skipped_by_robots", "refused_by_robots", 4),
