@@ -313,6 +313,12 @@ impl Gate {
         }
     }
 
+    /// Whether this process's last head to a site is so near that nobody else's can have come since: all keep
+    /// an interval from it. The second half of that is left for the way to the store.
+    pub fn was_last_to_ask(&self, site: &Site) -> bool {
+        self.heads.is_near(site)
+    }
+
     /// Sites whose pace this process has kept lately.
     pub fn sites_known(&self) -> usize {
         self.heads.lock().len()
@@ -358,6 +364,13 @@ impl Heads {
         self.lock().get(site).map_or(Duration::ZERO, |last| {
             let free_us = last.written_us.saturating_add(micros(interval));
             Duration::from_micros(free_us.saturating_sub(self.now_us()))
+        })
+    }
+
+    /// Whether the last head is less than half of its interval away.
+    fn is_near(&self, site: &Site) -> bool {
+        self.lock().get(site).is_some_and(|last| {
+            self.now_us() < last.written_us.saturating_add(last.interval_us / 2)
         })
     }
 

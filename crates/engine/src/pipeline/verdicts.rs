@@ -83,6 +83,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
                     let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+                    // Somebody else may have come since a robots.txt that took long: then it is a page like all.
+                    room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
                     self.asks.push(SiteAsk { site: site.clone(), rate, follows_robots });
