@@ -71,6 +71,10 @@ pub struct Pace {
     interval: Duration,
     /// No head was written after this.
     last_head: Time,
+    /// What the site asks for, as far as whoever took the last slot knew: whoever comes next may not have read
+    /// its robots.txt yet.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    least_interval: Duration,
 }
 
 impl Pace {
@@ -103,13 +107,13 @@ impl Pace {
         }
         let counted = slot.use_by >= slot.at && self.last_head == slot.use_by;
         let last_head = if counted { slot.after } else { self.last_head };
-        let at = slot.at.max(last_head + rate.interval);
+        let at = slot.at.max(last_head + rate.interval.max(self.least_interval));
         if now < at {
             return Err(Slot { at, use_by: Time::EPOCH, after: last_head });
         }
         self.last_head = now;
         self.used_until = self.used_until_at(rate).max(now + rate.interval);
-        self.interval = rate.interval;
+        self.note(rate);
         Ok(())
     }
 
@@ -122,7 +126,7 @@ impl Pace {
     /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
     pub fn assume_head(&mut self, at: Time, rate: Rate) {
         self.used_until = self.used_until_at(rate).max(at + rate.interval);
-        self.interval = rate.interval;
+        self.note(rate);
         self.last_head = self.last_head.max(at);
     }
 
@@ -138,9 +142,8 @@ impl Pace {
 
     /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Pace {
-        let Pace { used_until, interval, last_head } = self;
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
-        Pace { used_until: moved(used_until), interval, last_head: moved(last_head) }
+        Pace { used_until: moved(self.used_until), last_head: moved(self.last_head), ..self }
     }
 
     /// Cuts off what lies further ahead than `bound`: a clock that jumped back must not close a site.
@@ -156,14 +159,21 @@ impl Pace {
     }
 
     fn occupy(&mut self, used_until: Time, slot: Slot, rate: Rate) -> Slot {
-        let last_head = self.last_head.max(slot.use_by);
-        *self = Pace { used_until, interval: rate.interval, last_head };
+        self.used_until = used_until;
+        self.last_head = self.last_head.max(slot.use_by);
+        self.note(rate);
         slot
     }
 
-    /// A changed interval counts from the last slot, not from the next request on.
+    /// A changed interval counts from the last slot, not from the next request on; and a shorter one not
+    /// before the site has had the rest that it is known to ask for.
     fn used_until_at(&self, rate: Rate) -> Time {
-        (self.used_until - self.interval) + rate.interval
+        (self.used_until - self.interval) + rate.interval.max(self.least_interval)
+    }
+
+    /// What the last slot was taken by.
+    fn note(&mut self, rate: Rate) {
+        (self.interval, self.least_interval) = (rate.interval, rate.least_interval);
     }
 }
 
@@ -189,6 +199,39 @@ mod tests {
         assert_eq!(reserve(&mut pace, 1, SECOND).at, at_ms(1_005));
         assert_eq!(reserve(&mut pace, 1, SECOND).at, at_ms(2_005));
         assert_eq!(reserve(&mut pace, 9_000, SECOND).at, at_ms(9_000));
+    }
+
+    /// Another process that has not read robots.txt yet asks for it by the rate that it knows.
+    #[test]
+    fn whoever_does_not_know_of_a_crawl_delay_keeps_it_all_the_same() {
+        let crawl_delay = Rate::at_most_every(Duration::from_secs(10));
+        let mut pace = Pace::default();
+        reserve(&mut pace, 0, SECOND); // robots.txt
+        pace.follow(at_ms(20), at_ms(20), crawl_delay);
+        let slot = reserve(&mut pace, 30, SECOND);
+        assert!(slot.at >= at_ms(10_020), "{slot:?}");
+        assert_eq!(pace.spend(&slot, slot.at, SECOND), Ok(()));
+        assert!(reserve(&mut pace, 30, crawl_delay).at >= slot.at + crawl_delay.interval);
+    }
+
+    /// The slot was taken when nobody knew, and its time comes when somebody does.
+    #[test]
+    fn a_slot_from_before_a_crawl_delay_was_known_is_spent_after_it() {
+        let crawl_delay = Rate::at_most_every(Duration::from_secs(10));
+        let mut pace = Pace::default();
+        reserve(&mut pace, 0, SECOND); // robots.txt
+        let slot = reserve(&mut pace, 10, SECOND);
+        let page = pace.follow(at_ms(20), at_ms(20), crawl_delay);
+        let later = pace.spend(&slot, slot.at, SECOND).unwrap_err();
+        assert!(later.at >= page.at + crawl_delay.interval, "{later:?}");
+        assert_eq!(pace.spend(&later, later.at, SECOND), Ok(()));
+    }
+
+    #[test]
+    fn an_order_for_a_shorter_interval_counts_at_once() {
+        let mut pace = Pace::default();
+        reserve(&mut pace, 0, Rate::every(Duration::from_secs(100)));
+        assert!(reserve(&mut pace, 10, SECOND).at <= at_ms(1_010));
     }
 
     #[test]
