@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn only_services_that_send_on_are_asked() {
-        for (link, asked) in [
+    fn services_are_told_by_their_links() {
+        for (link, is_of_service) in [
             ("https://t.co/abc", true),
             ("http://feedproxy.google.com/~r/x/~3/y/", true),
             ("http://feeds.a.test/~r/x/~3/y/", true),
@@ -132,7 +132,7 @@ mod tests {
             ("https://not-t.co/abc", false),
             ("https://www.a.test/?u=t.co", false),
         ] {
-            assert_eq!(leads_elsewhere(&WebUrl::parse(link).unwrap()), asked, "{link}");
+            assert_eq!(leads_elsewhere(&WebUrl::parse(link).unwrap()), is_of_service, "{link}");
         }
     }
 

@@ -7,13 +7,14 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use crate::draft::{Draft, link, plain};
-use crate::{Feed, Format, Gaps, MAX_ENTRIES, date};
+use crate::{Feed, Format, Gaps, Home, MAX_ENTRIES, date};
 
 /// Reads a document; none where it has no items.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     let feed = Feed {
         format: Format::Json,
         title: String::new(),
+        home: Home::of(found_at),
         entries: Vec::new(),
         gaps: Gaps::default(),
     };
@@ -79,6 +80,13 @@ impl<'de> Visitor<'de> for &mut Reading<'_> {
                 "title" => {
                     let title: Value = map.next_value()?;
                     self.feed.title = plain(title.as_str().unwrap_or_default());
+                }
+                "home_page_url" => {
+                    let address: Value = map.next_value()?;
+                    if let Some(page) = address.as_str().and_then(|text| link(text, self.found_at))
+                    {
+                        self.feed.home.name_page(&page);
+                    }
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;

@@ -1,7 +1,7 @@
 //! Feeds: what they list, whatever state they are in; which page a link means; and lists of feeds.
 //!
 //! Pure: no I/O, no clock. [`read`] makes a [`Feed`] of RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed, [`clean()`]
-//! takes what tracks its readers out of a link, [`leads_elsewhere`] tells links that must be asked where they
+//! takes what tracks its readers out of a link, [`must_be_asked`] tells links that must be asked where they
 //! lead, and [`opml`] reads and writes lists of feeds.
 //!
 //! Feeds come from outside, and many are broken. A fault costs the entry that it is in and no other; what
@@ -11,6 +11,7 @@
 mod clean;
 mod date;
 mod draft;
+mod home;
 mod json_feed;
 pub mod opml;
 mod page;
@@ -28,7 +29,8 @@ use fetchwell_policy::url::WebUrl;
 use thiserror::Error;
 
 pub use clean::clean;
-pub use redirectors::leads_elsewhere;
+pub use home::Home;
+pub use redirectors::{leads_elsewhere, must_be_asked};
 
 /// What is longer is read up to here, and said to end early.
 pub const MAX_FEED_BYTES: usize = 16 * 1024 * 1024;
@@ -49,6 +51,8 @@ pub struct Feed {
     pub format: Format,
     /// What it calls itself; may be empty.
     pub title: String,
+    /// Whose pages are its own.
+    pub home: Home,
     /// Its entries that have a link, in its own order.
     pub entries: Vec<Entry>,
     /// What could not be read of it.

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fetchwell_policy::url::WebUrl;
 use url::form_urlencoded;
 
+use crate::Home;
+
 /// A service whose links have the page in a parameter.
 struct Redirector {
     /// The host, or what it ends with after a dot; `google.*` is Google in any country.
@@ -81,8 +83,14 @@ const ASKED: &[&str] = &[
     "t.ly",
 ];
 
-/// Whether a link must be asked where it leads. An origin never is: its page is fetched later anyway, and
-/// a redirect of its own is followed then.
+/// Whether a link of a feed must be asked where it leads. Pages of the feed's own site are not: they are
+/// fetched later anyway, and a redirect of their own is followed then. Nobody knows all who send their
+/// visitors on, so whoever else is linked may be one of them.
+pub fn must_be_asked(link: &WebUrl, home: &Home) -> bool {
+    leads_elsewhere(link) || !home.has(link)
+}
+
+/// Whether a link is one of a service that does nothing but send its visitors on: it is no page itself.
 pub fn leads_elsewhere(link: &WebUrl) -> bool {
     // FeedBurner's links have this path at whatever name a publisher gave it.
     ASKED.contains(&link.host()) || link.path_and_query().starts_with("/~r/")

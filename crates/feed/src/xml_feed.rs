@@ -8,7 +8,7 @@ use fetchwell_policy::url::WebUrl;
 use crate::draft::{Draft, link, plain};
 use crate::references::undo;
 use crate::xml::{Attributes, Token, Tokens, local, prefix};
-use crate::{Feed, Format, Gaps, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
+use crate::{Feed, Format, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
 
 /// Reads a document; none where it has no feed in it.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
@@ -40,8 +40,13 @@ fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
             "html" => return None,
             _ => continue,
         };
-        let feed =
-            Feed { format, title: String::new(), entries: Vec::new(), gaps: Gaps::default() };
+        let feed = Feed {
+            format,
+            title: String::new(),
+            home: Home::of(found_at),
+            entries: Vec::new(),
+            gaps: Gaps::default(),
+        };
         let mut reader = Reader { feed, stack: Vec::new(), draft: None, capture: None };
         reader.push(name, base_of(attributes, found_at));
         if is_empty {
@@ -62,6 +67,7 @@ struct Frame<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     FeedTitle,
+    FeedPage,
     Title,
     Link,
     OriginalLink,
@@ -97,11 +103,17 @@ impl<'a> Reader<'a> {
             self.end_capture();
         }
         let Some(outer) = self.stack.last() else { return };
-        let base = base_of(attributes, &outer.base);
-        if let Some((draft, outside)) = &mut self.draft
-            && self.stack.len() == *outside + 1
-        {
-            link_by_attribute(draft, name, attributes, &base);
+        let (base, is_in_feed) = (base_of(attributes, &outer.base), is_feed(outer.name));
+        match &mut self.draft {
+            Some((draft, outside)) if self.stack.len() == *outside + 1 => {
+                link_by_attribute(draft, name, attributes, &base);
+            }
+            None if is_in_feed => {
+                if let Some(page) = page_by_attribute(name, attributes, &base) {
+                    self.feed.home.name_page(&page);
+                }
+            }
+            _ => {}
         }
         if is_empty {
             return;
@@ -178,9 +190,11 @@ impl<'a> Reader<'a> {
         let name = local(name).to_ascii_lowercase();
         match &self.draft {
             Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
-            None if name == "title" && self.feed.title.is_empty() && is_feed(parent.name) => {
-                is_own.then_some(Field::FeedTitle)
-            }
+            None if is_own && is_feed(parent.name) => match name.as_str() {
+                "title" if self.feed.title.is_empty() => Some(Field::FeedTitle),
+                "link" if attributes.get("href").is_none() => Some(Field::FeedPage),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -189,8 +203,10 @@ impl<'a> Reader<'a> {
         let Some(Capture { field, outside, text }) = self.capture.take() else { return };
         let Some(frame) = self.stack.get(outside) else { return };
         let found = link(&text, &frame.base);
-        if field == Field::FeedTitle {
-            self.feed.title = plain(&text);
+        match (field, &found) {
+            (Field::FeedTitle, _) => self.feed.title = plain(&text),
+            (Field::FeedPage, Some(page)) => self.feed.home.name_page(page),
+            _ => {}
         }
         if let Some((draft, _)) = &mut self.draft {
             keep(draft, field, text, found);
@@ -220,7 +236,7 @@ fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<F
 
 fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
     match field {
-        Field::FeedTitle => {}
+        Field::FeedTitle | Field::FeedPage => {}
         Field::Title => draft.title = text,
         Field::Link => draft.page = draft.page.take().or(found),
         Field::OriginalLink => draft.original = found,
@@ -253,6 +269,16 @@ fn link_by_attribute(draft: &mut Draft, name: &str, attributes: Attributes<'_>, 
         "" | "alternate" => draft.otherwise = draft.otherwise.take().or(Some(found)),
         _ => {}
     }
+}
+
+/// The page that a feed names as its own in that way. Its other links are to itself, or to services.
+fn page_by_attribute(name: &str, attributes: Attributes<'_>, base: &WebUrl) -> Option<WebUrl> {
+    if !local(name).eq_ignore_ascii_case("link") {
+        return None;
+    }
+    let rel = attributes.get("rel").unwrap_or_default();
+    let address = attributes.get("href").filter(|_| matches!(rel.trim(), "" | "alternate"))?;
+    link(&address, base)
 }
 
 fn base_of(attributes: Attributes<'_>, outer: &WebUrl) -> WebUrl {

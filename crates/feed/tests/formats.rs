@@ -59,6 +59,32 @@ fn each_format_is_told_by_what_it_is() {
     }
 }
 
+/// It was found at `a.test`.
+#[test]
+fn a_feed_is_at_home_where_it_says_too() {
+    let channel = |inner: &str| format!("<rss><channel>{inner}<item/></channel></rss>");
+    let atom =
+        |inner: &str| format!("<feed>{inner}<entry><link href='http://c.test/'/></entry></feed>");
+    for (body, at_b) in [
+        (channel("<link>http://www.b.test/</link>"), true),
+        (channel("<title>News<link>http://b.test/</link>"), true),
+        (channel("<atom:link rel='self' href='http://b.test/feed'/>"), false),
+        (channel("<image><link>http://b.test/</link></image>"), false),
+        (channel("<link>http://c.test/</link><link>http://b.test/</link>"), false),
+        ("<rdf:RDF><channel><link>http://b.test/</link></channel><item/></rdf:RDF>".into(), true),
+        (atom("<link rel='alternate' type='text/html' href='http://b.test/'/>"), true),
+        (atom("<link href='http://b.test/'/>"), true),
+        (atom("<link rel='hub' href='http://b.test/'/>"), false),
+        (r#"{"home_page_url":"http://b.test/","items":[]}"#.into(), true),
+        (r#"{"feed_url":"http://b.test/","items":[]}"#.into(), false),
+    ] {
+        let feed = found(&body).unwrap();
+        let has = |page: &str| feed.home.has(&WebUrl::parse(page).unwrap());
+        assert_eq!(has("http://b.test/1"), at_b, "{body}");
+        assert!(has("http://a.test/1"), "{body}");
+    }
+}
+
 #[test]
 fn a_fault_costs_no_more_than_its_own_entry() {
     let between = |fault: &str| rss(&format!("{}{fault}{}", item(1), item(2)));

@@ -9,13 +9,15 @@ use std::time::Duration;
 use fetchwell_engine::adapters::redis::RedisLinks;
 use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteLinks};
 use fetchwell_engine::links::CategoryLinks;
-use fetchwell_simweb::SiteScript;
+use fetchwell_simweb::{Failure, SiteScript};
 use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
 use fetchwell_testkit::crash::{Origin, Program};
 use redis::AsyncCommands;
 use serde_json::Value;
 
 const RSS: &str = "application/rss+xml";
+/// Far less than `feeds.max_wait`: what an ingest takes that waits for no closed site.
+const NOT_LONG: Duration = Duration::from_secs(90);
 
 /// A program on a simulated web, and the links that it gathers.
 struct Place {
@@ -66,16 +68,44 @@ fn resting() -> SiteScript {
     SiteScript::new("resting.test").busy("/busy", 503, Duration::from_secs(5 * 3_600))
 }
 
-/// A service that sends its visitors on.
+/// A service that sends its visitors on; its feed has links to others that do, too.
 fn burner() -> SiteScript {
+    let links = [
+        "http://burner.test/~r/1",
+        "http://burner.test/~r/none",
+        "http://burner.test/own",
+        "http://tracker.test/to/own",
+        "http://tracker.test/story",
+        "http://tracker.test/lost",
+    ];
     SiteScript::new("burner.test")
-        .text("/feed", RSS, &rss(&["http://burner.test/~r/1", "http://burner.test/~r/none"]))
+        .text("/feed", RSS, &rss(&links))
         .redirect("/~r/1", "http://news.test/resolved?utm_source=feedburner")
         .status("/~r/none", 404)
 }
 
+/// A site of which nobody knows that it sends some of its visitors on.
+fn tracker() -> SiteScript {
+    SiteScript::new("tracker.test")
+        .redirect("/to/own", "http://burner.test/own?utm_source=tracker")
+        .status("/lost", 404)
+}
+
+/// A feed that can be read at the third attempt.
+fn shaky() -> SiteScript {
+    let list = rss(&["http://shaky.test/1"]);
+    SiteScript::new("shaky.test").fails_first("/shaky", 2, 503).text("/shaky", RSS, &list)
+}
+
+/// A site that is down for longer than any test runs.
+fn dead() -> SiteScript {
+    let for_ever = Duration::ZERO..Duration::from_secs(36_000);
+    SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)
+}
+
 fn started() -> (Origin, Program) {
-    let origin = Origin::start([news(), trouble(), resting(), burner()]);
+    let origin =
+        Origin::start([news(), trouble(), resting(), burner(), tracker(), shaky(), dead()]);
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "0"]);
     (origin, program)
 }
@@ -216,15 +246,49 @@ async fn trouble_with_single_feeds_is_remembered_and_no_error(place: Place) {
     assert_eq!(place.statuses("/busy"), [503]);
 }
 
-async fn links_of_services_are_asked_once_and_origins_never(place: Place) {
+async fn links_are_asked_once_where_they_lead_and_pages_at_home_never(place: Place) {
     place.add("news", &["http://burner.test/feed"]).await;
-    assert_eq!(place.ingest(&[]).await["new_links"], 2);
-    assert_eq!(place.gathered().await["news"], ["burner.test/~r/none", "news.test/resolved"]);
-    assert_eq!(place.ingest(&["--all"]).await["read"], 1);
-    assert_eq!((place.statuses("/feed"), place.statuses("/~r/1")), (vec![200, 200], vec![302]));
-    assert_eq!(place.statuses("/~r/none"), [404, 404], "it may be there by now");
-    assert!(place.statuses("/resolved?utm_source=feedburner").is_empty());
-    assert!(place.statuses("/resolved").is_empty());
+    assert_eq!(place.ingest(&[]).await["new_links"], 5);
+    let pages = [
+        "burner.test/own",
+        "burner.test/~r/none",
+        "news.test/resolved",
+        "tracker.test/lost",
+        "tracker.test/story",
+    ];
+    assert_eq!(place.gathered().await["news"], pages);
+    let counts = place.ingest(&["--all"]).await;
+    assert_eq!((&counts["read"], &counts["new_links"]), (&1.into(), &0.into()), "{counts}");
+    for (path, statuses) in [
+        ("/feed", vec![200_u16, 200]),
+        ("/~r/1", vec![302]),
+        ("/resolved", vec![200]),
+        ("/to/own", vec![302]),
+        ("/own", vec![]),
+        ("/story", vec![200]),
+        ("/lost", vec![404]),
+        // A service's link may lead somewhere by now.
+        ("/~r/none", vec![404, 404]),
+        ("/resolved?utm_source=feedburner", vec![]),
+    ] {
+        assert_eq!(place.statuses(path), statuses, "{path}");
+    }
+}
+
+async fn a_feed_whose_site_fails_for_a_moment_is_read_all_the_same(place: Place) {
+    place.add("news", &["http://shaky.test/shaky"]).await;
+    let counts = place.ingest(&[]).await;
+    assert_eq!((&counts["read"], &counts["failed"]), (&1.into(), &0.into()), "{counts}");
+    assert_eq!(place.statuses("/shaky"), [503, 503, 200]);
+}
+
+async fn a_dead_site_without_a_known_robots_txt_holds_up_nobody_for_long(place: Place) {
+    place.add("news", &["http://dead.test/feed", "http://news.test/feed.rss"]).await;
+    let ended = place.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
+    let counts: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&counts["read"], &counts["failed"]), (&1.into(), &1.into()), "{counts}");
+    assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
+    assert_eq!(place.listed("http://dead.test/feed").await["failures"], 1);
 }
 
 async fn two_at_once_read_each_feed_once(place: Place) {
@@ -319,11 +383,33 @@ on_both_stores!(
     each_kind_of_feed_gives_clean_links_and_each_page_is_there_once,
     what_was_read_is_not_due_and_then_asked_for_news_only,
     trouble_with_single_feeds_is_remembered_and_no_error,
-    links_of_services_are_asked_once_and_origins_never,
+    links_are_asked_once_where_they_lead_and_pages_at_home_never,
+    a_feed_whose_site_fails_for_a_moment_is_read_all_the_same,
+    a_dead_site_without_a_known_robots_txt_holds_up_nobody_for_long,
     two_at_once_read_each_feed_once,
     lists_come_in_and_go_out,
     a_trial_tells_what_would_be_added_and_adds_nothing,
 );
+
+#[tokio::test]
+async fn a_trial_of_a_feed_whose_site_is_closed_ends_soon() {
+    let (_origin, program) = started();
+    let program = program.variable("FETCHWELL_BREAKER__FAILURE_THRESHOLD", "1");
+    let ended = program.run(&["feeds", "test", "http://dead.test/feed"]).await.expect_code(4);
+    assert!(ended.stderr.contains("http://dead.test/feed can't be read"), "{}", ended.stderr);
+    assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
+}
+
+#[tokio::test]
+async fn adding_feeds_says_how_many_were_new_and_help_says_how_often_they_are_read() {
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"));
+    for said in ["feeds added: 1, already there: 0\n", "feeds added: 0, already there: 1\n"] {
+        let ended = program.run(&["feeds", "add", "http://a.test/feed"]).await.expect_code(0);
+        assert_eq!(ended.stdout, said);
+    }
+    let help = program.run(&["feeds", "add", "--help"]).await.expect_code(0).stdout;
+    assert!(help.contains("feeds.interval") && !help.contains("default: 1h"), "{help}");
+}
 
 #[tokio::test]
 async fn what_is_typed_wrong_is_named_with_its_mend() {

@@ -128,17 +128,19 @@ impl RetryRule {
         site_backoff: TWO_SECONDS_DOUBLING,
     };
 
-    /// `fetchwell feeds`: one attempt. What follows is remembered with the feed, and is for a later reading.
-    pub const FEEDS: RetryRule = RetryRule { paced_attempts: Some(1), ..RetryRule::ARTICLES };
+    /// `fetchwell feeds`: a few attempts in one reading. What follows is remembered with the feed, and is for
+    /// a later one.
+    pub const FEEDS: RetryRule = RetryRule { paced_attempts: Some(3), ..RetryRule::RETRIEVER };
 
-    /// `fetchwell commoncrawl`.
+    /// `fetchwell commoncrawl`. Others wait for what a range gives, so one that always breaks off is given up
+    /// within minutes; an archive that serves nobody is waited for all the same.
     pub const ARCHIVE: RetryRule = RetryRule {
         server_error_attempts: 3,
         soft_refusal_attempts: 1,
         paced_attempts: None,
         site: SiteRule::Requeue { dead_after: 20 },
         backoff: TWO_SECONDS_DOUBLING,
-        site_backoff: TWO_SECONDS_DOUBLING,
+        site_backoff: Backoff { cap: Duration::from_secs(30), ..TWO_SECONDS_DOUBLING },
     };
 
     /// Decides what follows.
@@ -158,7 +160,7 @@ impl RetryRule {
             Blame::Site => self.next_for_site(last, history, now, chance),
             Blame::Url => {
                 history.url_failures += 1;
-                if history.url_failures >= self.url_attempts(last.happened) {
+                if self.spent_by(&history) >= self.url_attempts(last.happened) {
                     return Next::Finish;
                 }
                 let own = self.backoff.delay(history.url_failures, chance);
@@ -180,7 +182,7 @@ impl RetryRule {
         history.site_failures += 1;
         let first_failure = *history.first_site_failure.get_or_insert(now);
         let spent = match self.site {
-            SiteRule::Attempts(most) => history.site_failures >= most,
+            SiteRule::Attempts(most) => self.spent_by(&history) >= most,
             SiteRule::Requeue { dead_after } => {
                 let serves_others = last.site_last_served.is_some_and(|at| at > first_failure);
                 history.site_failures >= dead_after && serves_others
@@ -191,6 +193,15 @@ impl RetryRule {
         }
         let own = self.site_backoff.delay(history.site_failures, chance);
         Next::Again { at: now + longer(own, last.retry_after), history }
+    }
+
+    /// Attempts that count. Where a site's failures are attempts, they are so beside the URL's own: one that
+    /// fails now this way and now that way has no more of them. A URL that waits for its site loses none.
+    fn spent_by(&self, history: &History) -> u32 {
+        match self.site {
+            SiteRule::Attempts(_) => history.url_failures + history.site_failures,
+            SiteRule::Requeue { .. } => history.url_failures,
+        }
     }
 
     fn url_attempts(&self, happened: &Happened) -> u32 {
@@ -286,6 +297,12 @@ mod tests {
             (retriever, Happened::DeadlinePassed, Some(1)),
             (&RetryRule::ARTICLES, answered(500), Some(1)),
             (&RetryRule::ARTICLES, refused.clone(), Some(1)),
+            (&RetryRule::FEEDS, refused.clone(), Some(3)),
+            (&RetryRule::FEEDS, slow.clone(), Some(3)),
+            (&RetryRule::FEEDS, answered(503), Some(3)),
+            (&RetryRule::FEEDS, answered(429), Some(3)),
+            (&RetryRule::FEEDS, answered(500), Some(3)),
+            (&RetryRule::FEEDS, answered(404), Some(1)),
             (&RetryRule::FETCH, refused.clone(), None),
             (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
         ];
@@ -293,6 +310,42 @@ mod tests {
             assert_eq!(attempts(rule, happened, false), *expected, "{happened:?}");
         }
         assert_eq!(attempts(pages, &answered(502), true), Some(20));
+    }
+
+    #[test]
+    fn a_message_that_fails_now_this_way_and_now_that_way_has_no_more_attempts() {
+        let (failed, away) = (Happened::Answered(500), Happened::Answered(503));
+        for mixed in [[&failed, &away, &failed], [&away, &failed, &away], [&away, &away, &failed]] {
+            let mut history = History::default();
+            let ends = mixed.map(|happened| {
+                let last = Attempt { happened, retry_after: None, site_last_served: None };
+                let next = RetryRule::RETRIEVER.next(&last, history, NOW, 0.5);
+                if let Next::Again { history: later, .. } = next {
+                    history = later;
+                }
+                next == Next::Finish
+            });
+            assert_eq!(ends, [false, false, true], "{mixed:?}");
+        }
+    }
+
+    #[test]
+    fn a_url_that_waited_for_its_site_has_all_its_attempts() {
+        let history = History { site_failures: 9, ..History::default() };
+        let happened = Happened::Answered(500);
+        let last = Attempt { happened: &happened, retry_after: None, site_last_served: None };
+        let next = RetryRule::PAGES.next(&last, history, NOW, 0.5);
+        assert!(matches!(next, Next::Again { .. }), "{next:?}");
+    }
+
+    #[test]
+    fn a_range_that_always_breaks_off_is_given_up_soon_and_an_archive_that_is_away_is_waited_for() {
+        let (rule, reset) = (&RetryRule::ARCHIVE, Happened::Network(NetworkFault::Reset));
+        assert_eq!(attempts(rule, &reset, true), Some(20));
+        assert_eq!(attempts(rule, &reset, false), None);
+        let longest: Duration = (1..20).map(|failures| rule.site_backoff.ceiling(failures)).sum();
+        assert!(longest <= Duration::from_secs(600), "{longest:?}");
+        assert_eq!(rule.site_backoff.ceiling(500), Duration::from_secs(30));
     }
 
     #[test]

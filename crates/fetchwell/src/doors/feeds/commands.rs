@@ -62,7 +62,7 @@ async fn subscribe(
     print(
         match as_json {
             true => format!("{}\n", json!({"added": new, "already_there": known})),
-            false => format!("added {new} feeds; {known} were there already\n"),
+            false => format!("feeds added: {new}, already there: {known}\n"),
         }
         .as_bytes(),
     )

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fetchwell_feed::{Feed, clean, leads_elsewhere};
+use fetchwell_feed::{Feed, clean, must_be_asked};
 
 /// Links of one feed that are asked in one reading; more go in as they are.
 const MAX_ASKED: usize = 500;
@@ -31,7 +31,7 @@ pub(super) fn sort(feed: &Feed, known: &BTreeMap<String, String>) -> Sorted {
                 sorted.pages.push(page.clone());
                 sorted.resolved.insert(link.to_string(), page.clone());
             }
-            None if leads_elsewhere(&link) && sorted.asked.len() < MAX_ASKED => {
+            None if must_be_asked(&link, &feed.home) && sorted.asked.len() < MAX_ASKED => {
                 sorted.asked.push(link.to_string());
             }
             None => sorted.pages.push(link.to_string()),
@@ -47,26 +47,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_link_is_there_once_and_nobody_is_asked_twice() {
+    fn each_link_is_there_once_and_nobody_is_asked_twice_nor_at_home() {
         let items = [
             "http://a.test/1?utm_source=rss",
             "http://a.test/1",
             "https://t.co/old",
             "https://t.co/new",
             "https://t.co/new#x",
+            "http://tracker.test/?to=a",
+            "http://tracker.test/?to=b",
+            "http://www.home.test/2",
         ]
         .map(|link| format!("<item><link>{link}</link></item>"));
-        let body = format!("<rss>{}</rss>", items.concat());
+        let home = "<link>http://home.test/</link>";
+        let body = format!("<rss><channel>{home}{}</channel></rss>", items.concat());
         let feed =
             fetchwell_feed::read(body.as_bytes(), None, &WebUrl::parse("http://a.test/").unwrap());
         let pair = |link: &str, page: &str| (link.to_owned(), page.to_owned());
         let known = BTreeMap::from([
             pair("https://t.co/old", "http://b.test/"),
             pair("https://t.co/older", "http://c.test/"),
+            pair("http://tracker.test/?to=b", "http://tracker.test/?to=b"),
         ]);
         let sorted = sort(&feed.unwrap(), &known);
-        assert_eq!(sorted.pages, ["http://a.test/1", "http://b.test/"]);
-        assert_eq!(sorted.asked, ["https://t.co/new"]);
-        assert_eq!(sorted.resolved, [pair("https://t.co/old", "http://b.test/")].into());
+        let pages = [
+            "http://a.test/1",
+            "http://b.test/",
+            "http://tracker.test/?to=b",
+            "http://www.home.test/2",
+        ];
+        assert_eq!(sorted.pages, pages);
+        assert_eq!(sorted.asked, ["https://t.co/new", "http://tracker.test/?to=a"]);
+        let resolved = [
+            pair("https://t.co/old", "http://b.test/"),
+            pair("http://tracker.test/?to=b", "http://tracker.test/?to=b"),
+        ];
+        assert_eq!(sorted.resolved, resolved.into());
     }
 }

@@ -17,13 +17,15 @@ mod subscribed;
 mod trial;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand};
 use crate::measures::DoorName;
-use crate::plant::{Parts, Told};
+use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use place::Place;
@@ -32,6 +34,10 @@ use subscribed::Subscribed;
 
 pub(crate) use round::Ingested;
 pub(crate) use subscribed::DEFAULT_CATEGORY;
+
+/// A site that stays down is waited for no longer: what is there is for a later reading. Sites that are slow,
+/// or ask for a rest, are waited for until the deadline.
+const DOWN_FOR_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Does what was typed.
 pub(crate) async fn run(
@@ -74,9 +80,7 @@ pub(crate) async fn ingest(
     if round.is_empty() {
         return Ok(round.ingested());
     }
-    // Deadlines end the waiting for a site that stays closed.
-    let gate = parts.gate(settings, None);
-    let plant = parts.plant(settings, gate, DoorName::Feeds, Arc::new(|_| {}));
+    let plant = parts.plant(settings, gate(settings, &parts), DoorName::Feeds, Arc::new(|_| {}));
     let ended = tokio::select! {
         ended = pipeline::run(round.door(), plant, stop.clone()) => ended,
         fault = round.keep_claims() => Err(fault),
@@ -84,4 +88,11 @@ pub(crate) async fn ingest(
     round.release().await?;
     ended?;
     Ok(round.ingested())
+}
+
+/// The gate of this door: a site that can't be asked for its robots.txt has failed, and is not waited for.
+fn gate(settings: &Settings, parts: &Parts) -> Gate {
+    let mut rules = gate_rules(settings, Some(DOWN_FOR_AT_MOST));
+    rules.robots.pages_fail_with_it = true;
+    Gate::new(parts.politeness.clone(), rules, parts.clock.clone())
 }

@@ -6,9 +6,9 @@ use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::journey::{Arrival, Journey, Stage};
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
-use fetchwell_feed::{Feed, clean, leads_elsewhere};
+use fetchwell_feed::{Feed, Home, clean, leads_elsewhere, must_be_asked};
 use fetchwell_policy::outcome::Happened;
-use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::doors::foregone::{Foregone, by_payload};
 
-/// Services that send their visitors on to each other: no more than so many.
+/// Sites that send their visitors on to each other: no more than so many.
 const MAX_HOPS: u32 = 5;
 /// Of their answers only the head counts.
 const ENOUGH_BYTES: usize = 1_024;
@@ -30,6 +30,8 @@ pub(super) enum Errand {
     Link {
         /// Which feed.
         feed: String,
+        /// Whose pages are the feed's own, and need not be asked.
+        home: Home,
     },
 }
 
@@ -133,9 +135,12 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
             (Ok(at), Errand::Feed(validators)) => {
                 let journey = Journey::new(at, RetryRule::FEEDS, max_redirects, lease.history)
                     .with_headers(validators.headers());
-                Box::new(FeedPlan { url, journey, hops: Hops::None })
+                Box::new(FeedPlan { url, journey, hops: Hops::None, deadline: lease.job.deadline })
             }
-            (Ok(at), Errand::Link { feed }) => Box::new(LinkPlan { feed, link: url, at, hops: 0 }),
+            (Ok(at), Errand::Link { feed, home }) => {
+                let (history, deadline) = (lease.history, lease.job.deadline);
+                Box::new(LinkPlan { feed, home, link: url, at, hops: 0, history, deadline })
+            }
         }
     })
 }
@@ -154,7 +159,7 @@ fn unread(url: String, errand: Errand, problem: String) -> Found {
         Errand::Feed(_) => {
             Found::Feed { url, reading: Reading::Failed { problem, retry_after: None } }
         }
-        Errand::Link { feed } => Found::Link { feed, link: url, page: None },
+        Errand::Link { feed, .. } => Found::Link { feed, link: url, page: None },
     }
 }
 
@@ -169,10 +174,23 @@ enum Hops {
     ForNow,
 }
 
+/// Whether another attempt comes before its deadline. One that is ours to make good comes at once.
+fn is_in_time(at: Time, now: Time, deadline: Option<Time>) -> bool {
+    at <= now || deadline.is_none_or(|deadline| at < deadline)
+}
+
 struct FeedPlan {
     url: String,
     journey: Journey,
     hops: Hops,
+    deadline: Option<Time>,
+}
+
+impl FeedPlan {
+    fn end(&self, reading: Reading) -> Step<Found> {
+        let found = Found::Feed { url: self.url.clone(), reading };
+        Step::Finish(vec![found], Settlement::Done)
+    }
 }
 
 impl Plan<Found> for FeedPlan {
@@ -185,16 +203,15 @@ impl Plan<Found> for FeedPlan {
             }
             (_, hops) => hops,
         };
+        let failure = failed(&outcome.happened, outcome.answer.as_ref(), moment.wall);
         match self.journey.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
-            Stage::Retry { at, history } => {
+            Stage::Retry { at, history } if is_in_time(at, moment.now, self.deadline) => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(arrival) => {
-                let reading = reading(&arrival, self.hops, moment.wall);
-                let found = Found::Feed { url: self.url.clone(), reading };
-                Step::Finish(vec![found], Settlement::Done)
-            }
+            // Who would wait for another attempt past the deadline has had the last one.
+            Stage::Retry { .. } => self.end(failure),
+            Stage::Over(arrival) => self.end(reading(&arrival, self.hops, moment.wall)),
         }
     }
 }
@@ -215,31 +232,63 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (Happened::Answered(304), _) => Reading::Unchanged,
         (Happened::Answered(410), _) => Reading::Gone,
         (Happened::RobotsDisallow, _) => Reading::Disallowed,
+        (Happened::DeadlinePassed, _) if arrival.attempts > 0 => Reading::Failed {
+            problem: format!(
+                "attempts that failed: {}; there was no time for another",
+                arrival.attempts
+            ),
+            retry_after: None,
+        },
         (happened @ (Happened::DeadlinePassed | Happened::OurFault(_)), _) => {
             Reading::NotReached { why: happened.to_string() }
         }
-        (happened, answer) => Reading::Failed {
-            problem: happened.to_string(),
-            retry_after: answer.as_ref().and_then(|answer| asked_wait(answer, wall)),
-        },
+        (happened, answer) => failed(happened, answer.as_ref(), wall),
     }
 }
 
-fn asked_wait(answer: &Answer, wall: Time) -> Option<Duration> {
-    answer.header("retry-after").and_then(|value| retry_after(value, wall))
+fn failed(happened: &Happened, answer: Option<&Answer>, wall: Time) -> Reading {
+    let asked_wait = answer.and_then(|answer| answer.header("retry-after"));
+    Reading::Failed {
+        problem: happened.to_string(),
+        retry_after: asked_wait.and_then(|value| retry_after(value, wall)),
+    }
 }
 
-/// Goes from service to service until a link is none of a service's. The page itself is not asked for.
+/// Goes from site to site until a link leads home, or to whoever sends nobody on: that is its page.
 struct LinkPlan {
     feed: String,
+    home: Home,
     link: String,
     at: WebUrl,
     hops: u32,
+    history: History,
+    deadline: Option<Time>,
 }
 
 impl LinkPlan {
     fn request(&self) -> Step<Found> {
         Step::Fetch(vec![Request::page(self.at.clone()).with_enough(ENOUGH_BYTES)])
+    }
+
+    fn follow(&mut self, location: &str) -> Step<Found> {
+        let Ok(next) = self.at.join(location) else { return self.end_unanswered() };
+        let next = clean(&next);
+        if !must_be_asked(&next, &self.home) {
+            return self.end(Some(next));
+        }
+        self.hops += 1;
+        if self.hops == MAX_HOPS {
+            return self.end_unanswered();
+        }
+        self.at = next;
+        self.request()
+    }
+
+    /// Nobody can be asked any further. A page is one all the same: it is fetched later, and what it does
+    /// then is followed. But where a service's link leads nobody knows, so it is asked again the next time.
+    fn end_unanswered(&self) -> Step<Found> {
+        let is_page = !leads_elsewhere(&self.at);
+        self.end(is_page.then(|| self.at.clone()))
     }
 
     fn end(&self, page: Option<WebUrl>) -> Step<Found> {
@@ -251,23 +300,26 @@ impl LinkPlan {
 impl Plan<Found> for LinkPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
         let Some(outcome) = last else { return self.request() };
-        if let Happened::OurFault(_) = outcome.happened {
-            return Step::Finish(Vec::new(), Settlement::HandBack { at: moment.now });
+        if let Some(location) = outcome.answer.as_ref().and_then(Answer::redirect) {
+            return self.follow(location);
         }
-        let location = outcome.answer.as_ref().and_then(Answer::redirect);
-        let Some(next) = location.and_then(|location| self.at.join(location).ok()) else {
-            return self.end(None);
+        let attempt = Attempt {
+            happened: &outcome.happened,
+            retry_after: outcome.retry_after,
+            site_last_served: outcome.why.site_last_served,
         };
-        let next = clean(&next);
-        if !leads_elsewhere(&next) {
-            return self.end(Some(next));
+        let next = RetryRule::FEEDS.next(&attempt, self.history, moment.now, moment.chance);
+        if let Next::Again { at, history } = next
+            && is_in_time(at, moment.now, self.deadline)
+        {
+            return Step::Finish(Vec::new(), Settlement::retry(at, history));
         }
-        self.hops += 1;
-        if self.hops == MAX_HOPS {
-            return self.end(None);
+        match outcome.happened {
+            Happened::Answered(200..=299) => self.end(Some(self.at.clone())),
+            // Its turn did not come: nothing is known of it.
+            Happened::DeadlinePassed if self.hops == 0 => self.end(None),
+            _ => self.end_unanswered(),
         }
-        self.at = next;
-        self.request()
     }
 }
 

@@ -235,9 +235,11 @@ impl Round {
         let Some(asked) = in_hand.note_reading(reading, self.clock.wall()) else { return };
         ingested.count(reading);
         tell(url, reading);
-        let (errand, deadline) =
-            (Errand::Link { feed: url.to_owned() }, self.clock.now() + self.wait);
-        self.queue.enqueue(asked.iter().map(|link| job(link, &errand, deadline)).collect());
+        if let Reading::Read { feed, .. } = reading {
+            let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
+            let deadline = self.clock.now() + self.wait;
+            self.queue.enqueue(asked.iter().map(|link| job(link, &errand, deadline)).collect());
+        }
     }
 
     async fn keep_if_ended(&self, url: &str) -> Result<(), StoreFault> {

@@ -8,10 +8,12 @@ use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Sink, SinkThenSettle, StoreFault};
+use fetchwell_feed::Feed;
 use fetchwell_policy::url::WebUrl;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use super::gate;
 use super::links::sort;
 use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
 use super::print;
@@ -29,8 +31,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
     let errand = Errand::Feed(Validators::default());
     match trial.send([url.to_owned()], &errand).await?.pop() {
         Some(Found::Feed { reading: Reading::Read { feed, moved_to, .. }, .. }) => {
-            let asked = sort(&feed, &BTreeMap::new()).asked;
-            let resolved = trial.resolve(url, asked).await?;
+            let resolved = trial.resolve(url, &feed).await?;
             let text = print::trial(url, &feed, moved_to.as_ref(), &resolved, as_json);
             crate::cli::print(text.as_bytes())
         }
@@ -65,13 +66,10 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Where these links lead.
-    async fn resolve(
-        &self,
-        feed: &str,
-        links: Vec<String>,
-    ) -> Result<BTreeMap<String, String>, Exit> {
-        let found = self.send(links, &Errand::Link { feed: feed.to_owned() }).await?;
+    /// Where those of its links lead that must be asked.
+    async fn resolve(&self, url: &str, feed: &Feed) -> Result<BTreeMap<String, String>, Exit> {
+        let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
+        let found = self.send(sort(feed, &BTreeMap::new()).asked, &errand).await?;
         let pair = |found| match found {
             Found::Link { link, page: Some(page), .. } => Some((link, page.to_string())),
             Found::Link { .. } | Found::Feed { .. } => None,
@@ -98,7 +96,7 @@ impl Trial<'_> {
             finish: Arc::new(SinkThenSettle { sink: found.clone(), source: instance }),
             obituary: Arc::new(obituary),
         };
-        let gate = self.parts.gate(self.settings, None);
+        let gate = gate(self.settings, &self.parts);
         let plant = self.parts.plant(self.settings, gate, DoorName::Errand, Arc::new(|_| {}));
         pipeline::run(door, plant, self.stop.clone()).await?;
         let found = std::mem::take(&mut *found.0.lock().unwrap_or_else(PoisonError::into_inner));

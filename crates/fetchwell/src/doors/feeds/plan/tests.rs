@@ -1,19 +1,33 @@
 //! What is asked, and what is made of the answers.
 
+use fetchwell_engine::web::Why;
+use fetchwell_policy::outcome::{NetworkFault, Phase};
+
 use super::*;
-use crate::doors::samples::{MOMENT, lease, outcome};
+use crate::doors::samples::{MOMENT, NOW, end_with, lease, outcome};
 
 const FEED: &str = "<rss><item><link>http://a.test/1</link></item></rss>";
 
-fn feed_plan() -> Box<dyn Plan<Found>> {
+/// What a URL has been through that has one attempt left, however it fails.
+const LAST_ATTEMPT: History =
+    History { url_failures: 0, site_failures: 2, paced: 2, first_site_failure: Some(NOW) };
+
+fn feed_lease() -> Lease {
     let validators = Validators { etag: Some("\"v1\"".into()), last_modified: Some("then".into()) };
     let payload = serde_json::to_string(&Errand::Feed(validators)).unwrap();
-    plan(&lease("http://a.test/rss", &payload), 5)
+    lease("http://a.test/rss", &payload)
 }
 
-fn link_plan(link: &str) -> Box<dyn Plan<Found>> {
-    let payload = serde_json::to_string(&Errand::Link { feed: "f".into() }).unwrap();
-    plan(&lease(link, &payload), 5)
+fn feed_plan() -> Box<dyn Plan<Found>> {
+    plan(&feed_lease(), 5)
+}
+
+/// A link of a feed that is at home at `home.test`.
+fn link_lease(link: &str) -> Lease {
+    let found_at = WebUrl::parse("http://home.test/rss").unwrap();
+    let home = fetchwell_feed::read(FEED.as_bytes(), None, &found_at).unwrap().home;
+    let payload = serde_json::to_string(&Errand::Link { feed: "f".into(), home }).unwrap();
+    lease(link, &payload)
 }
 
 /// An answer with these headers.
@@ -43,10 +57,29 @@ fn follow(mut plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> (Vec<String
 }
 
 fn reading_of(outcomes: Vec<Outcome>) -> Reading {
-    match follow(feed_plan(), outcomes).1 {
+    reading_by(feed_plan(), outcomes)
+}
+
+fn reading_by(plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> Reading {
+    match follow(plan, outcomes).1 {
         Some(Found::Feed { reading, .. }) => reading,
         other => panic!("{other:?}"),
     }
+}
+
+/// How many attempts a lease gets that always ends like this.
+fn attempts(mut lease: Lease, happened: &Happened) -> u32 {
+    for attempt in 1..10 {
+        match end_with(plan(&lease, 5), outcome(happened.clone(), "")) {
+            (found, Settlement::Retry { history, .. }) => {
+                assert!(found.is_empty(), "{happened:?}: {found:?}");
+                lease.history = history;
+            }
+            (_, Settlement::Done) => return attempt,
+            other => panic!("{happened:?}: {other:?}"),
+        }
+    }
+    panic!("{happened:?} has no end")
 }
 
 #[test]
@@ -65,7 +98,7 @@ fn each_answer_is_a_reading() {
     assert_eq!(validators, Validators { etag: Some("\"v2\"".into()), last_modified: None });
     assert!(matches!(reading_of(vec![answered(304, "", &[])]), Reading::Unchanged));
     assert!(matches!(reading_of(vec![answered(410, "", &[])]), Reading::Gone));
-    let unsent = |happened| reading_of(vec![outcome(happened, "")]);
+    let unsent = |happened| reading_of(vec![Outcome::unsent(0, happened, Why::default())]);
     assert!(matches!(unsent(Happened::RobotsDisallow), Reading::Disallowed));
     assert!(matches!(unsent(Happened::DeadlinePassed), Reading::NotReached { .. }));
 }
@@ -80,7 +113,9 @@ fn a_failure_is_told_with_its_reason_and_with_the_wait_that_was_asked_for() {
         (answered(200, "<html><p>Welcome</p></html>", &[]), "it is a page and no feed", None),
         (answered(200, "%PDF", &[]), "neither RSS nor Atom", None),
     ] {
-        let Reading::Failed { problem, retry_after } = reading_of(vec![outcome]) else {
+        let last = Lease { history: LAST_ATTEMPT, ..feed_lease() };
+        let Reading::Failed { problem, retry_after } = reading_by(plan(&last, 5), vec![outcome])
+        else {
             panic!("{said}")
         };
         assert!(problem.contains(said), "{problem}");
@@ -105,29 +140,109 @@ fn a_feed_has_moved_when_every_redirect_says_so() {
 }
 
 #[test]
-fn a_link_is_followed_from_service_to_service_and_its_page_is_left_alone() {
-    let to = |place: &str| answered(301, "", &[("location", place)]);
-    for (answers, asked, page) in [
-        (vec![to("http://a.test/1?utm_source=x")], 1, Some("http://a.test/1")),
-        (vec![to("https://bit.ly/2"), to("http://a.test/2")], 2, Some("http://a.test/2")),
-        (
-            vec![to("https://l.facebook.com/l.php?u=http%3A%2F%2Fa.test%2F3")],
-            1,
-            Some("http://a.test/3"),
-        ),
-        (vec![to("ftp://a.test/")], 1, None),
-        (vec![answered(200, "", &[])], 1, None),
-        (vec![answered(404, "", &[])], 1, None),
-        (vec![outcome(Happened::RobotsDisallow, "")], 1, None),
-        ((0..5).map(|n| to(&format!("https://t.co/{n}"))).collect(), 5, None),
+fn what_may_pass_is_tried_three_times_and_what_stays_is_not() {
+    for (happened, expected) in [
+        (Happened::Network(NetworkFault::ConnectRefused), 3),
+        (Happened::TimedOut(Phase::Read), 3),
+        (Happened::Answered(503), 3),
+        (Happened::Answered(429), 3),
+        (Happened::Answered(500), 3),
+        (Happened::Answered(404), 1),
+        (Happened::Answered(403), 1),
+        (Happened::RobotsDisallow, 1),
+        (Happened::SiteStayedDown { since: NOW }, 1),
     ] {
-        let (requests, found) = follow(link_plan("https://t.co/x"), answers);
-        assert_eq!(requests.len(), asked);
-        let Some(Found::Link { link, page: found, .. }) = found else { panic!("it ends") };
-        assert_eq!((link.as_str(), found.as_ref().map(WebUrl::as_str)), ("https://t.co/x", page));
+        assert_eq!(attempts(feed_lease(), &happened), expected, "a feed: {happened:?}");
+        let link = link_lease("https://t.co/x");
+        assert_eq!(attempts(link, &happened), expected, "a link: {happened:?}");
     }
-    let stopped = outcome(Happened::OurFault("stopping".into()), "");
-    assert!(follow(link_plan("https://t.co/x"), vec![stopped]).1.is_none(), "it is handed back");
+}
+
+#[test]
+fn what_would_come_again_after_its_deadline_has_failed_now() {
+    let deadline = Some(NOW + Duration::from_secs(60));
+    let due = |lease: Lease| Lease { job: Job { deadline, ..lease.job }, ..lease };
+    for (asked_s, is_over) in [(59, false), (60, true), (7_200, true)] {
+        let resting = || {
+            let mut outcome = answered(503, "", &[("retry-after", &asked_s.to_string())]);
+            outcome.retry_after = Some(Duration::from_secs(asked_s));
+            outcome
+        };
+        let found = follow(plan(&due(feed_lease()), 5), vec![resting()]).1;
+        let Some(Found::Feed { reading, .. }) = found else {
+            assert!(!is_over, "{asked_s} s: it is not over");
+            continue;
+        };
+        assert!(is_over, "{asked_s} s: {reading:?}");
+        let Reading::Failed { retry_after, .. } = reading else { panic!("{reading:?}") };
+        assert_eq!(retry_after, Some(Duration::from_secs(asked_s)));
+        let found = follow(plan(&due(link_lease("http://b.test/1")), 5), vec![resting()]).1;
+        assert!(matches!(found, Some(Found::Link { page: Some(_), .. })), "{found:?}");
+    }
+}
+
+#[test]
+fn a_feed_that_failed_and_had_no_other_turn_has_failed() {
+    let again = Lease { history: LAST_ATTEMPT, ..feed_lease() };
+    let late = Outcome::unsent(0, Happened::DeadlinePassed, Why::default());
+    let reading = reading_by(plan(&again, 5), vec![late]);
+    assert!(matches!(reading, Reading::Failed { .. }), "{reading:?}");
+}
+
+#[test]
+fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
+    let to = |place: &str| answered(301, "", &[("location", place)]);
+    let ok = || answered(200, "", &[]);
+    let unsent = |happened| Outcome::unsent(0, happened, Why::default());
+    let (service, other) = ("https://t.co/x", "http://b.test/1");
+    for (link, answers, asked, page) in [
+        // Pages of the feed's own site are left alone.
+        (service, vec![to("http://home.test/1?utm_source=x")], 1, Some("http://home.test/1")),
+        (other, vec![to("http://www.home.test/1")], 1, Some("http://www.home.test/1")),
+        (
+            service,
+            vec![to("https://l.facebook.com/l.php?u=http%3A%2F%2Fhome.test%2F3")],
+            1,
+            Some("http://home.test/3"),
+        ),
+        (
+            service,
+            vec![to("https://bit.ly/2"), to("http://home.test/2")],
+            2,
+            Some("http://home.test/2"),
+        ),
+        // All others are asked, until one sends nobody on.
+        (other, vec![ok()], 1, Some(other)),
+        (service, vec![ok()], 1, Some(service)),
+        (service, vec![to("http://c.test/1?utm_source=x"), ok()], 2, Some("http://c.test/1")),
+        (
+            other,
+            vec![to("http://c.test/"), to("https://c.test/"), ok()],
+            3,
+            Some("https://c.test/"),
+        ),
+        // A page that can't be asked is one all the same; where services lead nobody knows then.
+        (other, vec![answered(404, "", &[])], 1, Some(other)),
+        (other, vec![unsent(Happened::RobotsDisallow)], 1, Some(other)),
+        (other, vec![to("ftp://c.test/")], 1, Some(other)),
+        (service, vec![to("http://c.test/1"), answered(403, "", &[])], 2, Some("http://c.test/1")),
+        (other, vec![to(service), answered(404, "", &[])], 2, None),
+        (service, vec![to("ftp://c.test/")], 1, None),
+        (service, vec![answered(404, "", &[])], 1, None),
+        (service, vec![unsent(Happened::RobotsDisallow)], 1, None),
+        (other, vec![unsent(Happened::DeadlinePassed)], 1, None),
+        // Circles have an end.
+        (service, (0..5).map(|n| to(&format!("https://t.co/{n}"))).collect(), 5, None),
+        (other, (0..5).map(|_| to(other)).collect(), 5, Some(other)),
+    ] {
+        let (requests, found) = follow(plan(&link_lease(link), 5), answers);
+        assert_eq!(requests.len(), asked, "{link}: {requests:?}");
+        let Some(Found::Link { link: of, page: found, .. }) = found else { panic!("it ends") };
+        assert_eq!((of.as_str(), found.as_ref().map(WebUrl::as_str)), (link, page), "{requests:?}");
+    }
+    let stopped = unsent(Happened::OurFault("stopping".into()));
+    let found = follow(plan(&link_lease(service), 5), vec![stopped]).1;
+    assert!(found.is_none(), "it comes again");
 }
 
 #[test]
