@@ -10,6 +10,7 @@ use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
 use fetchwell_engine::articles::{Articles, Failure, Gleaned, Wanted};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::links::CategoryLinks;
+use fetchwell_policy::time::Time;
 use fetchwell_testkit::conformance::servers::{server_url, unique, unused_redis_database};
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
@@ -114,4 +115,30 @@ async fn what_others_take_out_of_the_set_is_new_again() {
     assert_eq!(rig.articles.pending(&uid, run).await.unwrap(), [false]);
     rig.ask(&format!("SREM {ATTEMPTED} 1")).await;
     assert_eq!(rig.articles.pending(&uid, run).await.unwrap(), [true]);
+}
+
+/// Python's `time.time()` has fractions.
+#[tokio::test]
+async fn what_others_stored_with_fractions_of_seconds_is_listed() {
+    let Some(mut rig) = Rig::if_there().await else { return };
+    let now: (i64, i64) = redis::cmd("TIME").query_async(&mut rig.line).await.unwrap();
+    for (n, status) in ["success", "failure"].into_iter().enumerate() {
+        let (key, at) = (format!("rss:article_canonical:{n}"), format!("{}.25", now.0 - 10));
+        let fields = [("status", status), ("fetched_ts", at.as_str()), ("category", "a")];
+        let _: () = rig.line.hset_multiple(key, &fields).await.unwrap();
+    }
+    rig.ask(&format!("ZADD rss:article_canonical_index {}.25 0", now.0 - 10)).await;
+    rig.ask(&format!("ZADD rss:canonical_failures {}.75 1:FAIL_HTTP", now.0 - 10)).await;
+    let wanted = Wanted { category: None, status: None, most: 9 };
+    let listed = rig.articles.list(&wanted).await.unwrap();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let whole = (now.0 - 10).to_string();
+    assert!(listed.iter().all(|fields| fields["fetched_ts"] == whole), "{listed:?}");
+    rig.ask(&format!("ZADD {ATTEMPTED_AT} {}.5 0", now.0)).await;
+    rig.ask(&format!("SADD {ATTEMPTED} 0")).await;
+    assert_eq!(
+        rig.articles.pending(&["0".to_owned()], Time::from_secs(now.0)).await.unwrap(),
+        [false]
+    );
+    rig.articles.trim().await.unwrap();
 }

@@ -226,14 +226,19 @@ async fn keys_in_redis_live_as_long_as_what_they_say() {
 
 /// The names of the keys are plain, so somebody else may use them for something else.
 #[tokio::test]
-async fn a_key_of_another_type_in_redis_stops_nobody() {
+async fn keys_of_somebody_elses_making_in_redis_stop_nobody() {
     let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
     let (store, mut keys) = trusted_redis(&unused_redis_database(url).await).await;
-    let _: () = keys.rpush("rate_limit:a.test", "theirs").await.unwrap();
-    let _: () = keys.rpush("circuit:a.test", "theirs").await.unwrap();
-    let first = store.expect_trust("a.test").await;
-    let (second, _) = store.go("a.test", false).await;
-    assert!(second.slot.at >= first.slot.at + INTERVAL, "{first:?}, then {second:?}");
+    let pickled: &[u8] = b"\x80\x04\x95theirs";
+    for what in ["rate_limit", "circuit"] {
+        let _: () = keys.rpush(format!("{what}:a.test"), "theirs").await.unwrap();
+        let _: () = keys.set(format!("{what}:b.test"), pickled).await.unwrap();
+    }
+    for site in ["a.test", "b.test"] {
+        let first = store.expect_trust(site).await;
+        let (second, _) = store.go(site, false).await;
+        assert!(second.slot.at >= first.slot.at + INTERVAL, "{first:?}, then {second:?}");
+    }
 }
 
 /// As after a jump of the server's clock, which each of many processes may notice.

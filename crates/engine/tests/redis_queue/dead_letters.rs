@@ -157,3 +157,15 @@ async fn pages_of_letters_name_each_once() {
     assert_eq!(seen, ["\0", "http://a.test/\0", "http://a.test/", "http://a.test/", "é"]);
     assert_eq!(rig.queue.dead_letters_of("http://a.test/").await.unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn the_list_is_as_long_as_others_leave_it() {
+    let Some(rig) = Rig::if_there().await else { return };
+    let worker = rig.worker().await;
+    assert_eq!(rig.queue.dead_list().await.unwrap(), 0);
+    rig.kill(&worker, "http://a.test/", GONE).await;
+    rig.ask::<()>(&format!("RPUSH {DEAD_LIST} http://b.test/ http://c.test/")).await;
+    assert_eq!(rig.queue.dead_list().await.unwrap(), 3);
+    rig.ask::<()>(&format!("DEL {DEAD_LIST}")).await;
+    assert_eq!((rig.queue.dead_list().await.unwrap(), rig.ledger().await.dead), (0, 1));
+}

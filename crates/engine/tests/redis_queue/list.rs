@@ -1,7 +1,8 @@
 //! From a plain list to leases.
 
+use fetchwell_engine::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::ports::{Demand, Ledger, Settlement, Source, Taken};
-use fetchwell_policy::url::Site;
+use fetchwell_policy::url::{Site, WebUrl};
 use redis::AsyncCommands;
 
 use crate::rig::{DEAD_LIST, LEASE_TTL, LIST, POLL, Rig, at_most, settle, take, urls};
@@ -44,6 +45,7 @@ async fn what_makes_no_sense_is_handed_out_without_a_site_and_dies_as_it_was_que
     for lease in &leases {
         let is_good = lease.job.url == "http://a.test/good";
         assert_eq!(lease.job.site.is_some(), is_good, "{lease:?}");
+        assert_eq!(WebUrl::parse(&lease.job.url).is_ok(), is_good, "{lease:?}");
         let end =
             if is_good { Settlement::Done } else { Settlement::Dead { reason: "bad".into() } };
         settle(&worker, lease, end).await;
@@ -54,6 +56,15 @@ async fn what_makes_no_sense_is_handed_out_without_a_site_and_dies_as_it_was_que
     expected.sort();
     assert_eq!(dead, expected);
     assert_eq!(rig.ledger().await, Ledger { accepted: 6, done: 1, dead: 5, ..Ledger::default() });
+    // What is listed is no URL that somebody could put in again; and what is tried again is what was queued.
+    let listed = rig.queue.dead_letters(None, 10).await.unwrap().letters;
+    assert_eq!(listed.len(), 5, "{listed:?}");
+    assert!(listed.iter().all(|letter| WebUrl::parse(&letter.url).is_err()), "{listed:?}");
+    let ids: Vec<_> = listed.iter().map(|letter| letter.id).collect();
+    assert_eq!(rig.queue.take_off(&ids, Revision::Retry).await.unwrap(), 5);
+    let again = take(&worker, 10).await;
+    assert_eq!(again.len(), 5);
+    assert!(again.iter().all(|lease| WebUrl::parse(&lease.job.url).is_err()), "{again:?}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use fetchwell::doors::articles::uid;
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::crash::OwnServer;
 
 use crate::door::Door;
 
@@ -72,7 +73,7 @@ async fn nothing_is_asked_for_again(door: &Door) {
     let before = door.origin.hits().len();
     let ended = door.run().await;
     assert_eq!(door.origin.hits().len(), before);
-    assert!(ended.stdout.is_empty() && !ended.stderr.contains("[canon]"), "{}", ended.stderr);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,4 +81,19 @@ async fn without_links_there_is_nothing_to_do() {
     for door in Door::on_each_store(&[]).await {
         nothing_is_asked_for_again(&door).await;
     }
+}
+
+/// What a server forgets matters to whoever has something for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgetful_server_is_warned_of_once_and_not_where_there_is_nothing_to_do() {
+    let Some(server) = OwnServer::start("redis").await else { return };
+    let door = Door::on_server(&[SiteScript::new("news.test")], server.url().to_owned());
+    let mut forget = redis::cmd("CONFIG");
+    forget.arg("SET").arg("appendonly").arg("no");
+    forget.query_async::<()>(&mut door.line().await).await.unwrap();
+    nothing_is_asked_for_again(&door).await;
+    door.add("news", &["http://news.test/1"]).await;
+    let said = door.run().await.stderr;
+    assert_eq!(said.matches("appendonly no").count(), 1, "{said}");
+    nothing_is_asked_for_again(&door).await;
 }

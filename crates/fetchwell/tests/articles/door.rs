@@ -52,7 +52,12 @@ impl Door {
     /// On a database of its own; `None`, said aloud, where no server is named.
     pub(crate) async fn on_redis(sites: &[SiteScript]) -> Option<Door> {
         let url = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
-        Some(Door::new(Origin::start(sites.iter().cloned()), Store::Redis(url)))
+        Some(Door::on_server(sites, url))
+    }
+
+    /// On this Redis.
+    pub(crate) fn on_server(sites: &[SiteScript], url: String) -> Door {
+        Door::new(Origin::start(sites.iter().cloned()), Store::Redis(url))
     }
 
     fn new(origin: Origin, store: Store) -> Door {

@@ -94,6 +94,11 @@ impl Door {
         std::fs::read_to_string(self.program.file(LOG)).unwrap()
     }
 
+    /// Whether its log tells that of a URL, with the reason.
+    pub(crate) fn says(&self, what: &str, url: &str, reason: &str) -> bool {
+        self.log().lines().any(|line| [what, url, reason].iter().all(|word| line.contains(*word)))
+    }
+
     /// How many URLs stand where, counted and compared.
     pub(crate) async fn ledger(&self) -> Ledger {
         match &self.store {

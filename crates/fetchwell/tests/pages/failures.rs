@@ -75,6 +75,7 @@ async fn what_is_the_urls_own_fault_is_a_dead_letter_after_its_attempts() {
         for ((url, reason), (expected_url, word, hits)) in letters.iter().zip(expected) {
             assert_eq!(url, expected_url);
             assert!(reason.contains(word), "{url}: {reason}");
+            assert!(door.says("a dead letter", url, word), "{url}:\n{}", door.log());
             if let Some((path, times)) = hits {
                 assert_eq!(asked(origin, path), times, "{url}");
             }
@@ -156,6 +157,8 @@ async fn what_robots_txt_disallows_is_skipped() {
     row.check(async |door, origin, running| {
         running.until("pages_skipped_robots_total", |skipped| skipped == 1.0).await;
         assert_eq!((origin.page_hits(), door.ledger().await.skipped), (0, 1));
+        let said = door.says("skipped", "http://a.test/1", "robots.txt disallows it");
+        assert!(said, "{}", door.log());
         0
     })
     .await;

@@ -2,8 +2,9 @@
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::Origin;
+use redis::AsyncCommands;
 
-use crate::door::Door;
+use crate::door::{Door, Store};
 
 /// Every name of the contract, with its kind.
 const NAMES: [(&str, &str); 16] = [
@@ -79,5 +80,22 @@ async fn every_metric_has_its_name_and_its_value() {
         (running.ask("/livez").await, running.ask("/readyz").await),
         ("ok\n".into(), "ok\n".into())
     );
+    running.stop().await;
+}
+
+/// Others read the list of dead letters, and may change it.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_redis_the_dead_letters_are_those_on_the_list() {
+    let origin = Origin::start([]);
+    let Some(door) = Door::on_redis(&origin).await else { return };
+    door.add(&["nonsense"]).await;
+    let running = door.start().await;
+    running.until("dlq_size", |dead| dead == 1.0).await;
+    let Store::Redis { connection, .. } = &door.store else { unreachable!() };
+    let mut connection = connection.clone();
+    let _: () = connection.rpush("page_fetcher_dlq", &["theirs", "too"][..]).await.unwrap();
+    running.until("dlq_size", |dead| dead == 3.0).await;
+    let _: () = connection.del("page_fetcher_dlq").await.unwrap();
+    running.until("dlq_size", |dead| dead == 0.0).await;
     running.stop().await;
 }

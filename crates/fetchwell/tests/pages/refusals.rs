@@ -5,11 +5,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_testkit::conformance::servers::server_url;
-use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::crash::{Origin, Program};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
-use crate::door::DEADLINE;
+use crate::door::{DEADLINE, Door};
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
@@ -48,6 +48,15 @@ async fn a_server_that_is_away_ends_it_with_5() {
     let kafka = program().variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", NOBODY);
     ends(&kafka, &RUN, 5, &["Kafka's topic webpage_log", NOBODY]).await;
     ends(&kafka, &["pages", "events"], 2, &["webpage_log", NOBODY]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_keeps_to_the_politeness_store_it_was_first_used_with() {
+    let origin = Origin::start([]);
+    let Some(door) = Door::on_redis(&origin).await else { return };
+    door.add(&["http://a.test/"]).await;
+    let elsewhere = [&RUN[..], &["--politeness", "sqlite:other.db"]].concat();
+    ends(&door.program, &elsewhere, 2, &["pace in the store itself", "--politeness"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

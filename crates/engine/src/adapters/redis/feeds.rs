@@ -89,6 +89,7 @@ impl RedisFeeds {
 #[async_trait]
 impl Feeds for RedisFeeds {
     async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+        self.link.warn_of_forgetting().await?;
         let mut new = 0;
         for some in subscriptions.chunks(FEEDS_AT_ONCE) {
             let mut command = redis::cmd("HSET");

@@ -46,8 +46,10 @@ pub struct RedisKeeper {
 impl RedisKeeper {
     /// Makes sure that the server can be reached and is of use.
     pub async fn open(url: &str) -> Result<RedisKeeper, StoreFault> {
+        let link = Link::open(url).await?;
+        link.warn_of_forgetting().await?;
         Ok(RedisKeeper {
-            link: Link::open(url).await?,
+            link,
             step: Script::new(include_str!("step.lua")),
             forget_names: Script::new(include_str!("forget_names.lua")),
         })

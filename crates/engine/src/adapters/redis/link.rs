@@ -1,6 +1,7 @@
 //! A connection to Redis that knows which run of the server it talks to.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -12,6 +13,9 @@ use crate::ports::StoreFault;
 
 /// A server that does not answer within this is gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// What this process has warned of: once, however many connections it has to a server.
+static WARNED: std::sync::Mutex<BTreeSet<String>> = std::sync::Mutex::new(BTreeSet::new());
 
 /// Connects when it is needed, and again after a fault.
 pub(super) struct Link {
@@ -26,6 +30,8 @@ pub(super) struct Link {
 pub(super) struct Standing {
     pub(super) connection: MultiplexedConnection,
     pub(super) run_id: Arc<str>,
+    /// Why it may forget what it is given; nothing where it does not.
+    cautions: Arc<[String]>,
 }
 
 impl Link {
@@ -57,6 +63,14 @@ impl Link {
         Ok(standing.insert(fresh).clone())
     }
 
+    /// Warns of a server that may forget what it is about to be given. Whoever only looks need not know.
+    pub(super) async fn warn_of_forgetting(&self) -> Result<(), StoreFault> {
+        for caution in self.standing().await?.cautions.iter().filter(|caution| is_news(caution)) {
+            warn!("{caution}");
+        }
+        Ok(())
+    }
+
     /// Takes a fault for what it is: the connection may be of no use any more.
     pub(super) async fn fault(&self, error: RedisError) -> StoreFault {
         if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
@@ -76,38 +90,42 @@ impl Link {
             .await
             .map_err(|error| self.explain(&error))?;
         let run_id = self.examine(&info)?;
-        Ok(Standing { connection, run_id })
+        Ok(Standing { connection, run_id, cautions: self.cautions(&info).into() })
     }
 
-    /// The server's run id; refuses a server that can't do, and warns of one that forgets.
+    /// The server's run id; refuses a server that can't do.
     fn examine(&self, info: &str) -> Result<Arc<str>, StoreFault> {
-        let value = |name: &str| field(info, name).unwrap_or_default();
-        if value("cluster_enabled") == "1" {
+        if field(info, "cluster_enabled") == Some("1") {
             return Err(StoreFault::Unfit(format!(
                 "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
                  Redis server",
                 self.address()
             )));
         }
-        let (policy, limit) = (value("maxmemory_policy"), value("maxmemory"));
-        if limit != "0" && policy != "noeviction" {
-            warn!(
-                "Redis at {} evicts keys when its memory is full (maxmemory-policy {policy}): URLs are \
-                 lost then, and sites are asked too early; set maxmemory-policy noeviction",
-                self.address()
-            );
-        }
-        if value("aof_enabled") == "0" {
-            warn!(
-                "Redis at {} does not log its changes (appendonly no): URLs, penalties and open \
-                 circuits may be forgotten when it restarts; set appendonly yes and appendfsync always",
-                self.address()
-            );
-        }
-        match value("run_id") {
+        match field(info, "run_id").unwrap_or_default() {
             "" => Err(StoreFault::Damaged(format!("INFO of {} has no run_id", self.address()))),
             run_id => Ok(run_id.into()),
         }
+    }
+
+    /// Why the server may forget what it is given.
+    fn cautions(&self, info: &str) -> Vec<String> {
+        let value = |name: &str| field(info, name).unwrap_or_default();
+        let (address, policy) = (self.address(), value("maxmemory_policy"));
+        let mut cautions = Vec::new();
+        if value("maxmemory") != "0" && policy != "noeviction" {
+            cautions.push(format!(
+                "Redis at {address} evicts keys when its memory is full (maxmemory-policy {policy}): \
+                 URLs are lost then, and sites are asked too early; set maxmemory-policy noeviction"
+            ));
+        }
+        if value("aof_enabled") == "0" {
+            cautions.push(format!(
+                "Redis at {address} does not log its changes (appendonly no): URLs, penalties and open \
+                 circuits may be forgotten when it restarts; set appendonly yes and appendfsync always"
+            ));
+        }
+        cautions
     }
 
     fn explain(&self, error: &RedisError) -> StoreFault {
@@ -120,6 +138,11 @@ impl Link {
     }
 }
 
+/// Whether this process says it for the first time.
+fn is_news(caution: &str) -> bool {
+    WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(caution.to_owned())
+}
+
 /// A line `name:value` of INFO.
 pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -129,14 +152,32 @@ pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    fn link() -> Link {
+        let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
+        Link { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() }
+    }
+
     #[tokio::test]
     async fn what_a_server_says_of_itself_decides_whether_it_will_do() {
-        let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
-        let link = Link { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() };
+        let link = link();
         let good = "# Server\r\nrun_id:abc\r\nmaxmemory:0\r\ncluster_enabled:0\r\n";
         assert_eq!(&*link.examine(good).unwrap(), "abc");
         let refusal = link.examine("cluster_enabled:1\r\n").unwrap_err().to_string();
         assert!(refusal.contains("Redis Cluster") && !refusal.contains("secret"), "{refusal}");
         assert!(link.examine("").is_err());
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_warned_of_once() {
+        let sound = "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:1\r\n";
+        assert_eq!(link().cautions(sound), Vec::<String>::new());
+        let forgetful = "maxmemory:9\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
+        let cautions = link().cautions(forgetful);
+        assert_eq!(cautions.len(), 2, "{cautions:?}");
+        for caution in &cautions {
+            assert!(caution.contains("127.0.0.1:1") && !caution.contains("secret"), "{caution}");
+            assert!(is_news(caution), "{caution}");
+            assert!(!is_news(caution), "whoever connects again says it again: {caution}");
+        }
     }
 }

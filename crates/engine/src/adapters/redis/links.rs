@@ -50,6 +50,7 @@ impl RedisLinks {
 #[async_trait]
 impl CategoryLinks for RedisLinks {
     async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreFault> {
+        self.link.warn_of_forgetting().await?;
         let (key, mut added) = (format!("{PREFIX}{category}"), 0);
         for urls in urls.chunks(LINKS_AT_ONCE) {
             let mut connection = self.link.standing().await?.connection;

@@ -17,10 +17,12 @@ if run[1] ~= ARGV[1] then
   redis.call('HSET', KEYS[1], 'id', ARGV[1], 'lost_until', now)
 end
 
--- A key of somebody else's making, of another type, counts as none.
-local function text(key)
+-- A key of somebody else's making counts as none: one of another type, or, where others may write, one that
+-- is not ASCII as ours are.
+local function text(key, is_shared)
   local value = redis.pcall('GET', key)
-  return type(value) == 'string' and value or ''
+  local is_text = type(value) == 'string' and not (is_shared and value:find('[\128-\255]'))
+  return is_text and value or ''
 end
 
 local function set(key, value, keep_ms)
@@ -54,12 +56,12 @@ for site = 0, (#KEYS - 4) / 3 - 1 do
   local first_key, given = 5 + 3 * site, 2 + 8 * site
   if #ARGV == 1 then
     for i = 0, 2 do
-      answer[#answer + 1] = text(KEYS[first_key + i])
+      answer[#answer + 1] = text(KEYS[first_key + i], i < 2)
     end
   else
     local stands = true
     for i = 0, 2 do
-      stands = stands and text(KEYS[first_key + i]) == ARGV[given + i]
+      stands = stands and text(KEYS[first_key + i], i < 2) == ARGV[given + i]
     end
     if stands then
       local keep_ms = tonumber(ARGV[given + 6])

@@ -15,7 +15,7 @@ use fetchwell_engine::links::CategoryLinks;
 use fetchwell_engine::ports::{Ledger, Settle, Source, StoreFault};
 
 use crate::cli::Exit;
-use crate::plant::open_queue_db;
+use crate::plant::{bound_queue, open_queue_db};
 use crate::settings::{Settings, StoreUrl};
 
 /// The queue of links that a run has found to be new.
@@ -67,7 +67,7 @@ impl Claims {
                     QueueNames { input: QUEUE.to_owned(), dead_letters: GIVEN_UP.to_owned() };
                 let (url, clock) = (url.reveal(), server_clock());
                 let queue = RedisQueue::open(url, &names, clock, ttl, true, DEFAULT_POLL).await?;
-                Ok(Claims::Redis(queue))
+                Ok(Claims::Redis(bound_queue(settings, queue).await?))
             }
             StoreUrl::Sqlite(_) => {
                 let db = open_queue_db(settings).await?;

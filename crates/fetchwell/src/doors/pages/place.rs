@@ -18,7 +18,7 @@ use super::metrics::Sizes;
 use super::record::PageRecord;
 use crate::cli::Exit;
 use crate::doors::url_list::UrlList;
-use crate::plant::open_queue_db;
+use crate::plant::{bound_queue, open_queue_db};
 use crate::settings::{Settings, StoreUrl};
 
 /// URLs put into an embedded queue in one transaction.
@@ -46,7 +46,10 @@ impl Place {
 
 /// Opens the list to work on it.
 pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
-    UrlList::open(settings, async || open_queue_db(settings).await).await
+    Ok(match UrlList::open(settings, async || open_queue_db(settings).await).await? {
+        UrlList::Redis(queue) => UrlList::Redis(bound_queue(settings, queue).await?),
+        embedded => embedded,
+    })
 }
 
 /// Where events go.
@@ -89,14 +92,19 @@ impl UrlList {
 
     /// How many URLs stand where, and the ledger of those that were taken in.
     pub(super) async fn sizes(&self) -> Result<(Sizes, Ledger), StoreFault> {
-        let (waiting, ledger) = match self {
+        Ok(match self {
             UrlList::Sqlite(queue) => {
                 let ledger = queue.ledger().await?;
-                (u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0), ledger)
+                let many = |count: i64| u64::try_from(count).unwrap_or(0);
+                let waiting = many(ledger.queued + ledger.delayed);
+                (Sizes { waiting, dead: many(ledger.dead) }, ledger)
             }
-            UrlList::Redis(queue) => (queue.waiting().await?, queue.ledger().await?),
-        };
-        Ok((Sizes { waiting, dead: u64::try_from(ledger.dead).unwrap_or(0) }, ledger))
+            UrlList::Redis(queue) => {
+                // The list is what others see, and may change.
+                let (waiting, dead) = (queue.waiting().await?, queue.dead_list().await?);
+                (Sizes { waiting, dead }, queue.ledger().await?)
+            }
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::adapters::StoreClock;
 use crate::articles::{Articles, Counts, Fields, Gleaned, Wanted};
 use crate::ports::StoreFault;
 use books::Scripts;
+use reading::readable;
 
 /// The longest article is not sent in less.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -67,8 +68,8 @@ impl Articles for RedisArticles {
     }
 
     async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault> {
-        let fields: Fields = self.ask(redis::cmd("HGETALL").arg(names::article(uid))).await?;
-        Ok(Some(fields).filter(|fields| !fields.is_empty()))
+        let fields = self.ask(redis::cmd("HGETALL").arg(names::article(uid))).await?;
+        Ok(Some(readable(fields)).filter(|fields| !fields.is_empty()))
     }
 
     async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {

@@ -8,6 +8,9 @@ use super::{LINKS_AT_ONCE, RedisArticles, names};
 use crate::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
 use crate::ports::StoreFault;
 
+/// The field that says when something was fetched.
+const FETCHED: &str = "fetched_ts";
+
 /// Where something stands in an index. It may be gone from there, or be something else by now.
 struct Place {
     at: i64,
@@ -89,14 +92,15 @@ impl RedisArticles {
     async fn places_of_articles(&self, category: Option<&str>) -> Result<Vec<Place>, StoreFault> {
         let mut all = redis::cmd("ZRANGE");
         all.arg(names::INDEX).arg(0).arg(-1).arg("WITHSCORES");
-        let all: Vec<(String, i64)> = self.ask(&all).await?;
+        let all: Vec<(String, f64)> = self.ask(&all).await?;
         let of_category: Option<HashSet<String>> = match category {
             Some(name) => Some(self.members(&names::category(name)).await?.into_iter().collect()),
             None => None,
         };
         let is_of_category = |uid: &String| of_category.as_ref().is_none_or(|of| of.contains(uid));
         let places = all.into_iter().filter(|(uid, _)| is_of_category(uid));
-        Ok(places.map(|(uid, at)| Place { at, uid, status: Status::Success }).collect())
+        let place = |(uid, score)| Place { at: seconds(score), uid, status: Status::Success };
+        Ok(places.map(place).collect())
     }
 
     /// Failures are kept as long as articles are; who failed before that is in the list for ever.
@@ -104,9 +108,9 @@ impl RedisArticles {
         let since = (self.now().await? - ARTICLE_TTL).as_micros() / 1_000_000;
         let mut recent = redis::cmd("ZRANGEBYSCORE");
         recent.arg(names::FAILURES).arg(since).arg("+inf").arg("WITHSCORES");
-        let recent: Vec<(String, i64)> = self.ask(&recent).await?;
-        let place = |(name, at): (String, i64)| {
-            Some(Place { at, uid: split(&name)?.0, status: Status::Failure })
+        let recent: Vec<(String, f64)> = self.ask(&recent).await?;
+        let place = |(name, score): (String, f64)| {
+            Some(Place { at: seconds(score), uid: split(&name)?.0, status: Status::Failure })
         };
         Ok(recent.into_iter().filter_map(place).collect())
     }
@@ -128,6 +132,25 @@ impl RedisArticles {
     }
 }
 
+/// A time as a score has it. Other programs write fractions, too.
+fn seconds(score: f64) -> i64 {
+    score.floor() as i64
+}
+
+/// What is kept of an article, as we would have written it: others may count fractions of seconds, and may
+/// write what is no UTF-8.
+pub(super) fn readable(fields: BTreeMap<Vec<u8>, Vec<u8>>) -> Fields {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let mut fields: Fields =
+        fields.into_iter().map(|(name, value)| (text(name), text(value))).collect();
+    if let Some(fetched) = fields.get_mut(FETCHED)
+        && let Ok(time) = fetched.parse::<f64>().map(seconds)
+    {
+        *fetched = time.to_string();
+    }
+    fields
+}
+
 /// The link and the code of a failure.
 fn split(name: &str) -> Option<(String, String)> {
     name.split_once(':').map(|(uid, code)| (uid.to_owned(), code.to_owned()))
@@ -140,5 +163,26 @@ impl Place {
         let of_category = self.status == Status::Success || category.is_none();
         field("status") == Some(self.status.as_str())
             && (of_category || field("category") == category)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_read_as_if_we_had() {
+        for (written, read) in [
+            ("1700000000", "1700000000"),
+            ("1700000000.9", "1700000000"),
+            ("1.7e9", "1700000000"),
+            ("yesterday", "yesterday"),
+            ("", ""),
+        ] {
+            let fields = [(FETCHED, written.as_bytes()), ("title", &b"caf\xe9"[..])];
+            let fields = fields.map(|(name, value)| (name.as_bytes().to_vec(), value.to_vec()));
+            let found = readable(fields.into());
+            assert_eq!((found[FETCHED].as_str(), found["title"].as_str()), (read, "caf\u{fffd}"));
+        }
     }
 }

@@ -6,4 +6,5 @@ end
 return { told, {
   redis.call('LLEN', LIST), redis.call('ZCARD', UNFILED), redis.call('ZCARD', PARKED),
   redis.call('SCARD', DELAYED), redis.call('ZCARD', LEASED), redis.call('ZCARD', DEAD), redis.call('HLEN', JOBS),
+  redis.call('LLEN', DEAD_LIST),
 } }

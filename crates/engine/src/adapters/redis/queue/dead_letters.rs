@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::Serialize;
 
+use super::job::url_of;
 use super::{AtMost, RedisQueue};
 use crate::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, LettersPage, Revision,
@@ -62,14 +63,10 @@ impl RedisQueue {
         let next = rows.get(most.wrapping_sub(1)).map(|last| last.0.clone());
         let letters = rows.into_iter().map(|(_, id, url, site, reason, details)| DeadLetter {
             id,
-            url: text(&url),
+            url: url_of(&url),
             group: DeadGroup { reason, site },
-            details: details.as_deref().map(text),
+            details: details.map(|details| String::from_utf8_lossy(&details).into_owned()),
         });
         Ok(LettersPage { letters: letters.collect(), next })
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -142,8 +142,7 @@ pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
     Lease {
         id,
         job: Job {
-            // What is no text makes no sense as a URL either; Redis keeps the bytes.
-            url: String::from_utf8_lossy(&url).into_owned(),
+            url: url_of(&url),
             site: Site::parse(&site).ok(),
             lane: Lane { group, party },
             deadline: deadline_us.map(local),
@@ -160,8 +159,34 @@ pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
     }
 }
 
+/// What stood in the list, as text. Bytes that are none make no sense as a URL, and must not become one:
+/// they are shown as what nobody takes for a URL. Redis keeps them as they are.
+pub(super) fn url_of(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(url) => url.to_owned(),
+        Err(_) => format!("no UTF-8: {}", bytes.escape_ascii()),
+    }
+}
+
 /// The site of what stood in the list; '' when the URL makes no sense.
 pub(super) fn site_of(url: &[u8]) -> String {
     let url = std::str::from_utf8(url).ok().and_then(|url| WebUrl::parse(url).ok());
     url.map_or_else(String::new, |url| url.site().as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_and_never_a_url() {
+        let cases: [&[u8]; 4] =
+            [b"http://a.test/\xff", b"http://\xff@a.test/", b"\xffhttp://a.test/", b"\xe4.test"];
+        for bytes in cases {
+            let shown = url_of(bytes);
+            assert!(WebUrl::parse(&shown).is_err(), "{shown}");
+            assert!(shown.contains("\\x"), "{shown}");
+        }
+        assert_eq!(url_of("http://ä.test/".as_bytes()), "http://ä.test/");
+    }
 }

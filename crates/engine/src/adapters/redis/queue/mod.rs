@@ -37,6 +37,9 @@ use scripts::{Nothing, Scripts};
 /// the list is asked, as the parked ones have to be anyway.
 pub const DEFAULT_POLL: Duration = Duration::from_millis(500);
 
+/// Where a server's politeness is, for all queues on it.
+const POLITENESS_KEY: &str = "fetchwell:store:politeness";
+
 /// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
 /// milliseconds of theirs.
 const MOST_PER_SCRIPT: usize = 250;
@@ -78,8 +81,16 @@ impl RedisQueue {
         run_once: bool,
         poll: Duration,
     ) -> Result<RedisQueue, StoreFault> {
-        let scripts = Arc::new(Scripts::new(Link::open(url).await?, names, clock));
+        let link = Link::open(url).await?;
+        link.warn_of_forgetting().await?;
+        let scripts = Arc::new(Scripts::new(link, names, clock));
         Ok(RedisQueue { scripts, news: Arc::default(), lease_ttl, run_once, poll })
+    }
+
+    /// Notes which politeness store the server's queues go with, the first time; later it stays with that one.
+    /// Returns which it is.
+    pub async fn bind_politeness(&self, politeness: &str) -> Result<String, StoreFault> {
+        self.scripts.settle_on(POLITENESS_KEY, politeness).await
     }
 
     /// Joins as a new instance.
@@ -142,6 +153,11 @@ impl RedisQueue {
         Ok(u64::try_from(counted.list + told.queued + told.delayed).unwrap_or(0))
     }
 
+    /// How many URLs stand on the list of dead letters. Others may have put some there, or taken some off.
+    pub async fn dead_list(&self) -> Result<u64, StoreFault> {
+        Ok(u64::try_from(self.count().await?.1.dead_list).unwrap_or(0))
+    }
+
     /// Puts what waits back to the end of the list, site by site, from where it will be accepted anew: what
     /// it has been through is forgotten. Returns how many. What a list can't hold (a job with a key, a
     /// deadline, a lane or data of its door) stays.
@@ -194,12 +210,12 @@ impl RedisQueue {
     }
 
     async fn count(&self) -> Result<(Ledger, Counted), StoreFault> {
-        let (told, counted): ([i64; 7], [i64; 7]) =
+        let (told, counted): ([i64; 7], [i64; 8]) =
             self.scripts.run(&self.scripts.count, &Nothing {}).await?;
         let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;
         let ledger = Ledger { accepted, done, skipped, queued, in_flight, delayed, dead };
-        let [list, unfiled, parked, delayed, leased, dead, jobs] = counted;
-        Ok((ledger, Counted { list, unfiled, parked, delayed, leased, dead, jobs }))
+        let [list, unfiled, parked, delayed, leased, dead, jobs, dead_list] = counted;
+        Ok((ledger, Counted { list, unfiled, parked, delayed, leased, dead, jobs, dead_list }))
     }
 }
 
@@ -213,4 +229,5 @@ struct Counted {
     leased: i64,
     dead: i64,
     jobs: i64,
+    dead_list: i64,
 }

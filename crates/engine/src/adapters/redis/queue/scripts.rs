@@ -76,6 +76,18 @@ impl Scripts {
         }
     }
 
+    /// Writes a value where there is none, and gives the one that is there. It needs no script, either: who
+    /// writes first is the server's to say.
+    pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut both = redis::pipe();
+        both.cmd("SETNX").arg(key).arg(value).ignore().cmd("GET").arg(key);
+        match both.query_async::<(Option<String>,)>(&mut connection).await {
+            Ok((there,)) => Ok(there.unwrap_or_else(|| value.to_owned())),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
     /// Runs a script.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
