@@ -129,7 +129,7 @@ pub struct Answer {
     pub status: u16,
     /// The headers, as received.
     pub headers: http::HeaderMap,
-    /// The body with its content encoding undone.
+    /// The body with its content encoding undone; that of a range as it came.
     pub body: Bytes,
     /// The body's share of the budget that all bodies have together; returned when this is dropped.
     pub share: Share,

@@ -19,8 +19,9 @@ use fetchwell_policy::breaker::State;
 use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, WebUrl};
+use fetchwell_policy::url::{Origin, UrlFault, WebUrl};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs};
 use crate::measures::DoorName;
@@ -78,6 +79,10 @@ struct BreakerPart {
 pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
     let url = match WebUrl::parse(&args.url) {
         Ok(url) => url,
+        Err(
+            fault
+            @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
+        ) => return refused(&args.url, &fault, json),
         Err(fault) => {
             return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
         }
@@ -90,6 +95,24 @@ pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> 
     print(&explanation, json)?;
     let goes = explanation.allowed && explanation.refused_because.is_none();
     Ok(if goes { Exit::Ok } else { Exit::Refused })
+}
+
+/// A URL that is fetched for nobody: there is nothing to be said of its site.
+fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
+    let why = fault.to_string();
+    let text = match as_json {
+        true => {
+            let explanation = json!({
+                "url": url, "site": null, "allowed": false, "robots": null, "pace": null,
+                "breaker": null, "paused": null, "next_slot_in_seconds": null, "addresses": [],
+                "refused_because": why,
+            });
+            format!("{explanation}\n")
+        }
+        false => format!("{}\n  may be fetched  no: {why}\n", url.escape_debug()),
+    };
+    crate::cli::print(text.as_bytes())?;
+    Ok(Exit::Refused)
 }
 
 /// By what the store knows, and by the site's robots.txt as it is.

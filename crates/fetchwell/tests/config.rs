@@ -1,7 +1,8 @@
-//! The commands that ask nobody: settings, completions, the manual page, robots.txt by a file.
+//! The commands that ask nobody (settings, completions, the manual page, robots.txt by a file), and which
+//! settings count for those that look after all doors.
 
 use fetchwell_testkit::crash::Program;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
@@ -44,6 +45,49 @@ async fn show_names_the_origin_of_each_value_and_can_be_read_back() {
     for (key, setting) in all.as_object().unwrap() {
         assert_eq!(again[key]["value"], setting["value"], "{key}");
     }
+}
+
+#[tokio::test]
+async fn the_designs_own_names_are_shown_and_checked() {
+    let program = program()
+        .variable("PAGE_FETCHER_REDIS_URL", "redis://:hunter2@redis.test")
+        .variable("PAGE_FETCHER_USER_AGENT", "OttoBot/1.0")
+        .variable("RABBITMQ_CONNECTION_STRING_FILE", "broker");
+    std::fs::write(program.file("broker"), "amqp://me:hunter2@rabbit.test/%2f\n").unwrap();
+    let shown = program.run(&["config", "show", "--json"]).await.expect_code(0).stdout;
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let all: Value = serde_json::from_str(&shown).unwrap();
+    for (key, value, variable) in [
+        ("store", "redis://:***@redis.test", "PAGE_FETCHER_REDIS_URL"),
+        ("user_agent", "OttoBot/1.0", "PAGE_FETCHER_USER_AGENT"),
+        (
+            "commoncrawl.rabbitmq_url",
+            "amqp://me:***@rabbit.test/%2f",
+            "RABBITMQ_CONNECTION_STRING_FILE",
+        ),
+    ] {
+        let origin = format!("environment {variable}");
+        assert_eq!(all[key], json!({ "value": value, "origin": origin }), "{key}");
+    }
+    let program = program.variable("PAGE_FETCHER_MAX_RETRIES", "many");
+    for command in [["config", "check"], ["config", "show"]] {
+        let told = program.run(&command).await.expect_code(2).stderr;
+        let place = "environment PAGE_FETCHER_MAX_RETRIES: pages.max_retries: ";
+        assert!(told.contains(place), "{command:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn who_looks_after_the_doors_looks_at_the_store_of_pages() {
+    // Nobody listens there, so whoever looks there says so.
+    let program = program().variable("PAGE_FETCHER_REDIS_URL", "redis://127.0.0.1:1");
+    for command in [&["ledger"][..], &["sites", "list"], &["top", "--once"]] {
+        let told = program.run(command).await.expect_code(5).stderr;
+        assert!(told.contains("127.0.0.1:1"), "{command:?}: {told}");
+    }
+    // What is typed beats it, and it is nothing to those who work for "serve".
+    program.run(&["ledger", "--store", "sqlite:mine.db"]).await.expect_code(0);
+    program.run(&["callers", "list"]).await.expect_code(0);
 }
 
 #[tokio::test]
@@ -109,6 +153,15 @@ async fn explain_judges_by_a_file_offline() {
         assert_eq!(told["robots"]["crawl_delay_seconds"], delay);
         assert!(told["addresses"].as_array().is_some_and(Vec::is_empty), "it asked for addresses");
     }
+    for url in ["ftp://shop.test/", "http://anna@shop.test/", "http://shop.test:25/"] {
+        let ended = program.run(&[&explain[..], &[url]].concat()).await.expect_code(3);
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!((&told["url"], &told["allowed"]), (&url.into(), &false.into()));
+        assert!(told["refused_because"].is_string(), "{told}");
+        let told = program.run(&["explain", url]).await.expect_code(3).stdout;
+        assert!(told.contains("may be fetched  no: "), "{told}");
+    }
+    program.run(&["explain", "no url"]).await.expect_code(2);
     let missing = ["explain", "http://shop.test/", "--robots", "nowhere"];
     let told = program.run(&missing).await.expect_code(2).stderr;
     assert!(told.contains("nowhere"), "{told}");

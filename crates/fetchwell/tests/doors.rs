@@ -334,6 +334,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_record_bytes: 1 << 20,
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
+        large: Arc::default(),
     });
     let planner: Planner<WorkRecord> =
         Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));

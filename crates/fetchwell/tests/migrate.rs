@@ -24,7 +24,7 @@ fn program(origin: &Origin) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .on(origin)
         .flags(["--rate", "50"])
-        .variable("FETCHWELL_RETRIEVER__DEFAULT_REQUESTS_PER_SECOND", "1000")
+        .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "1000")
         .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "1000")
 }
 

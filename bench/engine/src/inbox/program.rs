@@ -53,7 +53,7 @@ impl Program {
         command
             .env("FETCHWELL_RATE", rate)
             .env("FETCHWELL_I_OWN_THESE_SITES", "true")
-            .env("FETCHWELL_RETRIEVER__DEFAULT_REQUESTS_PER_SECOND", retailers_rate)
+            .env("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", retailers_rate)
             .env("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", burst);
         let mut child = command.spawn()?;
         let said = child.stdout.take();

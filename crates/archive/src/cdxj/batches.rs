@@ -21,7 +21,8 @@ pub struct Sifted {
     pub wanted: u64,
     /// Lines that are not wanted, by what they do not meet, in the order of [`Criterion::ALL`].
     pub rejected: [u64; Criterion::ALL.len()],
-    /// Lines that can't be read. What is not wanted is not read, so it is never among them.
+    /// Lines that can't be read. What looks like a line and is not wanted is not read, so it is never among
+    /// them.
     pub malformed: u64,
     /// The first of those: a block may have nothing else in it, a million times.
     pub first_malformed: Vec<MalformedLine>,
@@ -187,6 +188,26 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_even_look_like_a_line_is_malformed_and_not_filtered() {
+        let good = r#"com,x)/ 20240712000102 {"url": "http://x.test/", "status": "200"}"#;
+        let unwanted = r#"com,x)/ 20240712000102 {"url": "http://x.test/", "status": "404"}"#;
+        let broken = [
+            "com,x)/ 20240712000102 {not json",
+            r#"com,x)/ 20240712000102 {"url": "http://x.t"#,
+            r#"com,x)/ 2024 {"status": "404"}"#,
+            r#"com,x)/ {"status": "404"}"#,
+            r#" 20240712000102 {"status": "404"}"#,
+        ];
+        let block = [&[good, unwanted][..], &broken, &[good]].concat().join("\n");
+        let filter = Filter { status: Some(200), ..Filter::default() };
+        let sifted = sift(block.as_bytes(), &filter, |_| ());
+        assert_eq!((sifted.lines, sifted.wanted, sifted.malformed), (8, 2, 5));
+        assert_eq!(sifted.rejected, [1, 0, 0, 0, 0]);
+        let numbers: Vec<u64> = sifted.first_malformed.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [3, 4, 5, 6, 7]);
+    }
 
     #[test]
     fn however_a_block_is_cut_into_pieces_its_batches_are_the_same() {

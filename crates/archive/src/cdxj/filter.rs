@@ -95,7 +95,8 @@ impl Filter {
     }
 
     /// A criterion that the page of a line surely does not meet, by the line as it is written. This is
-    /// much faster than to read the line, and never wrong about one that can be read.
+    /// much faster than to read the line, and never wrong about one that can be read. Of what does not look
+    /// like a line nothing is said.
     #[must_use]
     pub fn rejection_unread(&self, line: &[u8]) -> Option<Criterion> {
         let peek = Peek::of(line)?;

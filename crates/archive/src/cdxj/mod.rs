@@ -6,11 +6,13 @@
 mod batches;
 mod filter;
 mod flat;
+mod items;
 mod line;
 mod peek;
 mod record;
 
 pub use batches::{Cutter, MalformedLine, Sieve, Sifted, batches, sift};
 pub use filter::{Criterion, Filter, Language, LanguagePlace};
+pub use items::{BatchItem, ItemFault, read_batch};
 pub use line::Line;
 pub use record::{CdxRecord, MAX_RECORD_BYTES, parse_line};

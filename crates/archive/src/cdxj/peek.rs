@@ -1,5 +1,8 @@
 //! What a line says of a field, looked up in it as it is written.
 //!
+//! Only a line that looks like one is peeked into: a key, 14 digits, and something in braces to the line's
+//! end. Any other has to be read, so that it is known for what it is: cut off, or no line at all.
+//!
 //! A JSON object without escapes and without another object in it is simple: a quoted name that
 //! stands in it once, with a colon behind it, is a name, and the next quoted text is its value. Where
 //! the line is not so simple nothing is said, and it has to be read.
@@ -7,15 +10,22 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
+const TIMESTAMP_DIGITS: usize = 14;
+
 /// A line as it is written.
 pub(super) struct Peek<'a> {
-    /// What follows the first brace.
+    /// What follows the brace that the object begins with.
     object: &'a [u8],
 }
 
 impl<'a> Peek<'a> {
+    /// None: it does not look like a line.
     pub(super) fn of(line: &'a [u8]) -> Option<Peek<'a>> {
-        memchr(b'{', line).map(|brace| Peek { object: &line[brace + 1..] })
+        let key_bytes = memchr(b' ', line).filter(|bytes| *bytes > 0)?;
+        let (time, rest) = line[key_bytes + 1..].split_first_chunk::<TIMESTAMP_DIGITS>()?;
+        let json = rest.strip_prefix(b" ")?.trim_ascii();
+        let object = json.strip_prefix(b"{").filter(|object| object.ends_with(b"}"))?;
+        time.iter().all(u8::is_ascii_digit).then_some(Peek { object })
     }
 
     /// Whether the line surely does not have the field, or has it with a value that does not pass.
@@ -49,23 +59,53 @@ mod tests {
     #[test]
     fn only_what_is_sure_fails() {
         let name = Finder::new("\"s\"");
-        for (line, fails) in [
-            (r#"a 1 {"s": "404"}"#, true),
-            (r#"a 1 {"s": "200"}"#, false),
-            (r#"a 1 {"x":"y","s"	:"404","t":"z"}"#, true),
-            (r#"a 1 {"ss": "200"}"#, true),
-            (r#"a 1 {"s": "404", "t":"s"}"#, false),
-            (r#"a 1 {"s": 404}"#, false),
-            (r#"a 1 {"s": "404", "s":"200"}"#, false),
-            (r#"a 1 {"x": {"s": "404"}}"#, false),
-            (r#"a 1 {"x": {"y": "404"}}"#, false),
-            (r#"a 1 {"\u0073": "200"}"#, false),
-            (r#"a 1 {"x": "s"}"#, false),
-            (r#"a 1 {"s": "4"#, false),
+        for (object, fails) in [
+            (r#"{"s": "404"}"#, true),
+            (r#"{"s": "200"}"#, false),
+            (r#"{"x":"y","s"	:"404","t":"z"}"#, true),
+            (r#"{"ss": "200"}"#, true),
+            (r#"{"s": "404", "t":"s"}"#, false),
+            (r#"{"s": 404}"#, false),
+            (r#"{"s": "404", "s":"200"}"#, false),
+            (r#"{"x": {"s": "404"}}"#, false),
+            (r#"{"x": {"y": "404"}}"#, false),
+            (r#"{"\u0073": "200"}"#, false),
+            (r#"{"x": "s"}"#, false),
+            (r#"{"s": "4}"#, false),
         ] {
+            let line = format!("a 20240712000102 {object}");
             let peek = Peek::of(line.as_bytes()).unwrap();
             assert_eq!(peek.fails(&name, |value| value == "200"), fails, "{line}");
         }
-        assert!(Peek::of(b"a 1").is_none());
+    }
+
+    #[test]
+    fn only_what_looks_like_a_line_is_peeked_into() {
+        for line in [
+            "a 20240712000102 {}",
+            "com,x)/{y} 20240712000102 {\"a\":\"b\"} \r\n",
+            "a 20240712000102  {} ",
+        ] {
+            assert!(Peek::of(line.as_bytes()).is_some(), "{line}");
+        }
+        for line in [
+            "",
+            "a",
+            "a 20240712000102",
+            "a 20240712000102 ",
+            "a 20240712000102 {",
+            "a 20240712000102 }",
+            "a 20240712000102 {not json",
+            "a 20240712000102 {\"url\": \"http://exam",
+            "a 20240712000102 {} x",
+            "a 20240712000102{}",
+            "a 2024071200010 {}",
+            "a 202407120001023 {}",
+            "a 2024071200010x {}",
+            " 20240712000102 {}",
+            "{\"a\": \"20240712000102\"}",
+        ] {
+            assert!(Peek::of(line.as_bytes()).is_none(), "{line}");
+        }
     }
 }

@@ -11,8 +11,7 @@ use crate::line::{LineFault, is_plain_name, is_range, number};
 pub const MAX_RECORD_BYTES: u64 = 128 * 1024 * 1024;
 
 /// A captured page, in the form in which batches carry it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdxRecord {
     /// The page's URL with its host reversed (`com,example)/path`).
     pub surt_url: String,

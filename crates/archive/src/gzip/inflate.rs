@@ -5,6 +5,11 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// What a buffer grows by at the least.
 const LEAST_GROWTH_BYTES: usize = 32 * 1024;
 
+/// A buffer that has grown to this gets much room at once. What of that is not written to takes no memory, but the
+/// old and the new buffer of a growth both do.
+const LARGE_BYTES: usize = 1024 * 1024;
+const ROOM_BYTES: usize = 16 * 1024 * 1024;
+
 /// How a stream ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -35,7 +40,8 @@ pub(crate) fn inflate(
             return at_the_cap(stream, rest);
         }
         if out.capacity() == out.len() {
-            out.reserve_exact(left.min(out.len().max(LEAST_GROWTH_BYTES)));
+            let least = if out.len() < LARGE_BYTES { LEAST_GROWTH_BYTES } else { ROOM_BYTES };
+            out.reserve_exact(left.min(out.len().max(least)));
         }
         let before = (stream.total_in(), out.len());
         match stream.decompress_vec(rest, out, FlushDecompress::None) {

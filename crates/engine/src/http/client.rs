@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::breach::{died_unanswered, is_breach_of_http};
 use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
-use super::decode::read_body;
+use super::decode::{Decoding, read_body};
 use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
 use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
@@ -124,13 +124,13 @@ impl Client {
             return Ok((sender, true));
         }
         let limits = &self.settings.limits;
-        let connecting = async {
-            let addresses = self.addresses(url).await?;
-            connect(url, &addresses, &self.tls, limits).await
-        };
         let connect_timeout = request.timeouts.connect.unwrap_or(limits.connect_timeout);
         let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
         let time = connect_timeout.min(request_timeout);
+        let connecting = async {
+            let addresses = self.addresses(url).await?;
+            connect(url, &addresses, &self.tls, limits.max_header_bytes, time).await
+        };
         let timed_out = Err(Happened::TimedOut(Phase::Connect));
         let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
         Ok((sender, false))
@@ -180,7 +180,9 @@ impl Client {
         // What a redirect says besides is of no interest, and must not keep us from following it.
         if request.wants_body_of(status) && answer.redirect().is_none() {
             let enough = request.enough_bytes.unwrap_or(usize::MAX);
-            let reading = read_body(body, &answer.headers, limits, enough, patience, &self.budget);
+            let (headers, decoding) = (&answer.headers, decoding_of(request));
+            let reading =
+                read_body(body, headers, decoding, limits, enough, patience, &self.budget);
             (answer.body, answer.share) = reading.await?;
         }
         Ok(answer)
@@ -197,6 +199,13 @@ impl Web for Client {
     ) -> Exchange {
         self.try_exchange(request, leave, phases).await.unwrap_or_else(Exchange::Failed)
     }
+}
+
+/// A part of an encoded file can't be decoded by itself: who asks for a range gets the bytes as they lie there,
+/// whatever the server says of the file (some call each `.gz` encoded).
+fn decoding_of(request: &Request) -> Decoding {
+    let asks_for_range = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("range"));
+    if asks_for_range { Decoding::AsItComes } else { Decoding::Undo }
 }
 
 /// Writes the request, and waits for the head of the answer.

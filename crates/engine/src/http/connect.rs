@@ -19,7 +19,6 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::HttpLimits;
 use super::fair::Fair;
 use super::pool::{Connection, Sender};
 use super::timely::{Departure, Timely};
@@ -62,15 +61,15 @@ pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> io::Result<Arc<ClientC
     Ok(Arc::new(config))
 }
 
-/// Connects to the first address that answers.
+/// Connects to the first address that answers; each has its part of the time.
 pub(super) async fn connect(
     url: &WebUrl,
     addresses: &[SocketAddr],
     tls: &Arc<ClientConfig>,
-    limits: &HttpLimits,
+    max_header_bytes: usize,
+    time: Duration,
 ) -> Result<Sender, Happened> {
-    let max_header_bytes = limits.max_header_bytes;
-    let (stream, peer) = dial(addresses, limits.connect_timeout).await?;
+    let (stream, peer) = dial(addresses, time).await?;
     match url.scheme() {
         Scheme::Http => http1_on(stream, peer, max_header_bytes).await,
         Scheme::Https => {

@@ -32,16 +32,30 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// How far a body may grow between two looks at the caps, and the room it begins with.
 const STEP_BYTES: usize = 16 << 10;
 
+/// What is done about a body's content encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoding {
+    /// It is undone.
+    Undo,
+    /// The body is taken as it comes.
+    AsItComes,
+}
+
 /// Reads a body whole, or as far as is enough.
 pub(super) async fn read_body(
     body: Incoming,
     headers: &HeaderMap,
+    decoding: Decoding,
     limits: &HttpLimits,
     enough: usize,
     patience: Patience,
     budget: &Budget,
 ) -> Result<(Bytes, Share), Happened> {
-    let encoding = Encoding::of(headers)?;
+    check_transfer_encoding(headers)?;
+    let encoding = match decoding {
+        Decoding::Undo => Encoding::of(headers)?,
+        Decoding::AsItComes => None,
+    };
     let wire = Wire::new(body, patience, limits);
     let (decoded, share) = (Vec::new(), Share::none());
     let mut text = Text { limits, enough, patience, budget, decoded, share };
@@ -204,9 +218,6 @@ enum Encoding {
 impl Encoding {
     /// One layer at most, of a kind that we asked for.
     fn of(headers: &HeaderMap) -> Result<Option<Encoding>, Happened> {
-        if !headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked) {
-            return Err(Happened::BadAnswer(AnswerFault::BadEncoding));
-        }
         let mut values = headers.get_all(CONTENT_ENCODING).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             return match headers.contains_key(CONTENT_ENCODING) {
@@ -250,6 +261,13 @@ impl Encoding {
             Encoding::Zstd => matches!(byte, 0x28 | 0x50..=0x5F),
             Encoding::Deflate | Encoding::Brotli => false,
         }
+    }
+}
+
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Happened> {
+    match headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked) {
+        true => Ok(()),
+        false => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
     }
 }
 

@@ -3,11 +3,12 @@
 use async_compression::tokio::write::{
     BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
 };
+use fetchwell_engine::web::Request;
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use crate::client::{client, client_limited, failure, fetch};
+use crate::client::{answered, client, client_limited, exchange, failure, fetch};
 use crate::script::{Server, Step, answer, ok};
 
 async fn encoded<E>(mut encoder: E, text: &[u8], into_inner: fn(E) -> Vec<u8>) -> Vec<u8>
@@ -116,6 +117,21 @@ async fn names_of_encodings_are_read_as_they_come() {
     {
         let server = Server::answering(encoded_answer(name, body)).await;
         assert_eq!(fetch(&client, server.url("/")).await.body, "hello", "{name}");
+    }
+}
+
+/// Some servers say of every `.gz` file that it is encoded; a part of it can't be decoded by itself.
+#[tokio::test]
+async fn a_range_is_taken_as_it_comes() {
+    let client = client();
+    let file = gzip(&long_text()).await;
+    for part in [&file[..], &file[7..400], &file[..400], b"plain"] {
+        for encoding in ["gzip", "br", "compress"] {
+            let server = Server::answering(encoded_answer(encoding, part)).await;
+            let request = Request::page(server.url("/")).with_header("range", "bytes=7-399");
+            let answer = answered(exchange(&client, request).await);
+            assert!(answer.body == part, "{encoding}, {} bytes", part.len());
+        }
     }
 }
 

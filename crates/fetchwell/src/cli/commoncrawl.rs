@@ -31,7 +31,7 @@ pub(crate) struct ArchiveArgs {
 /// Which crawl of the archive is meant.
 #[derive(Debug, Args)]
 pub(crate) struct CrawlArgs {
-    /// The crawl, such as CC-MAIN-2024-30 [default: the setting commoncrawl.crawl]
+    /// The crawl; https://index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
     #[arg(long, value_name = "NAME")]
     crawl: Option<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct GetArgs {
     /// The capture of this time, YYYYMMDDhhmmss or its beginning [default: the newest one with status 200]
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     pub(crate) timestamp: Option<String>,
-    /// What to print
+    /// What to print; --json is --format json
     #[arg(long, value_enum, default_value = "markdown")]
     pub(crate) format: Format,
 }

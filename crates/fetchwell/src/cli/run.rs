@@ -52,7 +52,7 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         config_file: cli.global.config.as_deref(),
         environment: &environment,
         working_directory: &working_directory,
-        door: door_of(&cli.command),
+        own_names_of: own_names_of(&cli.command),
     };
     let load = || Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()));
     match cli.command {
@@ -169,12 +169,16 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
     }
 }
 
-/// The door whose design has names of its own for settings.
-fn door_of(command: &Command) -> Option<Door> {
+/// The doors whose designs' own names for settings count for a command: its own door's, and all of
+/// them for those who look at what the doors do, so that they look where the doors work.
+fn own_names_of(command: &Command) -> &'static [Door] {
     match command {
-        Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => Some(Door::Pages),
-        Command::CommonCrawl { .. } => Some(Door::CommonCrawl),
-        _ => None,
+        Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => &[Door::Pages],
+        Command::CommonCrawl { .. } => &[Door::CommonCrawl],
+        Command::Config { .. } | Command::Ledger(_) | Command::Sites { .. } | Command::Top(_) => {
+            Door::ALL
+        }
+        _ => &[],
     }
 }
 

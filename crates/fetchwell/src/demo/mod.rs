@@ -49,7 +49,7 @@ const QUICKER: [(&str, &str); 7] = [
     ("fetch.give_up_after", "25s"),
     ("http.request_timeout", "10s"),
     ("shutdown_grace", "2s"),
-    ("retriever.default_requests_per_second", "50"),
+    ("retriever.default_rate_limit", "50"),
 ];
 
 /// How long messages may wait for sites that are down, besides what the largest site takes…
@@ -184,7 +184,7 @@ fn settings(
         config_file: None,
         environment: &Default::default(),
         working_directory: folder,
-        door: None,
+        own_names_of: &[],
     };
     let settings = Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()))?;
     if settings.values.rate == 0.0 {

@@ -32,7 +32,7 @@ pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
     findings.push(name_servers(settings).await);
     let values = &settings.values;
     for (door, address) in [
-        ("serve", Some(values.retriever_listen)),
+        ("serve", Some(settings.retriever_address())),
         ("pages", values.pages_metrics_listen),
         ("commoncrawl batch", values.commoncrawl_batch_metrics_listen),
         ("commoncrawl work", values.commoncrawl_work_metrics_listen),

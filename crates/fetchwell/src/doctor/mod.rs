@@ -24,9 +24,9 @@ use finding::{Finding, Verdict};
 /// Examines everything.
 pub(crate) async fn run(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
     // The names that a design has for settings count for its door only; all doors are to be looked at.
-    let loaded = Settings::load(&Sources { door: None, ..*sources });
-    let pages = Settings::load(&Sources { door: Some(Door::Pages), ..*sources });
-    let commoncrawl = Settings::load(&Sources { door: Some(Door::CommonCrawl), ..*sources });
+    let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
+    let pages = Settings::load(&Sources { own_names_of: &[Door::Pages], ..*sources });
+    let commoncrawl = Settings::load(&Sources { own_names_of: &[Door::CommonCrawl], ..*sources });
     let (findings, failed) = match (loaded, pages, commoncrawl) {
         (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
             let doors = Doors { settings, pages, commoncrawl };

@@ -179,16 +179,27 @@ impl Kind for Listen {
 
     fn read(&self, raw: &Raw) -> Result<SocketAddr, Wrong> {
         let text = raw.one()?;
-        text.parse().map_err(|_| {
+        parse_listen_address(text).ok_or_else(|| {
             Wrong::new(
                 format!("{} is no address to listen on", quoted(text)),
-                r#"write an address and a port, such as "127.0.0.1:8080" or "[::]:8080""#,
+                r#"write "127.0.0.1:8080", "[::]:8080", "localhost:8080", or ":8080" for all addresses"#,
             )
         })
     }
 
     fn show(&self, value: &SocketAddr) -> Json {
         value.to_string().into()
+    }
+}
+
+/// `ADDR:PORT`, `:PORT` for every IPv4 address of the machine, or `localhost:PORT`. No other name
+/// will do: whoever listens must know where without asking anybody.
+fn parse_listen_address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.rsplit_once(':')?;
+    match host {
+        "" => format!("0.0.0.0:{port}").parse().ok(),
+        "localhost" => format!("127.0.0.1:{port}").parse().ok(),
+        _ => text.parse().ok(),
     }
 }
 
@@ -296,6 +307,23 @@ mod tests {
         for text in ["", "ns.example", "10.0.0.53:", "10.0.0.53:99999", "[::1]", "10.0.0.0/8"] {
             let wrong = NameServer.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(format!("{wrong:?}").contains("10.0.0.53"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_port_alone() {
+        for (text, shown) in [
+            (":9100", "0.0.0.0:9100"),
+            ("localhost:9100", "127.0.0.1:9100"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("[::]:8080", "[::]:8080"),
+        ] {
+            let address = Listen.read(&Raw::One(text.to_owned())).expect(text);
+            assert_eq!(Listen.show(&address), shown);
+        }
+        for text in ["", ":", "9100", ":99999", ":+80", "::", "::9100", "localhost", "host:9100"] {
+            let wrong = Listen.read(&Raw::One(text.to_owned())).expect_err(text);
+            assert!(wrong.mend.contains("\":8080\"") && wrong.mend.contains("\"localhost:8080\""));
         }
     }
 

@@ -4,14 +4,24 @@ use std::collections::BTreeMap;
 
 use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
-use super::key::meaning;
+use super::key::{Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
-use super::schema::Values;
+use super::names::retailer_name;
+use super::schema::{Retailer, Values};
 use super::suggest::nearest;
 
 const PREFIX: &str = "FETCHWELL_";
 /// Variables of our own tests, which are no settings.
 const TEST_PREFIX: &str = "FETCHWELL_TEST_";
+/// Tables whose names have dots, spaces or small letters, which a variable's name has not.
+const IN_THE_FILE_ONLY: [&str; 2] = ["sites.", "categories."];
+
+/// What the variables that begin with `FETCHWELL_` say.
+#[derive(Default)]
+pub(super) struct EnvironmentLayers {
+    pub(super) settings: Layer,
+    pub(super) retailers: BTreeMap<String, Layer>,
+}
 
 /// The environment of this process. What is not Unicode cannot be a setting's name; in a value it
 /// is replaced, and the value's own check then says what is wrong.
@@ -23,43 +33,87 @@ pub fn process_environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The variables that begin with `FETCHWELL_`, each of which must be a setting.
-pub(super) fn layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
-    let mut layer = Layer::default();
+/// Reads the variables that begin with `FETCHWELL_`, each of which must be a setting.
+pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> EnvironmentLayers {
+    let mut layers = EnvironmentLayers::default();
     for (name, value) in sources.environment {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         if name.starts_with(TEST_PREFIX) {
             continue;
         }
-        let path = rest.replace("__", ".").to_ascii_lowercase();
+        let path = path_of(rest);
         let origin = Origin::Environment(name.clone());
-        // Only the exact spelling counts, so that one setting cannot come by two variables.
-        let known = meaning(Values::KEYS, &path).filter(|_| variable_name(&path) == *name);
-        let added = match known {
-            Some(meaning) => {
-                let raw = Raw::One(value.clone());
-                layer.add(meaning, raw, origin.clone(), sources.working_directory)
-            }
-            None => Err(unknown(&path)),
-        };
+        let added = layers.place_of(&path, name).and_then(|(layer, meaning)| {
+            let raw = Raw::One(value.clone());
+            layer.add(meaning, raw, origin.clone(), sources.working_directory)
+        });
         if let Err(wrong) = added {
             faults.push(Fault { origin, key: path, wrong });
+        }
+    }
+    layers
+}
+
+impl EnvironmentLayers {
+    /// Where the value of a variable goes, and as what.
+    fn place_of(&mut self, path: &str, variable: &str) -> Result<(&mut Layer, Meaning), Wrong> {
+        // Only the exact spelling counts, so that one setting cannot come by two variables.
+        let is_exact = variable_name(path) == variable;
+        let known = |keys, row: &str| meaning(keys, row).filter(|_| is_exact);
+        if let Some((table, name, row)) = retailer_row(path) {
+            let name = retailer_name(name)?;
+            let meaning =
+                known(Retailer::KEYS, row).ok_or_else(|| unknown(Retailer::KEYS, table, row))?;
+            return Ok((self.retailers.entry(name).or_default(), meaning));
+        }
+        if IN_THE_FILE_ONLY.iter().any(|table| path.starts_with(table)) {
+            let mend = "write it into the file, as a table such as [sites.\"example.com\"]";
+            return Err(Wrong::new("a variable can't name such a table", mend));
+        }
+        let meaning = known(Values::KEYS, path).ok_or_else(|| unknown(Values::KEYS, "", path))?;
+        Ok((&mut self.settings, meaning))
+    }
+}
+
+/// The variables that designs had for settings of theirs.
+pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
+    let mut layer = Layer::default();
+    for key in Values::KEYS {
+        let Some(own) = key.own_name else { continue };
+        if !sources.own_names_of.contains(&own.door) {
+            continue;
+        }
+        if let Some(value) = sources.environment.get(own.name) {
+            let origin = Origin::OwnName(own.name.to_owned());
+            layer.append(key, with_unit(value, own.unit), origin);
+        }
+        let file_variable = format!("{}_FILE", own.name);
+        if let Some(file) = sources.environment.get(&file_variable).filter(|_| key.secret) {
+            let (meaning, raw) = (Meaning::ValueFile(key), Raw::One(file.clone()));
+            let origin = Origin::OwnName(file_variable);
+            let added = layer.add(meaning, raw, origin.clone(), sources.working_directory);
+            if let Err(wrong) = added {
+                faults.push(Fault { origin, key: format!("{}_file", key.path), wrong });
+            }
         }
     }
     layer
 }
 
-/// The variables that the design of the door at work had for its settings.
-pub(super) fn own_names_layer(sources: &Sources<'_>) -> Layer {
-    let mut layer = Layer::default();
-    for key in Values::KEYS {
-        let Some(own) = key.own_name.filter(|own| sources.door == Some(own.door)) else { continue };
-        if let Some(value) = sources.environment.get(own.name) {
-            let origin = Origin::Environment(own.name.to_owned());
-            layer.append(key, with_unit(value, own.unit), origin);
-        }
+/// The key of the setting that a variable means. Levels are two underscores apart, which may also
+/// stand in a retailer's name, but in no name of a row.
+fn path_of(variable_after_prefix: &str) -> String {
+    let rest = variable_after_prefix.to_ascii_lowercase();
+    match rest.strip_prefix("retailers__").and_then(|table| table.rsplit_once("__")) {
+        Some((name, row)) => format!("retailers.{name}.{row}"),
+        None => rest.replace("__", "."),
     }
-    layer
+}
+
+/// The row of a retailer's table: what stands before it, the retailer's name, and the row's.
+fn retailer_row(path: &str) -> Option<(&str, &str, &str)> {
+    let (name, row) = path.strip_prefix("retailers.")?.rsplit_once('.')?;
+    Some((path.strip_suffix(row)?, name, row))
 }
 
 /// The variable of a setting.
@@ -67,9 +121,10 @@ pub(super) fn variable_name(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "__").to_ascii_uppercase())
 }
 
-fn unknown(path: &str) -> Wrong {
-    let mend = match nearest(path, Values::KEYS.iter().map(|key| key.path)) {
-        Some(near) => format!("did you mean {}?", variable_name(near)),
+/// There is no such row in a table, before whose rows `table` stands.
+fn unknown(keys: &[Key], table: &str, row: &str) -> Wrong {
+    let mend = match nearest(row, keys.iter().map(|key| key.path)) {
+        Some(near) => format!("did you mean {}?", variable_name(&format!("{table}{near}"))),
         None => "unset it; `fetchwell config show` lists all settings".to_owned(),
     };
     Wrong::new("no such setting", mend)

@@ -1,6 +1,7 @@
 //! What may be wrong with settings, told so that it can be mended.
 
 use std::fmt;
+use std::mem::discriminant;
 use std::path::PathBuf;
 
 /// Every fault that was found, not only the first.
@@ -76,8 +77,10 @@ impl Wrong {
 pub enum Origin {
     /// A flag of the command line, such as `--rate`.
     Flag(String),
-    /// A variable of the environment.
+    /// A variable of the environment that begins with `FETCHWELL_`.
     Environment(String),
+    /// A variable of the environment that a design had for the setting.
+    OwnName(String),
     /// A settings file.
     File {
         /// The file, as its user would name it.
@@ -89,11 +92,19 @@ pub enum Origin {
     Default,
 }
 
+impl Origin {
+    /// Whether a value from here beats one from there. Two of one source, such as two lines of a
+    /// file, are equals.
+    pub(super) fn is_stronger_than(&self, other: &Origin) -> bool {
+        self < other && discriminant(self) != discriminant(other)
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Flag(name) => write!(out, "flag {name}"),
-            Origin::Environment(name) => write!(out, "environment {name}"),
+            Origin::Environment(name) | Origin::OwnName(name) => write!(out, "environment {name}"),
             Origin::File { path, line: Some(line) } => {
                 write!(out, "file {} line {line}", path.display())
             }

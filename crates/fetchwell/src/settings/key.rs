@@ -45,6 +45,11 @@ pub enum Door {
     CommonCrawl,
 }
 
+impl Door {
+    /// All of them.
+    pub const ALL: &'static [Door] = &[Door::Pages, Door::CommonCrawl];
+}
+
 /// A variable of the environment that a design had for a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnName {

@@ -32,6 +32,7 @@ mod toml_walk;
 pub mod units;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 
 pub use addresses::{ResolveRule, SecretUrl, StoreUrl};
@@ -61,8 +62,8 @@ pub struct Sources<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// Where relative paths start.
     pub working_directory: &'a Path,
-    /// The door that runs, whose design may have names of its own for some settings.
-    pub door: Option<Door>,
+    /// The doors whose designs' own names for settings count.
+    pub own_names_of: &'a [Door],
 }
 
 /// A flag of the command line that sets a setting.
@@ -93,20 +94,21 @@ impl Settings {
     pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsFaults> {
         let mut findings = Findings::default();
         let file = file::read(sources, &mut findings.faults);
+        let environment = environment::layers(sources, &mut findings.faults);
         let strongest_first = &[
             layer::of_flags(sources, &mut findings.faults),
-            environment::layer(sources, &mut findings.faults),
-            environment::own_names_layer(sources),
+            environment.settings,
+            environment::own_names_layer(sources, &mut findings.faults),
             file.settings,
         ];
 
         let prefix = String::new();
         let values = Values::read(&mut Reader { prefix, strongest_first, findings: &mut findings });
-        let sites = read_named_tables("sites", file.sites, &mut findings, Site::read);
-        let retailers =
-            read_named_tables("retailers", file.retailers, &mut findings, Retailer::read);
+        let sites = read_named_tables("sites", [file.sites], &mut findings, Site::read);
+        let retailers = [environment.retailers, file.retailers];
+        let retailers = read_named_tables("retailers", retailers, &mut findings, Retailer::read);
         let categories =
-            read_named_tables("categories", file.categories, &mut findings, Category::read);
+            read_named_tables("categories", [file.categories], &mut findings, Category::read);
         if let Some(values) = &values {
             cross_checks::run(values, &mut findings);
         }
@@ -141,10 +143,27 @@ impl Settings {
         &self.categories
     }
 
+    /// Where "serve" listens: at the port of `retriever.api_port`, unless `retriever.listen` comes
+    /// from a stronger source.
+    pub fn retriever_address(&self) -> SocketAddr {
+        let mut address = self.values.retriever_listen;
+        let origins = self.origin("retriever.listen").zip(self.origin("retriever.api_port"));
+        let listen_beats_port = origins.is_some_and(|(listen, port)| listen.is_stronger_than(port));
+        if let Some(port) = self.values.retriever_api_port.filter(|_| !listen_beats_port) {
+            address.set_port(port);
+        }
+        address
+    }
+
     /// Whether nobody has set it.
     pub fn is_default(&self, key: &str) -> bool {
+        self.origin(key) == Some(&Origin::Default)
+    }
+
+    /// Where the value of a setting came from.
+    fn origin(&self, key: &str) -> Option<&Origin> {
         let setting = self.effective.iter().find(|setting| setting.key == key);
-        setting.is_some_and(|setting| setting.origin == Origin::Default)
+        setting.map(|setting| &setting.origin)
     }
 
     /// Each setting as it holds, with where it came from; secrets hidden.

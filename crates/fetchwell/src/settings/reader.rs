@@ -63,17 +63,22 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the tables of a map, such as `[sites."example.com"]`, each by `read`.
+/// Reads the tables of a map, such as `[sites."example.com"]`, each by `read`. Several sources may
+/// have a table of the same name.
 pub(super) fn read_named_tables<T>(
     map: &str,
-    tables: BTreeMap<String, Layer>,
+    strongest_first: impl IntoIterator<Item = BTreeMap<String, Layer>>,
     findings: &mut Findings,
     read: fn(&mut Reader<'_>) -> Option<T>,
 ) -> BTreeMap<String, T> {
+    let mut tables: BTreeMap<String, Vec<Layer>> = BTreeMap::new();
+    for (name, layer) in strongest_first.into_iter().flatten() {
+        tables.entry(name).or_default().push(layer);
+    }
     let mut values = BTreeMap::new();
-    for (name, layer) in tables {
+    for (name, layers) in tables {
         let prefix = format!("{}.", table_path(map, &name));
-        let mut reader = Reader { prefix, strongest_first: &[layer], findings };
+        let mut reader = Reader { prefix, strongest_first: &layers, findings };
         if let Some(value) = read(&mut reader) {
             values.insert(name, value);
         }

@@ -24,7 +24,15 @@ In the file, `http.max_body` is `max_body` in the table `[http]`. In the environ
 of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; sizes take `KiB`, `MiB`, `GiB` or
 `KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another source overrides: `fetchwell config check`
 names the file, the line and the mend. A setting that may hold a secret can be read from a file instead, under its name with
-`_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`); `config show` never prints the secret.
+`_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`, `PAGE_FETCHER_REDIS_URL_FILE`); `config show` never prints the secret.
+
+Where something listens is `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
+machine, and `localhost:9100` is `127.0.0.1:9100`.
+
+A design's own names count for its door: `PAGE_FETCHER_…` for `pages`, `dlq` and `schedule`, `RABBITMQ_CONNECTION_STRING` for
+`commoncrawl`. All of them count for `config show`, `config check`, `ledger`, `sites` and `top`, too, so that these look where
+the doors work; `doctor` looks at each door with its own. For `fetch`, `explain`, `serve`, `feeds`, `articles` and what belongs
+to these they don't count.
 ";
 
 /// The page, ready to be written to `docs/settings.md`.
@@ -35,19 +43,20 @@ pub fn reference() -> String {
         (
             "[sites.\"example.com\"]",
             "Sites with a pace of their own, as many tables as you like. A name is a host, with its port unless \
-             that is 80 or 443.",
+             that is 80 or 443. These tables stand in the file only, since no variable can have such a name.",
             Site::KEYS,
             literals(Site::KEYS, Site::read),
         ),
         (
             "[retailers.NAME]",
-            "Retailers with limits of their own. A retailer's limit and the site's both hold.",
+            "Retailers with limits of their own. A retailer's limit and the site's both hold. In the environment the \
+             `burst_size` of `admhr` is `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`.",
             Retailer::KEYS,
             literals(Retailer::KEYS, Retailer::read),
         ),
         (
             "[categories.NAME]",
-            "Categories of links with the feeds that they come from.",
+            "Categories of links with the feeds that they come from. These tables stand in the file only.",
             Category::KEYS,
             literals(Category::KEYS, Category::read),
         ),

@@ -154,7 +154,8 @@ table! {
 
         /// Where "serve" listens, as ADDR:PORT.
         retriever_listen: SocketAddr = Listen, key("retriever.listen", "127.0.0.1:8080");
-        /// Another port than that of retriever.listen; empty: that one.
+        /// Another port than that of retriever.listen, unless that is set by a stronger source; empty:
+        /// that one.
         retriever_api_port: Option<u16> = Optional(whole(1, 65_535)), key("retriever.api_port", "");
         /// How often "serve" looks for messages that other processes accepted.
         retriever_inbox_poll_interval: Duration = POSITIVE,
@@ -171,8 +172,8 @@ table! {
         retriever_request_timeout: Option<Duration> = Optional(TIMEOUT),
             key("retriever.request_timeout", "");
         /// Requests per second for a retailer that has no table of its own.
-        retriever_default_requests_per_second: f64 = decimal(0.001, 10_000.0),
-            key("retriever.default_requests_per_second", "10");
+        retriever_default_rate_limit: f64 = decimal(0.001, 10_000.0),
+            key("retriever.default_rate_limit", "10");
         /// Requests that may go at once after a pause, for such a retailer.
         retriever_default_burst_size: u32 = whole(1, 100_000),
             key("retriever.default_burst_size", "20");
@@ -260,8 +261,8 @@ table! {
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a folder.
         commoncrawl_base: ArchiveBase = Archive,
             key("commoncrawl.base", "https://data.commoncrawl.org");
-        /// The crawl, such as "CC-MAIN-2024-30"; empty: --crawl must say which.
-        commoncrawl_crawl: Option<String> = Optional(CrawlName), key("commoncrawl.crawl", "");
+        /// The crawl; https://index.commoncrawl.org lists them.
+        commoncrawl_crawl: String = CrawlName, key("commoncrawl.crawl", "CC-MAIN-2024-30");
         /// Requests to the archive under way at once.
         commoncrawl_max_concurrency: usize = whole(1, 1_000),
             key("commoncrawl.max_concurrency", "8");
@@ -325,7 +326,7 @@ table! {
 table! {
     /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
     pub Retailer {
-        /// Requests per second for this retailer; empty: retriever.default_requests_per_second.
+        /// Requests per second for this retailer; empty: retriever.default_rate_limit.
         requests_per_second: Option<f64> = Optional(decimal(0.001, 10_000.0)),
             key("requests_per_second", "");
         /// Requests that may go at once after a pause; empty: retriever.default_burst_size.

@@ -16,13 +16,13 @@ struct World {
     directory: TempDir,
     environment: BTreeMap<String, String>,
     flags: Vec<Flag<'static>>,
-    door: Option<Door>,
+    own_names_of: &'static [Door],
 }
 
 impl World {
     fn new() -> World {
         let directory = TempDir::new().expect("a temporary directory");
-        World { directory, environment: BTreeMap::new(), flags: Vec::new(), door: None }
+        World { directory, environment: BTreeMap::new(), flags: Vec::new(), own_names_of: &[] }
     }
 
     fn file(self, name: &str, text: &str) -> World {
@@ -46,8 +46,8 @@ impl World {
         self
     }
 
-    fn door(mut self, door: Door) -> World {
-        self.door = Some(door);
+    fn own_names_of(mut self, doors: &'static [Door]) -> World {
+        self.own_names_of = doors;
         self
     }
 
@@ -61,7 +61,7 @@ impl World {
             config_file,
             environment: &self.environment,
             working_directory: self.directory.path(),
-            door: self.door,
+            own_names_of: self.own_names_of,
         }
     }
 

@@ -71,6 +71,11 @@ async fn a_page_is_brought_back_in_every_format() {
     let document: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(document["timestamp"], json!("20240712000102"));
     assert_eq!(document["url"], json!("https://example.com/00031/about"));
+    for arguments in [&["--json"][..], &["--json", "--format", "markdown"]] {
+        let json = get(arguments).await.expect_code(0);
+        let document: Value = serde_json::from_str(&json.stdout).unwrap();
+        assert_eq!(document["url"], json!("https://example.com/00031/about"), "{arguments:?}");
+    }
     let mut warc =
         rig.program.command(&["commoncrawl", "get", "example.com/00031/about", "--format", "warc"]);
     let member = warc.output().await.unwrap().stdout;

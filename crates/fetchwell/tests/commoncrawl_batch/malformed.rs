@@ -74,15 +74,21 @@ async fn garbage_lines_are_counted_with_their_places() {
         archive.index.push_str("garbage\n\u{0}\u{1}\n");
         archive.index.push_str(&format!("{}\n", "x".repeat(200_000)));
         let lines = "no json\ncom,example)/m 20240712000102 {\"status\":\"200\",\"languages\":\"eng\",\"a\": \n\
-                     com,example)/n 20240712000102 {\"status\":\"200\",\"languages\":\"eng\"}\n";
+                     com,example)/m 20240712000102 {not json\n\
+                     com,example)/m 20240712000102 {\"url\": \"https://exam\n\
+                     com,example)/n 20240712000102 {\"status\":\"200\",\"languages\":\"eng\"}\n\
+                     com,example)/o 20240712000102 {\"status\":\"404\",\"languages\":\"eng\"}\n";
         archive.add_raw_block(KEY, &gzip(lines.as_bytes()));
     });
     let rig = Rig::in_folder(&archive);
     let ended = rig.batch(&[]).await.expect_code(0);
     let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(told["errors"], json!({"cdx_line": 2, "index_line": 3}), "{}", ended.stderr);
-    assert_eq!(told["pages"], json!(3));
-    assert!(ended.stderr.contains("cdx-00000.gz at"), "{}", ended.stderr);
+    assert_eq!(told["errors"], json!({"cdx_line": 4, "index_line": 3}), "{}", ended.stderr);
+    assert_eq!((&told["pages"], &told["filtered"]), (&json!(3), &json!({"status": 1})));
+    for line in ["line 1", "line 2", "line 3"] {
+        let has_place = |said: &str| said.contains("cdx-00000.gz at") && said.contains(line);
+        assert!(ended.stderr.lines().any(has_place), "{line}: {}", ended.stderr);
+    }
     assert!(ended.stderr.contains("cluster.idx at byte"), "{}", ended.stderr);
 }
 

@@ -81,8 +81,9 @@ async fn what_is_missing_is_said() {
         rig.program.command(&["commoncrawl", "find", "example.com", "--base", "archive"]);
     no_crawl.env_remove("FETCHWELL_COMMONCRAWL__CRAWL");
     let output = no_crawl.output().await.unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--crawl CC-MAIN-2024-30"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "the design's crawl is not in this archive: {said}");
+    assert!(said.contains("collections/CC-MAIN-2024-30/indexes/cluster.idx"), "{said}");
     let no_folder =
         rig.program.run(&["commoncrawl", "find", "example.com", "--base", "nowhere"]).await;
     assert!(no_folder.expect_code(2).stderr.contains("no such folder"));

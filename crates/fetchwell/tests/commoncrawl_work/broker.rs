@@ -18,7 +18,7 @@ async fn what_is_no_batch_is_kept_beside_the_queue() {
     let archive = TestArchive::of(1, 2);
     let server = RangeServer::sound(archive.files.clone()).await;
     let ground = Ground::on(&store, &server.base()).await;
-    let bodies = ["{\"no\": \"array\"}", "\u{1}", "[{\"surt_url\": 7}]"];
+    let bodies = ["{\"no\": \"array\"}", "\u{1}", "[{\"surt_url\": 7}"];
     for (number, body) in bodies.iter().enumerate() {
         let batch = Batch { id: format!("odd-{number}"), body: Bytes::from(*body) };
         ground.publish(&[batch]).await;
@@ -30,6 +30,19 @@ async fn what_is_no_batch_is_kept_beside_the_queue() {
     assert_eq!(kept, bodies);
     assert!(dead.iter().all(|dead| dead.reason.contains("can't be read")), "{dead:?}");
     assert_eq!(reopened(&store).await.unwrap().waiting().await.unwrap(), 0);
+}
+
+/// As most programs write the address of a broker: a slash, and nothing behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_vhost_may_be_written_as_a_slash() {
+    let Some(store) = RabbitStore::if_there() else { return };
+    let store = RabbitStore { url: store.url.replace("/%2f", "/"), ..store };
+    let archive = TestArchive::of(1, 2);
+    let server = RangeServer::sound(archive.files.clone()).await;
+    let ground = Ground::on(&store, &server.base()).await;
+    ground.publish(&archive.batches(2)).await;
+    ground.work_until(&[], 2).await;
+    assert_eq!(ground.documents().len(), 2);
 }
 
 /// A batch over which three workers died runs alone; where a fourth dies as well, it is kept beside the queue.

@@ -154,6 +154,32 @@ async fn bad_records_are_kept_with_their_place_and_stop_nothing() {
     }
 }
 
+/// Others write batches, too: an item that they write in another way is the same page, and one that is none
+/// costs nobody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_odd_item_costs_no_other_of_its_batch() {
+    let mut archive = TestArchive::of(1, 4);
+    let metadata = archive.pages[0]["metadata"].as_object_mut().unwrap();
+    metadata.insert("offset".to_owned(), json!(0));
+    metadata.insert("charset".to_owned(), json!(null));
+    archive.pages[1]["found_by"] = json!({"somebody": "else"});
+    archive.pages[2].as_object_mut().unwrap().remove("timestamp");
+    let server = served(&archive).await;
+    archive.pages.push(json!("no page"));
+    for ground in Ground::all(&server.base()).await {
+        ground.publish(&archive.batches(50)).await;
+        ground.work_until(&[], 4).await;
+        assert_eq!(ground.documents().len(), 3);
+        let errors = ground.errors();
+        assert!(errors.iter().all(|line| line["kind"] == "item"), "{errors:?}");
+        let reasons: Vec<&str> =
+            errors.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+        assert!(reasons[0].contains("item 3 of 5") && reasons[0].contains("timestamp"));
+        assert!(reasons[1].contains("item 5 of 5"), "{reasons:?}");
+    }
+}
+
 /// A gzip member that inflates to 256 MiB.
 fn bomb() -> Vec<u8> {
     use std::io::Write as _;

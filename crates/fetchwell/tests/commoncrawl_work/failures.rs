@@ -93,6 +93,10 @@ async fn what_is_needed_and_missing_is_told() {
     assert!(!said.contains("secret-word"), "{said}");
     let said = run(away().variable("RABBITMQ_CONNECTION_STRING", "http://x"), 2).await;
     assert!(said.contains("RABBITMQ_CONNECTION_STRING") && said.contains("amqp://"), "{said}");
+    let url = "amqp://guest:secret-word@127.0.0.1:badport/";
+    let said = run(away().variable("RABBITMQ_CONNECTION_STRING", url), 2).await;
+    assert!(said.contains("RABBITMQ_CONNECTION_STRING") && said.contains("port"), "{said}");
+    assert!(!said.contains("secret-word"), "{said}");
     let said = run(away().flags(["--store", "redis://127.0.0.1:9"]), 5).await;
     assert!(said.contains("127.0.0.1:9"), "{said}");
 }

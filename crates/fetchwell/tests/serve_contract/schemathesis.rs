@@ -59,7 +59,7 @@ fn on_loopback(origin: &Origin) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .flags(flags)
         .flags(["--rate", "0", "--i-own-these-sites"])
-        .variable("FETCHWELL_RETRIEVER__DEFAULT_REQUESTS_PER_SECOND", "10000")
+        .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "10000")
         .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "10000")
 }
 

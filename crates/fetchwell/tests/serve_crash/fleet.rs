@@ -49,7 +49,7 @@ impl Fleet {
             .flags(flags)
             .variable("FETCHWELL_LEASE__TTL", "4s")
             .variable("FETCHWELL_LEASE__HEARTBEAT", "500ms")
-            .variable("FETCHWELL_RETRIEVER__DEFAULT_REQUESTS_PER_SECOND", "1000")
+            .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "1000")
             .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "1000");
         let added = program.run(&["--json", "callers", "add", "tester"]).await.expect_code(0);
         let added: Value = serde_json::from_str(&added.stdout).unwrap();

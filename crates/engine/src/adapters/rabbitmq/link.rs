@@ -14,6 +14,9 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// A connection that is silent for twice this long is dead.
 const HEARTBEAT_S: u16 = 10;
 
+/// The vhost that every broker has.
+const DEFAULT_VHOST: &str = "/";
+
 /// Where a broker is, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Link {
@@ -23,12 +26,7 @@ pub(super) struct Link {
 impl Link {
     /// Reads the address; nothing is connected yet.
     pub(super) fn to(url: &str) -> Result<Link, StoreFault> {
-        let mut uri: AMQPUri = url.parse().map_err(|error| {
-            StoreFault::Unavailable(format!(
-                "RabbitMQ's address can't be read: {error}; write amqp://user:password@host:port/vhost, \
-                 where %2f is the vhost /"
-            ))
-        })?;
+        let mut uri = parsed(url).map_err(StoreFault::Unavailable)?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
         Ok(Link { uri: Arc::new(uri) })
     }
@@ -77,12 +75,33 @@ impl Link {
     }
 }
 
+/// Whether this is a broker's address; if not, what is wrong with it and how one is written. The address
+/// itself is not told: it may hold a password.
+pub fn check_address(url: &str) -> Result<(), String> {
+    parsed(url).map(drop)
+}
+
+/// By the letter of AMQP's rules a slash with nothing behind it names the vhost "". No broker has one of that
+/// name, and everybody who writes such a slash means the default one.
+fn parsed(url: &str) -> Result<AMQPUri, String> {
+    let mut uri: AMQPUri = url.parse().map_err(|error| {
+        format!(
+            "RabbitMQ's address can't be read: {error}; write amqp://user:password@host:port/vhost, \
+             where %2f is the vhost /"
+        )
+    })?;
+    if uri.vhost.is_empty() {
+        uri.vhost = DEFAULT_VHOST.to_owned();
+    }
+    Ok(uri)
+}
+
 /// AMQP's code for "you may not".
 const ACCESS_REFUSED: u16 = 403;
 
 /// The vhost as part of an address; most have the default one.
 fn vhost(name: &str) -> String {
-    if name == "/" { String::new() } else { format!("/{name}") }
+    if name == DEFAULT_VHOST { String::new() } else { format!("/{name}") }
 }
 
 #[cfg(test)]
@@ -99,5 +118,24 @@ mod tests {
         );
         let fault = Link::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
         assert!(fault.contains("write amqp://") && !fault.contains("secret"), "{fault}");
+    }
+
+    #[test]
+    fn the_default_vhost_may_be_written_in_every_way() {
+        for end in ["", "/", "/%2f", "/%2F"] {
+            let link = Link::to(&format!("amqp://guest:guest@localhost:5672{end}")).unwrap();
+            assert_eq!(link.uri.vhost, "/", "{end}");
+        }
+        assert_eq!(Link::to("amqp://localhost/crawls").unwrap().uri.vhost, "crawls");
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_without_its_password() {
+        assert_eq!(check_address("amqp://me:secret@rabbit.test:5672/"), Ok(()));
+        for url in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"] {
+            let said = check_address(url).unwrap_err();
+            assert!(said.contains("port") && said.contains("write amqp://"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }

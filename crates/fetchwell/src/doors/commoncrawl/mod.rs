@@ -28,19 +28,8 @@ pub(crate) async fn run(
 ) -> Result<Exit, Exit> {
     match command {
         CommonCrawlCommand::Find(args) => lookup::find(settings, args, as_json).await,
-        CommonCrawlCommand::Get(args) => lookup::get(settings, args).await,
+        CommonCrawlCommand::Get(args) => lookup::get(settings, args, as_json).await,
         CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
         CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
     }
-}
-
-/// The crawl that is meant.
-fn crawl_name(settings: &Settings) -> Result<&str, Exit> {
-    settings.values.commoncrawl_crawl.as_deref().ok_or_else(|| {
-        Exit::Usage(
-            "which crawl? Say --crawl CC-MAIN-2024-30, or set commoncrawl.crawl; \
-             https://index.commoncrawl.org lists them"
-                .to_owned(),
-        )
-    })
 }

@@ -66,7 +66,7 @@ pub(crate) async fn flow<R: Send + Sync + 'static>(
 fn retailers_pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
     let (per_second, burst) =
-        (values.retriever_default_requests_per_second, values.retriever_default_burst_size);
+        (values.retriever_default_rate_limit, values.retriever_default_burst_size);
     let named = settings.retailers().iter().map(|(name, own)| {
         let rate = Rate::per_second(
             own.requests_per_second.unwrap_or(per_second),

@@ -34,12 +34,13 @@ const WEBHOOKS_WINDOW: usize = 256;
 const WEBHOOKS_IN_FLIGHT: usize = 32;
 
 /// What is over is taken out so often, so many in one transaction.
-const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
+const PRUNE_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+const PRUNE_AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const PRUNE_MOST: u32 = 500;
 
 /// Serves until it is told to stop.
 pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
-    let listener = listen(&settings.values).await?;
+    let listener = listen(settings.retriever_address()).await?;
     let address = listener.local_addr()?;
     let stop = stop_on_signal();
     let (store, clock) = open_store(settings).await?;
@@ -108,11 +109,7 @@ async fn subject(
     })
 }
 
-async fn listen(values: &Values) -> Result<TcpListener, Exit> {
-    let mut address: SocketAddr = values.retriever_listen;
-    if let Some(port) = values.retriever_api_port {
-        address.set_port(port);
-    }
+async fn listen(address: SocketAddr) -> Result<TcpListener, Exit> {
     TcpListener::bind(address).await.map_err(|error| {
         Exit::Usage(format!("can't listen on {address}: {error}; --listen names another address"))
     })
@@ -169,19 +166,24 @@ async fn deliveries(
     flow(door, plant, stop).await
 }
 
-/// Takes out what has been kept long enough, from time to time.
+/// Takes out what has been kept long enough: at the start, and from time to time. Where that is not long, more
+/// often, so that nothing is there for much longer than it should.
 async fn prune(inbox: Arc<dyn Inbox>, keep: Duration, stop: CancellationToken) {
-    while tokio::time::timeout(PRUNE_INTERVAL, stop.cancelled()).await.is_err() {
-        loop {
-            match inbox.prune(keep, PRUNE_MOST).await {
-                Ok(taken) if taken < u64::from(PRUNE_MOST) => break,
-                Ok(_) if stop.is_cancelled() => return,
-                Ok(_) => {}
-                Err(fault) => {
-                    warn!("old messages can't be taken out now: {fault}");
-                    break;
-                }
-            }
+    let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
+    loop {
+        prune_once(&*inbox, keep, &stop).await;
+        if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+async fn prune_once(inbox: &dyn Inbox, keep: Duration, stop: &CancellationToken) {
+    while !stop.is_cancelled() {
+        match inbox.prune(keep, PRUNE_MOST).await {
+            Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
+            Ok(_) => {}
+            Err(fault) => return warn!("old messages can't be taken out now: {fault}"),
         }
     }
 }

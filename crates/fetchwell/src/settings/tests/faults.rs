@@ -60,6 +60,33 @@ fn unknown_variables_are_faults_but_for_those_of_tests() {
 }
 
 #[test]
+fn variables_of_tables_are_checked_by_name_and_row() {
+    for (variable, told) in [
+        ("FETCHWELL_RETAILERS__ADMHR__BURST", "no such setting"),
+        (
+            "FETCHWELL_RETAILERS__ADMHR__BURST_SIZ",
+            "did you mean FETCHWELL_RETAILERS__ADMHR__BURST_SIZE?",
+        ),
+        (
+            "FETCHWELL_RETAILERS__admhr__BURST_SIZE",
+            "did you mean FETCHWELL_RETAILERS__ADMHR__BURST_SIZE?",
+        ),
+        ("FETCHWELL_RETAILERS__ADMHR", "no such setting"),
+        ("FETCHWELL_RETAILERS__ÄMHR__BURST_SIZE", "is no retailer's name"),
+        (
+            "FETCHWELL_RETAILERS__ADMHR__BURST_SIZE",
+            "retailers.admhr.burst_size: \"x\" is no whole number",
+        ),
+        ("FETCHWELL_SITES__EXAMPLE.COM__RATE", "write it into the file"),
+        ("FETCHWELL_CATEGORIES__NEWS__FEEDS", "write it into the file"),
+    ] {
+        let faults = World::new().variable(variable, "x").faults();
+        assert!(faults.len() == 1 && faults[0].contains(told), "{variable}: {faults:?}");
+        assert!(faults[0].starts_with(&format!("environment {variable}: ")), "{faults:?}");
+    }
+}
+
+#[test]
 fn values_of_the_wrong_shape() {
     for (toml, problem) in [
         ("http = 3", "line 1: http: is not a table"),
@@ -134,6 +161,15 @@ fn secret_files_that_do_not_do() {
     let large = World::new().file("s", &"x".repeat(70_000)).toml("store_file = \"s\"").faults();
     assert!(large[0].contains("it is larger than 65536 bytes"), "{large:?}");
     assert_eq!(faults_of("rate_file = \"s\"").len(), 1, "only a secret may stand in a file");
+    let both = |variable: &str| {
+        let world = World::new().file("s", "sqlite:a").own_names_of(&[Door::Pages]);
+        world.variable(variable, "sqlite:b").variable(&format!("{variable}_FILE"), "s").faults()
+    };
+    for variable in ["FETCHWELL_STORE", "PAGE_FETCHER_REDIS_URL"] {
+        let told = format!("environment {variable}_FILE: store_file: store is given twice");
+        let faults = both(variable);
+        assert!(faults.len() == 1 && faults[0].starts_with(&told), "{faults:?}");
+    }
 }
 
 #[test]
@@ -151,7 +187,7 @@ fn no_file_makes_a_panic() {
                 config_file: Some(&path),
                 environment: &environment,
                 working_directory: directory.path(),
-                door: None,
+                own_names_of: &[],
             });
         }
     });

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn each_source_beats_the_next() {
     let with_sources = |count: usize| {
-        let mut world = World::new().door(Door::Pages);
+        let mut world = World::new().own_names_of(&[Door::Pages]);
         if count > 0 {
             world = world.toml("# a comment\nrate = 2\n");
         }
@@ -65,7 +65,7 @@ fn own_names_hold_for_their_door_only() {
             .variable("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS", "7")
             .variable("PAGE_FETCHER_INPUT_QUEUE", "a name of another part")
     };
-    let pages = named().door(Door::Pages).settings();
+    let pages = named().own_names_of(&[Door::Pages]).settings();
     assert_eq!(pages.values.user_agent.as_deref(), Some("OttoBot/1.0"));
     assert_eq!(pages.values.http_request_timeout, Duration::from_secs(7));
     let others = named().settings();
@@ -73,10 +73,27 @@ fn own_names_hold_for_their_door_only() {
     assert_eq!(others.values.http_request_timeout, Duration::from_secs(30));
     let broker = "amqp://me:secret@rabbit.test/%2f";
     let named = || World::new().variable("RABBITMQ_CONNECTION_STRING", broker);
-    let crawl = named().door(Door::CommonCrawl).settings().values.commoncrawl_rabbitmq_url;
+    let crawl = named().own_names_of(&[Door::CommonCrawl]).settings();
+    let crawl = crawl.values.commoncrawl_rabbitmq_url;
     assert_eq!(crawl.as_ref().map(SecretUrl::reveal), Some(broker));
     assert_eq!(crawl.unwrap().to_string(), "amqp://me:***@rabbit.test/%2f");
-    assert_eq!(named().door(Door::Pages).settings().values.commoncrawl_rabbitmq_url, None);
+    let pages = named().own_names_of(&[Door::Pages]).settings();
+    assert_eq!(pages.values.commoncrawl_rabbitmq_url, None);
+}
+
+#[test]
+fn the_own_names_of_all_doors_may_count_together() {
+    let world = World::new()
+        .toml("user_agent = \"Mine/1.0\"")
+        .variable("PAGE_FETCHER_USER_AGENT", "OttoBot/1.0")
+        .variable("PAGE_FETCHER_REDIS_URL", "redis://redis.test")
+        .variable("RABBITMQ_CONNECTION_STRING", "amqp://rabbit.test")
+        .own_names_of(Door::ALL);
+    let settings = world.settings();
+    assert_eq!(origin(&settings, "user_agent"), "environment PAGE_FETCHER_USER_AGENT");
+    assert_eq!(origin(&settings, "store"), "environment PAGE_FETCHER_REDIS_URL");
+    let broker = origin(&settings, "commoncrawl.rabbitmq_url");
+    assert_eq!(broker, "environment RABBITMQ_CONNECTION_STRING");
 }
 
 #[test]
@@ -134,6 +151,61 @@ fn secrets_come_from_files_too() {
 }
 
 #[test]
+fn secrets_under_a_designs_own_name_come_from_files_too() {
+    let (redis, broker) = ("redis://:hunter2@redis.test", "amqp://me:hunter2@rabbit.test/%2f");
+    let world = World::new()
+        .file("redis", &format!("{redis}\n"))
+        .file("broker", broker)
+        .variable("PAGE_FETCHER_REDIS_URL_FILE", "redis")
+        .variable("RABBITMQ_CONNECTION_STRING_FILE", "broker")
+        // Only a secret may stand in a file; other variables of such names are somebody else's.
+        .variable("PAGE_FETCHER_USER_AGENT_FILE", "missing")
+        .own_names_of(Door::ALL);
+    let settings = world.settings();
+    match &settings.values.store {
+        StoreUrl::Redis(url) => assert_eq!(url.reveal(), redis),
+        other => panic!("{other}"),
+    }
+    let told = settings.values.commoncrawl_rabbitmq_url.as_ref().map(SecretUrl::reveal);
+    assert_eq!(told, Some(broker));
+    assert_eq!(origin(&settings, "store"), "environment PAGE_FETCHER_REDIS_URL_FILE");
+    assert_eq!(settings.values.user_agent, None);
+    let stronger = world.variable("FETCHWELL_STORE", "sqlite:mine.db").settings();
+    assert_eq!(stronger.values.store, StoreUrl::Sqlite("mine.db".into()));
+}
+
+#[test]
+fn of_listen_and_api_port_the_stronger_source_counts() {
+    const LISTEN: &str = "FETCHWELL_RETRIEVER__LISTEN";
+    const PORT: &str = "FETCHWELL_RETRIEVER__API_PORT";
+    let one = "[retriever]\nlisten = \"127.0.0.3:9003\"\n";
+    let both = "[retriever]\nlisten = \"127.0.0.3:9003\"\napi_port = 9004\n";
+    for (file, listen, port, flag, address) in [
+        ("", "", "", "", "127.0.0.1:8080"),
+        ("", "", "9001", "", "127.0.0.1:9001"),
+        (one, "", "", "", "127.0.0.3:9003"),
+        (one, "", "9001", "", "127.0.0.3:9001"),
+        (both, "", "", "", "127.0.0.3:9004"),
+        (both, "127.0.0.2:9002", "", "", "127.0.0.2:9002"),
+        (both, "127.0.0.2:9002", "9001", "", "127.0.0.2:9001"),
+        (both, "127.0.0.2:9002", "9001", "127.0.0.4:9005", "127.0.0.4:9005"),
+        (both, "", "", "127.0.0.4:9005", "127.0.0.4:9005"),
+    ] {
+        let mut world = World::new().toml(file);
+        for (name, value) in [(LISTEN, listen), (PORT, port)] {
+            if !value.is_empty() {
+                world = world.variable(name, value);
+            }
+        }
+        if !flag.is_empty() {
+            world = world.flag("retriever.listen", "--listen", flag);
+        }
+        let chosen = world.settings().retriever_address().to_string();
+        assert_eq!(chosen, address, "{file:?} {listen:?} {port:?} {flag:?}");
+    }
+}
+
+#[test]
 fn sites_and_retailers_have_tables() {
     let world = World::new().toml(
         "[sites.\"EXAMPLE.com.\"]\nrate = 2\n[sites.\"b.test:8080\"]\nrate = 0.5\n\
@@ -148,4 +220,21 @@ fn sites_and_retailers_have_tables() {
     assert_eq!((retailer.requests_per_second, retailer.burst_size), (None, Some(5)));
     assert_eq!(retailer.request_timeout, Some(Duration::from_secs(3)));
     assert_eq!(retailer.connection_timeout, None);
+}
+
+#[test]
+fn retailers_have_variables_too() {
+    let world = World::new()
+        .toml("[retailers.admhr]\nrequests_per_second = 2\nburst_size = 4\n")
+        .variable("FETCHWELL_RETAILERS__ADMHR__BURST_SIZE", "5")
+        .variable("FETCHWELL_RETAILERS__BIG__SHOP-2___REQUEST_TIMEOUT", "3s");
+    let settings = world.settings();
+    let admhr = &settings.retailers()["admhr"];
+    assert_eq!((admhr.requests_per_second, admhr.burst_size), (Some(2.0), Some(5)));
+    let from = origin(&settings, "retailers.admhr.burst_size");
+    assert_eq!(from, "environment FETCHWELL_RETAILERS__ADMHR__BURST_SIZE");
+    let from = origin(&settings, "retailers.admhr.requests_per_second");
+    assert_eq!(from, "file ./fetchwell.toml line 2");
+    let other = &settings.retailers()["big__shop-2_"];
+    assert_eq!(other.request_timeout, Some(Duration::from_secs(3)));
 }

@@ -1,9 +1,10 @@
 //! How batches get in, and out again.
 
 use fetchwell_engine::ports::Settlement;
+use tokio::time::timeout;
 
 use super::BatchStore;
-use super::trial::{Trial, batch, ids, settle, take};
+use super::trial::{DELIVERED_WITHIN, Trial, batch, ids, settle, take, take_what_is_there};
 
 /// Its id and its body, byte for byte; also one that is no JSON at all.
 pub async fn a_batch_is_taken_as_it_was_published(store: &dyn BatchStore) {
@@ -58,16 +59,20 @@ pub async fn several_workers_share_what_is_there(store: &dyn BatchStore) {
     // The second has its share even where the first is given all that it can hold.
     let names: Vec<String> = (0..200).map(|n| format!("b-{n:03}")).collect();
     trial.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let mut seen = Vec::new();
-    while seen.len() < names.len() {
-        for worker in [&*trial.worker, &*another] {
-            if seen.len() < names.len() {
-                let lease = take(worker, 1).await.remove(0);
-                seen.push(lease.job.url.clone());
-                settle(worker, &lease, Settlement::Done).await;
+    let (mut seen, mut shares) = (Vec::new(), [0, 0]);
+    let sharing = async {
+        while seen.len() < names.len() {
+            for (worker, share) in [&*trial.worker, &*another].into_iter().zip(&mut shares) {
+                for lease in take_what_is_there(worker, 1).await {
+                    *share += 1;
+                    seen.push(lease.job.url.clone());
+                    settle(worker, &lease, Settlement::Done).await;
+                }
             }
         }
-    }
+    };
+    timeout(DELIVERED_WITHIN, sharing).await.expect("what was published is delivered");
     seen.sort_unstable();
     assert_eq!(seen, names);
+    assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
 }

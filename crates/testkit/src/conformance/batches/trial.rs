@@ -12,7 +12,7 @@ use crate::conformance::HandClock;
 use crate::conformance::queue::Instance;
 
 /// A broker that has not delivered by then never will.
-const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
+pub(super) const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
 /// A queue that announces nothing is asked again this much later.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -61,20 +61,23 @@ pub(super) async fn take(worker: &dyn Instance, many: usize) -> Vec<Lease> {
     let mut leases = Vec::new();
     let taking = async {
         while leases.len() < many {
-            if worker.renew().await.is_err() {
-                tokio::time::sleep(ASK_AGAIN).await;
-                continue;
-            }
-            let most = many - leases.len();
-            let demand = Demand { most, most_per_site: most, ..Demand::default() };
-            match worker.take(&demand).await.expect("a take is answered") {
-                Taken::Jobs(taken) => leases.extend(taken),
-                Taken::Idle { .. } | Taken::Exhausted => tokio::time::sleep(ASK_AGAIN).await,
-            }
+            leases.extend(take_what_is_there(worker, many - leases.len()).await);
         }
     };
     timeout(DELIVERED_WITHIN, taking).await.expect("what was published is delivered");
     leases
+}
+
+/// Takes what is there, so many at most; waits a moment where that is nothing.
+pub(super) async fn take_what_is_there(worker: &dyn Instance, most: usize) -> Vec<Lease> {
+    let demand = Demand { most, most_per_site: most, ..Demand::default() };
+    if worker.renew().await.is_ok()
+        && let Taken::Jobs(taken) = worker.take(&demand).await.expect("a take is answered")
+    {
+        return taken;
+    }
+    tokio::time::sleep(ASK_AGAIN).await;
+    Vec::new()
 }
 
 pub(super) async fn settle(

@@ -280,16 +280,24 @@ impl IndexBlock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::doors::samples::{MOMENT, end_of, lease, outcome};
+    use std::time::Duration;
 
-    fn block(failures: u32) -> Box<dyn Plan<BlockEnd>> {
+    use fetchwell_policy::outcome::NetworkFault;
+
+    use super::*;
+    use crate::doors::samples::{MOMENT, end_of, end_with, lease, outcome};
+
+    fn block(url_failures: u32) -> Box<dyn Plan<BlockEnd>> {
+        block_after(History { url_failures, ..History::default() })
+    }
+
+    fn block_after(history: History) -> Box<dyn Plan<BlockEnd>> {
         let indexes = WebUrl::parse("http://archive.test/indexes/").unwrap();
         let line = b"com,example)/ 20240712000102\tcdx-00000.gz\t0\t9\t1\n";
         let line = cluster_idx::Lines::new(&line[..]).next().unwrap().unwrap();
         let mut block = lease("", "");
         block.job = job(&indexes, 7, &line).unwrap();
-        block.history.url_failures = failures;
+        block.history = history;
         let batching = Batching { filter: Filter::default(), batch_size: 50, by_file: false };
         plan(&batching, &block)
     }
@@ -314,6 +322,18 @@ mod tests {
         {
             assert_eq!(kind(Happened::Answered(status), failures), Some(want), "{status}");
         }
+    }
+
+    /// Batches are published in order, so all that follow wait for such a block.
+    #[test]
+    fn a_block_that_always_breaks_off_is_given_up_soon_while_the_archive_serves_others() {
+        let first_site_failure = Some(MOMENT.now);
+        let failed_often = History { site_failures: 19, first_site_failure, ..History::default() };
+        let mut broken_off = outcome(Happened::Network(NetworkFault::Reset), "");
+        broken_off.why.site_last_served = Some(MOMENT.now + Duration::from_secs(1));
+        let (ends, settlement) = end_with(block_after(failed_often), broken_off);
+        assert_eq!(settlement, Settlement::Done);
+        assert!(matches!(ends[0].what, BlockYield::Unread { kind: "network", .. }), "{ends:?}");
     }
 
     #[test]

@@ -27,7 +27,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::archive::Archive;
-use super::crawl_name;
 use super::queue::BatchPlace;
 use crate::cli::{BatchArgs, Exit, print};
 use crate::doors::telling;
@@ -58,7 +57,7 @@ pub(crate) async fn run(
     quiet: u8,
 ) -> Result<Exit, Exit> {
     let values = &settings.values;
-    let crawl = crawl_name(settings)?;
+    let crawl = settings.values.commoncrawl_crawl.as_str();
     let batching = batching(&args)?;
     let selection = selection(settings, &args, crawl);
     let index_bytes = index_bytes(&args)?;

@@ -10,12 +10,11 @@ use super::errand::{self, Errand};
 use super::pattern::Keys;
 use crate::cli::{Exit, FindArgs, print};
 use crate::doors::commoncrawl::archive::Archive;
-use crate::doors::commoncrawl::crawl_name;
 use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) async fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
-    let crawl = crawl_name(settings)?;
+    let crawl = settings.values.commoncrawl_crawl.as_str();
     let keys = Keys::of(&args.pattern).map_err(Exit::Usage)?;
     let archive = Archive::open_to_look(settings).await?;
     let indexes = archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;

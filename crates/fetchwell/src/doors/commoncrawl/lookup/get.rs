@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use fetchwell_archive::cdxj::CdxRecord;
-use fetchwell_archive::gzip::inflate_member;
 use fetchwell_archive::warc::parse_record;
 use fetchwell_engine::web::{Answer, Request};
 use fetchwell_policy::url::WebUrl;
@@ -14,8 +13,7 @@ use super::pattern::Keys;
 use crate::cli::{Exit, Format, GetArgs, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
-use crate::doors::commoncrawl::crawl_name;
-use crate::doors::commoncrawl::work::Document;
+use crate::doors::commoncrawl::work::{Document, record_bytes};
 use crate::settings::Settings;
 
 /// Captures of one page that are looked at.
@@ -24,8 +22,9 @@ const MAX_CAPTURES: usize = 100_000;
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// Does what was typed.
-pub(crate) async fn get(settings: &Settings, args: GetArgs) -> Result<Exit, Exit> {
-    let crawl = crawl_name(settings)?;
+pub(crate) async fn get(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
+    let format = if as_json { Format::Json } else { args.format };
+    let crawl = settings.values.commoncrawl_crawl.as_str();
     if args.url.contains('*') {
         let find = format!("`fetchwell commoncrawl find '{}'` lists what there is", args.url);
         return Err(Exit::Usage(format!("one page is brought back at a time; {find}")));
@@ -53,7 +52,7 @@ pub(crate) async fn get(settings: &Settings, args: GetArgs) -> Result<Exit, Exit
         Err(exit) => return Ok(exit),
     };
     info!("captured at {}: {}", capture.timestamp, capture.url().unwrap_or_default());
-    match render(&capture, &record, args.format) {
+    match render(&capture, &record, format) {
         Ok(text) => print(&text),
         Err(fault) => {
             error!("{}: {fault}", args.url);
@@ -127,7 +126,7 @@ fn render(capture: &CdxRecord, record: &[u8], format: Format) -> anyhow::Result<
         let document = Document::of_capture(capture, record, MAX_RECORD_BYTES)?;
         return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
     }
-    let bytes = inflate_member(record, MAX_RECORD_BYTES)?;
+    let bytes = record_bytes(record, MAX_RECORD_BYTES)?;
     let record = parse_record(&bytes)?;
     let response = record.http()?;
     let mut scratch = Vec::new();
@@ -152,6 +151,11 @@ fn render(capture: &CdxRecord, record: &[u8], format: Format) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     #[test]
@@ -171,5 +175,36 @@ mod tests {
         assert_eq!(chosen(Some("20240701")), Some("20240701000000"));
         assert_eq!(chosen(Some("20240704000000")), Some("20240704000000"));
         assert_eq!(chosen(Some("2023")), None);
+    }
+
+    #[test]
+    fn a_record_is_printed_however_it_is_stored() {
+        let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Words.</p>";
+        let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
+        let plain = format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes();
+        let mut member = GzEncoder::new(Vec::new(), Compression::default());
+        member.write_all(&plain).unwrap();
+        let said = [
+            ("url", "https://example.com/".to_owned()),
+            ("filename", "a.warc".to_owned()),
+            ("offset", "0".to_owned()),
+            ("length", plain.len().to_string()),
+        ];
+        let capture = CdxRecord {
+            metadata: said.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..CdxRecord::default()
+        };
+        for stored in [member.finish().unwrap(), plain] {
+            for (format, want) in [
+                (Format::Markdown, "Words."),
+                (Format::Text, "Words."),
+                (Format::Html, "<p>Words.</p>"),
+                (Format::Json, "\"text\":"),
+            ] {
+                let printed =
+                    String::from_utf8(render(&capture, &stored, format).unwrap()).unwrap();
+                assert!(printed.contains(want), "{format:?}: {printed}");
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! A captured page as a text document.
 
-use fetchwell_archive::cdxj::CdxRecord;
+use std::borrow::Cow;
+
+use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
@@ -51,7 +53,9 @@ pub struct WarcPlace {
 
 /// Why a capture gives no document.
 #[derive(Debug, Error)]
-pub(super) enum DocumentFault {
+pub(in crate::doors::commoncrawl) enum DocumentFault {
+    #[error("item {number} of {of} in its batch is no page: {fault}")]
+    Item { number: usize, of: usize, fault: ItemFault },
     #[error("the index does not say where the record is")]
     Place,
     #[error("the page has no address that can be used")]
@@ -78,12 +82,12 @@ impl DocumentFault {
     /// A word for counting.
     pub(super) fn kind(&self) -> &'static str {
         match self {
+            DocumentFault::Item { .. } => "item",
             DocumentFault::Place => "place",
             DocumentFault::Url => "url",
             DocumentFault::Range(_) => "range",
             DocumentFault::Unread(_) => "unread",
-            DocumentFault::Inflate(InflateFault::TooLarge { .. })
-            | DocumentFault::Body(BodyFlaw::TooLarge) => "too_large",
+            fault if fault.is_about_size() => "too_large",
             DocumentFault::Inflate(InflateFault::Truncated)
             | DocumentFault::Warc(WarcFault::Truncated { .. }) => "truncated",
             DocumentFault::Inflate(_) => "gzip",
@@ -93,6 +97,15 @@ impl DocumentFault {
             DocumentFault::Body(_) => "body",
             DocumentFault::NotHtml => "not_html",
         }
+    }
+
+    /// Whether it might be read if more were allowed.
+    pub(super) fn is_about_size(&self) -> bool {
+        matches!(
+            self,
+            DocumentFault::Inflate(InflateFault::TooLarge { .. })
+                | DocumentFault::Body(BodyFlaw::TooLarge)
+        )
     }
 }
 
@@ -126,10 +139,7 @@ impl Document {
         member: &[u8],
         max_bytes: usize,
     ) -> Result<Document, DocumentFault> {
-        if !member.starts_with(&GZIP) {
-            return Document::of(page, warc, &parse_record(member)?, max_bytes);
-        }
-        let bytes = inflate_member(member, max_bytes)?;
+        let bytes = record_bytes(member, max_bytes)?;
         Document::of(page, warc, &parse_record(&bytes)?, max_bytes)
     }
 
@@ -169,6 +179,20 @@ impl Document {
             in_hand: Part::default(),
         })
     }
+}
+
+/// The bytes of a record, of at most `max_bytes`: what its gzip member holds, or what stands there.
+pub(in crate::doors::commoncrawl) fn record_bytes(
+    stored: &[u8],
+    max_bytes: usize,
+) -> Result<Cow<'_, [u8]>, DocumentFault> {
+    if stored.starts_with(&GZIP) {
+        return Ok(Cow::Owned(inflate_member(stored, max_bytes)?));
+    }
+    if stored.len() > max_bytes {
+        return Err(BodyFlaw::TooLarge.into());
+    }
+    Ok(Cow::Borrowed(stored))
 }
 
 /// Title, text, and the language where the index has none: finding that out costs more.

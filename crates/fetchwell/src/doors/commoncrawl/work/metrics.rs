@@ -106,8 +106,8 @@ impl WorkMetrics {
         };
         let (filtered, errors) =
             ("fetchwell_commoncrawl_filtered_total", "fetchwell_commoncrawl_errors_total");
-        let about = "Captured pages that were left out, by rule.";
-        family(&mut text, filtered, "counter", about, kinds(&self.left_out, "rule"));
+        let about = "Captured pages that were left out, by filter.";
+        family(&mut text, filtered, "counter", about, kinds(&self.left_out, "filter"));
         let about = "Captured pages that could not be read, by kind.";
         family(&mut text, errors, "counter", about, kinds(&self.broken, "kind"));
         text
@@ -120,4 +120,19 @@ fn add(counter: &AtomicU64, many: u64) {
 
 fn count(counts: &Mutex<BTreeMap<&'static str, u64>>, kind: &'static str) {
     *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_under_the_label_that_the_batcher_has() {
+        let metrics = WorkMetrics::default();
+        let records = [WorkRecord::LeftOut("too_short"), WorkRecord::LeftOut("too_short")];
+        metrics.settled(&records, &Settlement::Done, Settled::Confirmed);
+        let text = metrics.render();
+        let line = "fetchwell_commoncrawl_filtered_total{filter=\"too_short\"} 2";
+        assert!(text.lines().any(|told| told == line), "{text}");
+    }
 }

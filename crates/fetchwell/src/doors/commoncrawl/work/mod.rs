@@ -16,6 +16,7 @@ mod plan;
 mod record;
 mod serve;
 
+pub(super) use document::record_bytes;
 pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};

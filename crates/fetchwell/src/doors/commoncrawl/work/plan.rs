@@ -1,14 +1,14 @@
 //! What is done with a batch: its ranges are asked for, and each captured page in them is read.
 //!
-//! A job's payload is the message itself: a JSON array of [`CdxRecord`]s. A batch has one range under way
-//! at a time, and batches go side by side: so the texts of one are made by one thread, those of several by
-//! as many as there are, and no two ever wait for each other.
+//! A job's payload is the message itself: a JSON array of [`CdxRecord`]s. An item that is none is told of and
+//! spoils no other. A batch has one range under way at a time, and batches go side by side: so the texts of one
+//! are made by one thread, those of several by as many as there are, and no two ever wait for each other.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_archive::cdxj::{BatchItem, CdxRecord, read_batch};
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::{Blame, Happened};
@@ -22,11 +22,13 @@ use super::in_hand::InHand;
 use super::record::{BrokenPage, WorkRecord};
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
-use crate::doors::foregone::by_payload;
+use crate::doors::foregone::dead;
 
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
 /// does not grow with what pages say.
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
+/// A record that has more than this when inflated is large.
+const LARGE_BYTES: usize = 1 << 20;
 /// A batch that could not begin, since others have so much in hand, waits so long.
 const BREATH: Duration = Duration::from_millis(200);
 
@@ -45,30 +47,34 @@ pub struct WorkRules {
     pub filter: DocumentFilter,
     /// What all batches together have not written yet.
     pub in_hand: InHand,
+    /// Held while a large record is taken apart.
+    pub large: Arc<Mutex<()>>,
 }
 
-/// Makes the plan of a batch.
+/// Makes the plan of a batch. What is no array of anything is given up at once.
 pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
-    by_payload(lease, |pages: Vec<CdxRecord>| {
-        Box::new(BatchPlan {
-            rules: rules.clone(),
-            pages,
-            history: lease.history,
-            ranges: VecDeque::new(),
-            under_way: None,
-            done: Vec::new(),
-            text_bytes: 0,
-            missing: Vec::new(),
-            is_cut_short: false,
-            again: None,
-            spent: None,
-        })
+    let items = match read_batch(&lease.job.payload) {
+        Ok(items) => items,
+        Err(fault) => return dead(format!("the batch can't be read: {fault}")),
+    };
+    Box::new(BatchPlan {
+        rules: rules.clone(),
+        items,
+        history: lease.history,
+        ranges: VecDeque::new(),
+        under_way: None,
+        done: Vec::new(),
+        text_bytes: 0,
+        missing: Vec::new(),
+        is_cut_short: false,
+        again: None,
+        spent: None,
     })
 }
 
 struct BatchPlan {
     rules: Arc<WorkRules>,
-    pages: Vec<CdxRecord>,
+    items: Vec<BatchItem>,
     /// What the batch had been through when it was taken: a round counts once, however many of its
     /// ranges fail.
     history: History,
@@ -126,13 +132,13 @@ impl BatchPlan {
     /// Makes ranges of the pages: near ones of a file are asked for together.
     fn lay_out(&mut self) {
         let mut files: BTreeMap<String, Vec<(usize, ByteRange)>> = BTreeMap::new();
-        for place in 0..self.pages.len() {
-            match WarcPlace::of(&self.pages[place]) {
-                Some(warc) => {
+        for place in 0..self.items.len() {
+            match self.warc_of(place) {
+                Ok(warc) => {
                     let range = warc.range();
                     files.entry(warc.filename).or_default().push((place, range));
                 }
-                None => self.break_off(place, &DocumentFault::Place),
+                Err(fault) => self.break_off(place, &fault),
             }
         }
         let WorkRules { max_gap_bytes, max_range_bytes, .. } = *self.rules;
@@ -148,6 +154,18 @@ impl BatchPlan {
                 range: joined.range,
                 pages: joined.parts.into_iter().map(|part| pages[part].0).collect(),
             }));
+        }
+    }
+
+    /// Where the capture of an item is, if the item is a page and says so.
+    fn warc_of(&self, place: usize) -> Result<WarcPlace, DocumentFault> {
+        let BatchItem { record, fault } = &self.items[place];
+        match fault {
+            Some(fault) => {
+                let (number, of, fault) = (place + 1, self.items.len(), fault.clone());
+                Err(DocumentFault::Item { number, of, fault })
+            }
+            None => WarcPlace::of(record).ok_or(DocumentFault::Place),
         }
     }
 
@@ -197,7 +215,7 @@ impl BatchPlan {
             return self.break_off(alone, fault);
         }
         for place in pages.into_iter().rev() {
-            if let Some(warc) = WarcPlace::of(&self.pages[place]) {
+            if let Some(warc) = WarcPlace::of(&self.items[place].record) {
                 let (url, range) = (url.clone(), warc.range());
                 self.ranges.push_front(PageRange { url, range, pages: vec![place] });
             }
@@ -205,7 +223,7 @@ impl BatchPlan {
     }
 
     fn read_page(&mut self, place: usize, range: ByteRange, bytes: &[u8]) {
-        let page = &self.pages[place];
+        let page = &self.items[place].record;
         let member = WarcPlace::of(page).and_then(|warc| {
             let from = usize::try_from(warc.offset.checked_sub(range.offset)?).ok()?;
             let to = from.checked_add(usize::try_from(warc.length).ok()?)?;
@@ -214,10 +232,28 @@ impl BatchPlan {
         let Some((member, warc)) = member else {
             return self.break_off(place, &DocumentFault::Place);
         };
-        match Document::read(page, warc, member, self.rules.max_record_bytes) {
+        match self.document(page, warc, member) {
             Ok(document) => self.keep(document),
             Err(DocumentFault::NotHtml) => self.done.push(WorkRecord::LeftOut("not_html")),
             Err(fault) => self.break_off(place, &fault),
+        }
+    }
+
+    /// Few records are large, and those take many times their size in memory until they are a text, or are
+    /// known for a bomb: so they are taken apart one after another, while small ones go on side by side.
+    fn document(
+        &self,
+        page: &CdxRecord,
+        warc: WarcPlace,
+        member: &[u8],
+    ) -> Result<Document, DocumentFault> {
+        let max_bytes = self.rules.max_record_bytes;
+        match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES)) {
+            Err(fault) if fault.is_about_size() && max_bytes > LARGE_BYTES => {
+                let _alone = self.rules.large.lock().unwrap_or_else(PoisonError::into_inner);
+                Document::read(page, warc, member, max_bytes)
+            }
+            read => read,
         }
     }
 
@@ -237,7 +273,7 @@ impl BatchPlan {
     }
 
     fn break_off(&mut self, place: usize, fault: &DocumentFault) {
-        let page = &self.pages[place];
+        let page = &self.items[place].record;
         self.done.push(WorkRecord::Broken(Box::new(BrokenPage {
             url: page.url().map(str::to_owned),
             surt: page.surt_url.clone(),
@@ -281,7 +317,7 @@ impl BatchPlan {
             (None, Some((at, history))) => {
                 self.missing.sort_unstable();
                 let missing: Vec<&CdxRecord> =
-                    self.missing.iter().filter_map(|place| self.pages.get(*place)).collect();
+                    self.missing.iter().map(|place| &self.items[*place].record).collect();
                 Settlement::Retry { at, history, payload: serde_json::to_vec(&missing).ok() }
             }
             (None, None) => Settlement::Done,

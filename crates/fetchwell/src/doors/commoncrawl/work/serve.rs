@@ -125,6 +125,7 @@ impl Work<'_> {
             max_record_bytes,
             filter,
             in_hand: InHand::for_records_of(max_record_bytes),
+            large: Arc::default(),
         }
     }
 }

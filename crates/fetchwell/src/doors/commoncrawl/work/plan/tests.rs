@@ -11,6 +11,7 @@ fn rules() -> Arc<WorkRules> {
         max_record_bytes: 1 << 20,
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
+        large: Arc::default(),
     })
 }
 
@@ -165,9 +166,62 @@ fn a_refusal_ends_the_run() {
     }
 }
 
+/// Three pages, oddly written: numbers and a null, a name that we do not know, and no time. Between them
+/// stands something else.
+fn odd_batch() -> (Vec<u8>, String) {
+    let (file, batch) = three_pages();
+    let mut items: Vec<serde_json::Value> = serde_json::from_str(&batch).unwrap();
+    let length = record(0).len();
+    items[0]["metadata"]["offset"] = 0.into();
+    items[0]["metadata"]["length"] = length.into();
+    items[0]["metadata"]["mime"] = serde_json::Value::Null;
+    items[1]["batch"] = "of somebody else's".into();
+    items[2].as_object_mut().unwrap().remove("timestamp");
+    items.insert(1, "no page".into());
+    (file, serde_json::Value::from(items).to_string())
+}
+
+#[test]
+fn an_odd_item_spoils_no_other_and_is_told_of_with_its_place() {
+    let (file, batch) = odd_batch();
+    let (_, records, settlement) = run(&mut *plan(&rules(), &lease("b", &batch)), &file);
+    assert_eq!((records.len(), settlement), (4, Settlement::Done));
+    let texts = records.iter().filter(|record| matches!(record, WorkRecord::Document(_))).count();
+    assert_eq!(texts, 2, "{records:?}");
+    let broken = |record: &WorkRecord| match record {
+        WorkRecord::Broken(page) => Some((page.kind, page.reason.clone(), page.warc.clone())),
+        _ => None,
+    };
+    let broken: Vec<_> = records.iter().filter_map(broken).collect();
+    let [(kind, reason, None), (other_kind, other_reason, Some(warc))] = &broken[..] else {
+        panic!("{broken:?}");
+    };
+    assert_eq!((*kind, *other_kind), ("item", "item"));
+    assert!(reason.contains("item 2 of 4") && reason.contains("not a JSON object"), "{reason}");
+    assert!(other_reason.contains("item 4 of 4"), "{other_reason}");
+    assert!(other_reason.contains("`timestamp`"), "{other_reason}");
+    assert_eq!(warc.offset, 2 * record(0).len() as u64, "it is known by its place");
+}
+
+#[test]
+fn another_round_has_the_pages_that_are_missing_and_no_odd_item_again() {
+    let (file, batch) = odd_batch();
+    let mut first = plan(&rules(), &lease("b", &batch));
+    assert!(matches!(first.step(None, MOMENT), Step::Fetch(_)));
+    let answer = Some(outcome(Happened::Answered(503), ""));
+    let Step::Finish(told, Settlement::Retry { payload, .. }) = first.step(answer, MOMENT) else {
+        panic!("it is to be tried again");
+    };
+    assert_eq!(told.len(), 2, "what is no page is told of at once: {told:?}");
+    let rest = String::from_utf8(payload.unwrap()).unwrap();
+    let (_, records, settlement) = run(&mut *plan(&rules(), &lease("b", &rest)), &file);
+    assert_eq!((records.len(), settlement), (2, Settlement::Done));
+    assert!(records.iter().all(|record| matches!(record, WorkRecord::Document(_))), "{records:?}");
+}
+
 #[test]
 fn a_message_that_is_no_batch_is_given_up() {
-    for body in ["", "{}", "[1]", "\u{0}", r#"[{"surt_url":"a"}]"#] {
+    for body in ["", "{}", "7", "[1", "\u{0}", r#"{"surt_url":"a"}"#] {
         let step = plan(&rules(), &lease("b", body)).step(None, MOMENT);
         assert!(matches!(step, Step::Finish(_, Settlement::Dead { .. })), "{body}");
     }
