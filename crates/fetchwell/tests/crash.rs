@@ -188,6 +188,21 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     assert_eq!(scene.origin.repeated_pages(), 0);
 }
 
+/// Whatever became of the others, whoever stops it has it stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
+    let site = SiteScript::new("shop.test").status("/missing", 404).slow(Duration::from_millis(50));
+    let urls = (0..500).map(|page| format!("http://shop.test/{page}"));
+    let urls = std::iter::once("http://shop.test/missing".to_owned()).chain(urls).collect();
+    let scene = Scene::of([site], &["--rate", "20"], urls);
+    let process = scene.resume();
+    scene.until_pages_were_asked_for(5).await;
+    process.terminate().await;
+    let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
+    let rows = String::from_utf8(scene.output()).unwrap();
+    assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
     let site = SiteScript::new("slow.test").slow(Duration::from_secs(3));

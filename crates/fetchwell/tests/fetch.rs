@@ -8,6 +8,7 @@ use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Origin, Program};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::{Instant, sleep};
 
 const HELLO: &str = "<html lang=en><head><title>Hello</title></head><body><article>\
     <h1>Hello</h1><p>The quick brown fox jumps over the lazy dog, day after day.</p>\
@@ -252,6 +253,20 @@ async fn a_reader_that_has_had_enough_ends_it_quietly() {
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("panic") && !stderr.contains("pipe"), "{stderr}");
     assert!(origin.page_hits() < 50, "{} pages for nobody", origin.page_hits());
+}
+
+/// Also when it is longer than pages are held for their turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_wait_is_told() {
+    let (_origin, program) = shop();
+    let program = program.flags(["--rate", "0.05"]);
+    let process = program.start(&["fetch", "http://shop.test/hello", "http://shop.test/other"]);
+    let began = Instant::now();
+    while !process.said_so_far().contains("s before request to shop.test") {
+        assert!(began.elapsed() < Duration::from_secs(15), "{}", process.said_so_far());
+        sleep(Duration::from_millis(20)).await;
+    }
+    process.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,7 @@ use super::groups::Groups;
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
+use super::verdicts::Line;
 use super::watching::LastTold;
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
@@ -155,7 +156,7 @@ pub(super) struct Conductor<R> {
     /// Why a plan wants the run to end.
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
-    pub(super) last_line: HashMap<Site, Time>,
+    pub(super) last_line: HashMap<(Site, Line), Time>,
     last_store_line: Option<Instant>,
 }
 

@@ -24,6 +24,15 @@ const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
+/// What a line of the log about a site says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Line {
+    /// That its next request waits.
+    Wait,
+    /// That a request failed.
+    Failure,
+}
+
 /// The store gives nothing of a paused site for this long, unless an order is heard of. Every order of that
 /// time is, also by a process that starts in it.
 const PAUSED_CLOSED_FOR: Duration = Duration::from_mins(30);
@@ -344,7 +353,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     self.blocked(site, here(at), here(failing_since));
                 }
                 Because::Paused => self.paused(site, here(at)),
-                Because::Penalty | Because::Pace => self.blocked(site, here(at), Time::FAR_FUTURE),
+                Because::Penalty | Because::Pace => {
+                    self.log_wait(site, here(at).since(now));
+                    self.blocked(site, here(at), Time::FAR_FUTURE);
+                }
             },
         }
     }
@@ -358,6 +370,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
             let at = first_at + rate.interval.saturating_mul(half);
+            if enough == 1 {
+                self.log_wait(site, at.since(self.now())); // The very next one waits in the store.
+            }
             let parcels = self.bench.unshelve_beyond(site, enough);
             let items = self.bench.existing(site).map(|room| room.take_beyond(enough));
             self.hand_back_pages(site, parcels, items.unwrap_or_default(), at);
@@ -381,23 +396,23 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
-        if self.is_worth_a_line(site) {
+        if self.is_worth_a_line(site, Line::Failure) {
             warn!("{site} failed: {happened}");
         }
     }
 
-    /// Whether there has been no line about a site for a while.
-    fn is_worth_a_line(&mut self, site: &Site) -> bool {
-        let now = self.now();
-        let recent = self.last_line.get(site).is_some_and(|at| now.since(*at) < LINE_EVERY);
+    /// Whether there has been no such line about a site for a while.
+    fn is_worth_a_line(&mut self, site: &Site, line: Line) -> bool {
+        let (now, about) = (self.now(), (site.clone(), line));
+        let recent = self.last_line.get(&about).is_some_and(|at| now.since(*at) < LINE_EVERY);
         if !recent {
-            self.last_line.insert(site.clone(), now);
+            self.last_line.insert(about, now);
         }
         !recent
     }
 
     pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
-        if wait > WORTH_A_LINE && self.is_worth_a_line(site) {
+        if wait > WORTH_A_LINE && self.is_worth_a_line(site, Line::Wait) {
             info!("Waiting {:.1}s before request to {site}", wait.as_secs_f64());
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::inbox::{Message, MessageId};
 use http::HeaderValue;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ use super::accept::idempotency;
 use super::batch::{Entry, entries, read_all};
 use super::fields::FetchRequest;
 use super::identity::Identity;
+use super::json::Json;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::routes::json;
 use super::schemas::MessageStatus;
@@ -94,12 +95,18 @@ pub(super) struct AcceptedBatch {
 )]
 pub(super) async fn fetch(
     State(api): State<Arc<Api>>,
-    identity: Identity,
+    identity: Result<Identity, Problem>,
     request: Request,
 ) -> Result<Response, Problem> {
-    identity.check_may_send()?;
     let (parts, body) = request.into_parts();
-    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await;
+    let sender = identity.and_then(|identity| identity.check_may_send().map(|()| identity));
+    let identity = sender.map_err(|problem| match &whole {
+        // Whoever sends much at once has to know which message this is about.
+        Ok(whole) => body::json(&whole.bytes).map_or(problem.clone(), |json| about(problem, &json)),
+        Err(_) => problem,
+    })?;
+    let whole = whole?;
     let json = body::json(&whole.bytes)?;
     let submitted = async {
         api.charge(&identity.caller, 1)?;
@@ -108,12 +115,15 @@ pub(super) async fn fetch(
         let sharing = message.max_age.is_some();
         let ids = api.submit(&identity, idempotency, vec![message]).await?;
         let id = ids.first().copied().ok_or_else(|| Problem::new(Kind::Internal))?;
-        answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await
+        Ok(answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await)
     };
-    submitted.await.map_err(|problem| {
-        let Entry { url, correlation_id } = Entry::of(&json);
-        problem.about(url, correlation_id)
-    })
+    submitted.await.map_err(|problem| about(problem, &json))
+}
+
+/// The problem, with the message that it is about.
+fn about(problem: Problem, message: &Json<'_>) -> Problem {
+    let Entry { url, correlation_id } = Entry::of(message);
+    problem.about(url, correlation_id)
 }
 
 /// Send up to 1,000 messages at once
@@ -160,29 +170,43 @@ pub(super) async fn batch(
     Ok(json(&AcceptedBatch { messages: ids.iter().map(accepted).collect() }))
 }
 
-/// The answer to one message: with its result, if that was waited for and came.
+/// The answer to one message: with its result, if that was waited for and came. The message is accepted by
+/// now: whatever goes wrong here must not look as if it were not.
 async fn answer(
     api: &Api,
     identity: &Identity,
     id: MessageId,
     sharing: bool,
     wait: Option<Duration>,
-) -> Result<Response, Problem> {
-    let caller = &identity.caller.name;
+) -> Response {
     if let Some(wait) = wait
-        && let Some(message) = waiting::result_of(api, caller, id, wait).await?
+        && let Ok(Some(message)) = waited_for(api, identity, id, wait).await
     {
-        identity.check_again(api).await?;
         let mut response = json(&FetchAnswer::Waited(Box::new(message.into())));
         let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
         if let Ok(applied) = applied {
             response.headers_mut().insert("preference-applied", applied);
         }
-        return Ok(response);
+        return response;
     }
     // Only a message that shares may be complete by now.
-    let stored = if sharing { api.message(id, Some(caller)).await? } else { None };
+    let stored = match sharing {
+        true => api.message(id, Some(&identity.caller.name)).await.unwrap_or_default(),
+        false => None,
+    };
     let ended = stored.filter(|message| message.outbox.is_some());
     let status = ended.map_or("queued", |message| view::status(message.status));
-    Ok(json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status })))
+    json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status }))
+}
+
+/// The message with its result, for whoever still may see it.
+async fn waited_for(
+    api: &Api,
+    identity: &Identity,
+    id: MessageId,
+    wait: Duration,
+) -> Result<Option<Message>, Problem> {
+    let message = waiting::result_of(api, &identity.caller.name, id, wait).await?;
+    identity.check_again(api).await?;
+    Ok(message)
 }

@@ -48,11 +48,14 @@ async fn each_fault_has_its_status() {
             _ => {}
         }
     }
-    let refused = service.post_as(&service.token, "/fetch", &[], private).await.json();
-    assert_eq!(
-        (&refused["url"], &refused["correlation_id"]),
-        (&json!("http://169.254.169.254/"), &json!("c"))
-    );
+    let refused = service.post_as(&service.token, "/fetch", &[], private).await;
+    let stranger = service.send("POST", "/fetch", &[json_type], private).await.expect(401);
+    for problem in [refused.json(), stranger.json()] {
+        assert_eq!(
+            (&problem["url"], &problem["correlation_id"]),
+            (&json!("http://169.254.169.254/"), &json!("c"))
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use fetchwell_engine::clock::Clock;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use crate::client::{connect, read_until, request};
 use crate::service::{Service, message};
@@ -104,6 +105,17 @@ async fn a_stream_ends_with_its_token() {
     read_until(&mut events, |text| text.contains("0\r\n\r\n")).await;
     service.token = own;
     service.get("/outbox").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_gone_soon_after_their_time() {
+    let service = Service::start(&[("FETCHWELL_RETRIEVER__RETENTION", "1s")]).await;
+    submit(&service, 0..1).await;
+    let mut status = 0;
+    while status != 410 {
+        sleep(Duration::from_millis(50)).await;
+        status = service.get("/outbox?after=0").await.status;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -141,7 +141,8 @@ fn ended_at_once(message: &NewMessage, caller: &str, standing: &Standing) -> Opt
         key: message.id.0,
         caller: caller.to_owned(),
         callback_url: message.callback_url.clone(),
-        kind: message.kind,
+        // A copy is of no kind but its own: else it would be found, and count as new for ever.
+        kind: message.id.0,
         copies: Some(standing.copies?),
     })
 }

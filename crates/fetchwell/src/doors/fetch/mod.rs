@@ -221,6 +221,8 @@ impl Run<'_> {
                 "stopped with {left} {urls} left{}",
                 if to_file { "; --resume goes on" } else { "" }
             );
+            // Whoever stops it wants it stopped: what came of the others is in the rows.
+            return Ok(Exit::Ok);
         }
         Ok(progress.exit())
     }

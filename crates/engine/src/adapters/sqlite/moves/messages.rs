@@ -107,7 +107,8 @@ impl Moves<'_> {
         *self.messages.entry(lane).or_default() += 1;
         match stored {
             Some(stored) => {
-                let (key, callback_url, kind) = (new.id.0, new.callback_url.clone(), new.kind);
+                // A copy is of no kind but its own: else it would be found, and count as new for ever.
+                let (key, callback_url, kind) = (new.id.0, new.callback_url.clone(), new.id.0);
                 let ended = Ended { id, key, lane, callback_url, kind };
                 self.change.done += 1;
                 self.tx
