@@ -58,7 +58,7 @@ async fn a_login_opens_a_session_that_no_script_and_no_other_site_can_use() {
             .post("/dashboard/login", &[("token", token), ("to", "/dashboard/sites")], headers)
             .await
     };
-    assert_eq!(log_in(&service.token, &[]).await.status, 403);
+    assert_eq!(log_in(&service.token, &[]).await.status, 303, "a program, not a browser");
     assert_eq!(log_in(&service.token, &[("origin", "http://evil.test")]).await.status, 403);
     let answer = log_in(&service.token, &[FROM_US, ("x-forwarded-proto", "https")]).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/sites")));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::place::{send, serve, until, web};
-use crate::visit::{Visitor, hidden};
+use crate::visit::{Visitor, hidden, text};
 
 async fn site(service: &fetchwell_testkit::crash::Service, name: &str) -> Value {
     let shown = service.program().run(&["--json", "sites", "show", name]).await.expect_code(0);
@@ -57,6 +57,10 @@ async fn messages_are_tried_anew_as_they_were_seen() {
     let page = operator.page(list).await;
     assert!(page.contains("3 matching as of") && page.contains("Try all 3"), "{page}");
     let as_of = hidden(&page, "as_of");
+    let exported = operator.get("/dashboard/dead-letters/export").await;
+    assert!(exported.header("content-disposition").unwrap().contains("dead-letters.jsonl"));
+    // What says how long each piece is stands between them.
+    assert_eq!(text(&exported).lines().filter(|line| line.starts_with('{')).count(), 3);
     let late = send(&service, "http://shop.test/missing?late", "late", true).await;
 
     let fields =

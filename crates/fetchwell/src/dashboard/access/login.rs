@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::cookies;
 use super::form::Form;
 use super::order::local;
-use super::same_origin::is_ours;
+use super::same_origin::{is_others, is_ours};
 use super::sessions::LIFETIME;
 use super::visitor::{Theme, Visitor, address};
 use crate::dashboard::Dashboard;
@@ -53,7 +53,7 @@ pub(in super::super) async fn log_in(
     request: Request,
 ) -> Result<Response, Fault> {
     let (parts, body) = request.into_parts();
-    if !is_ours(&parts.headers, &parts.uri) {
+    if is_others(&parts.headers, &parts.uri) {
         return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
     }
     let (from, theme) = (address(&parts), Theme::of(&parts));

@@ -5,14 +5,26 @@ use http::{HeaderMap, Uri};
 
 /// As the browser says. One that says nothing about it is not believed.
 pub(super) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
+    comes_from_us(headers, uri) == Some(true)
+}
+
+/// Whether it comes from a page of somebody else's. Browsers always say where a form comes from: what says
+/// nothing is a program, which has no session that others could use.
+pub(super) fn is_others(headers: &HeaderMap, uri: &Uri) -> bool {
+    comes_from_us(headers, uri) == Some(false)
+}
+
+/// None: nothing is said about it.
+fn comes_from_us(headers: &HeaderMap, uri: &Uri) -> Option<bool> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     // Browsers say this on encrypted connections and to their own machine; nothing can forge it.
     if let Some(site) = text("sec-fetch-site") {
-        return site == "same-origin";
+        return Some(site == "same-origin");
     }
+    let origin = text(ORIGIN.as_str())?;
     let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| text(HOST.as_str()));
-    let origin = text(ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
-    matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
+    let origin = origin.split_once("://").map(|(_, origin)| origin);
+    Some(matches!((origin, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host)))
 }
 
 #[cfg(test)]
@@ -24,23 +36,26 @@ mod tests {
     #[test]
     fn only_pages_of_ours_are_believed() {
         for (pairs, expected) in [
-            (&[("sec-fetch-site", "same-origin")][..], true),
-            (&[("sec-fetch-site", "same-site")], false),
-            (&[("sec-fetch-site", "cross-site"), ("origin", "http://a.test:8080")], false),
-            (&[("sec-fetch-site", "none")], false),
-            (&[("origin", "http://a.test:8080")], true),
-            (&[("origin", "https://A.test:8080")], true),
-            (&[("origin", "http://a.test")], false),
-            (&[("origin", "http://evil.test:8080")], false),
-            (&[("origin", "null")], false),
-            (&[], false),
+            (&[("sec-fetch-site", "same-origin")][..], Some(true)),
+            (&[("sec-fetch-site", "same-site")], Some(false)),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "http://a.test:8080")], Some(false)),
+            (&[("sec-fetch-site", "none")], Some(false)),
+            (&[("origin", "http://a.test:8080")], Some(true)),
+            (&[("origin", "https://A.test:8080")], Some(true)),
+            (&[("origin", "http://a.test")], Some(false)),
+            (&[("origin", "http://evil.test:8080")], Some(false)),
+            (&[("origin", "null")], Some(false)),
+            (&[], None),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static("a.test:8080"));
             for (name, value) in pairs {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            assert_eq!(is_ours(&headers, &Uri::from_static("/x")), expected, "{pairs:?}");
+            let uri = Uri::from_static("/x");
+            assert_eq!(comes_from_us(&headers, &uri), expected, "{pairs:?}");
+            assert_eq!(is_ours(&headers, &uri), expected == Some(true));
+            assert_eq!(is_others(&headers, &uri), expected == Some(false));
         }
     }
 }

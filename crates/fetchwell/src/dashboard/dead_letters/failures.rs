@@ -1,16 +1,25 @@
 //! Messages that failed, by reason and site.
 
+use std::sync::Arc;
+
 use askama::Template;
+use axum::body::Bytes;
 use axum::response::Response;
-use fetchwell_engine::oversight::{Failures, Oversight};
+use fetchwell_engine::oversight::{
+    Failures, Filter, MESSAGES_PER_PAGE, MessageState, Oversight, Sighting,
+};
+use futures::StreamExt;
+use futures::stream::try_unfold;
 use http::Uri;
 
-use super::MOST_GROUPS;
+use super::{Lines, MOST_GROUPS};
+use crate::api::SightingView;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
+use crate::timestamp::rfc3339;
 
 #[derive(Template)]
 #[template(path = "failures.html")]
@@ -20,6 +29,8 @@ struct Page<'a> {
     failures: Failures,
     messages: u64,
     more: usize,
+    /// As commands take it.
+    as_of: String,
 }
 
 /// The largest groups.
@@ -34,6 +45,26 @@ pub(super) async fn page(
     let more = failures.groups.len().saturating_sub(MOST_GROUPS);
     failures.groups.truncate(MOST_GROUPS);
     let back = uri.path_and_query().map_or("/", |path| path.as_str());
-    let content = Page { visitor, back, failures, messages, more };
+    let as_of = rfc3339(failures.as_of);
+    let content = Page { visitor, back, failures, messages, more, as_of };
     layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &content)
+}
+
+/// Every failed message as a line of JSON, the newest first.
+pub(super) fn lines(oversight: Arc<dyn Oversight>) -> Lines {
+    try_unfold(Some(None), move |from: Option<Option<i64>>| {
+        let oversight = oversight.clone();
+        async move {
+            let Some(from) = from else { return Ok(None) };
+            let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
+            let seen = oversight.list(&failed, from, MESSAGES_PER_PAGE).await?;
+            let lines: String = seen.messages.into_iter().map(line).collect();
+            Ok(Some((Bytes::from(lines), seen.next.map(Some))))
+        }
+    })
+    .boxed()
+}
+
+fn line(message: Sighting) -> String {
+    format!("{}\n", serde_json::to_string(&SightingView::from(message)).unwrap_or_default())
 }

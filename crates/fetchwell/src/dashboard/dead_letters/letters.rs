@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::body::Bytes;
+use axum::response::Response;
 use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, GroupSize, LETTERS_PER_PAGE};
-use fetchwell_engine::ports::StoreFault;
 use fetchwell_policy::time::Time;
+use futures::StreamExt;
+use futures::stream::try_unfold;
 use http::Uri;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::MOST_GROUPS;
+use super::{Lines, MOST_GROUPS};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
@@ -51,25 +50,17 @@ pub(super) async fn page(
 }
 
 /// Every letter as a line of JSON, page by page.
-pub(in super::super) async fn export(
-    State(dashboard): State<Arc<Dashboard>>,
-    _visitor: Visitor,
-) -> Result<Response, Fault> {
-    let letters = of(&dashboard)?.clone();
-    let pages = futures::stream::try_unfold(Some(None), move |from: Option<Option<Vec<u8>>>| {
+pub(super) fn lines(letters: Arc<dyn DeadLetters>) -> Lines {
+    try_unfold(Some(None), move |from: Option<Option<Vec<u8>>>| {
         let letters = letters.clone();
         async move {
             let Some(from) = from else { return Ok(None) };
             let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
             let lines: String = page.letters.iter().map(letter_line).collect();
-            Ok::<_, StoreFault>(Some((Bytes::from(lines), page.next.map(Some))))
+            Ok(Some((Bytes::from(lines), page.next.map(Some))))
         }
-    });
-    let headers = [
-        (CONTENT_TYPE, "application/x-ndjson"),
-        (CONTENT_DISPOSITION, "attachment; filename=\"dead-letters.jsonl\""),
-    ];
-    Ok((headers, Body::from_stream(pages)).into_response())
+    })
+    .boxed()
 }
 
 /// The list that this process looks after.

@@ -7,14 +7,18 @@ mod as_of;
 mod census;
 mod failures;
 pub(super) mod group;
-pub(super) mod letters;
+mod letters;
 
 use std::sync::Arc;
 
 use askama::Template;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use fetchwell_engine::ports::StoreFault;
+use futures::stream::BoxStream;
 use http::Uri;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use super::Dashboard;
 use super::access::Visitor;
@@ -25,6 +29,9 @@ pub(super) use census::Census;
 
 /// Groups that are shown, the largest: what they have in common is seen by then, and the page stays small.
 const MOST_GROUPS: usize = 50;
+
+/// Lines of JSON, some at a time.
+type Lines = BoxStream<'static, Result<Bytes, StoreFault>>;
 
 #[derive(Template)]
 #[template(path = "absent_letters.html")]
@@ -43,4 +50,20 @@ pub(super) async fn page(
         return letters::page(&dashboard, &visitor, &uri, letters).await;
     }
     layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &Absent)
+}
+
+/// All of what the page has, as lines of JSON.
+pub(super) async fn export(
+    State(dashboard): State<Arc<Dashboard>>,
+    _visitor: Visitor,
+) -> Result<Response, Fault> {
+    let lines = match &dashboard.subject.oversight {
+        Some(oversight) => failures::lines(oversight.clone()),
+        None => letters::lines(letters::of(&dashboard)?.clone()),
+    };
+    let headers = [
+        (CONTENT_TYPE, "application/x-ndjson"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"dead-letters.jsonl\""),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
 }
