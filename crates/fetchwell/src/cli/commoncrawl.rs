@@ -31,7 +31,7 @@ pub(crate) struct ArchiveArgs {
 /// Which crawl of the archive is meant.
 #[derive(Debug, Args)]
 pub(crate) struct CrawlArgs {
-    /// The crawl; https://index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
+    /// The crawl; index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
     #[arg(long, value_name = "NAME")]
     crawl: Option<String>,
 }

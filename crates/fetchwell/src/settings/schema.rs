@@ -261,7 +261,7 @@ table! {
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a folder.
         commoncrawl_base: ArchiveBase = Archive,
             key("commoncrawl.base", "https://data.commoncrawl.org");
-        /// The crawl; https://index.commoncrawl.org lists them.
+        /// The crawl; index.commoncrawl.org lists them.
         commoncrawl_crawl: String = CrawlName, key("commoncrawl.crawl", "CC-MAIN-2024-30");
         /// Requests to the archive under way at once.
         commoncrawl_max_concurrency: usize = whole(1, 1_000),
