@@ -7,7 +7,7 @@ use fetchwell_engine::clock::Clock;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::client::{connect, read_until, request};
 use crate::service::{Service, message};
@@ -111,11 +111,13 @@ async fn a_stream_ends_with_its_token() {
 async fn results_are_gone_soon_after_their_time() {
     let service = Service::start(&[("FETCHWELL_RETRIEVER__RETENTION", "1s")]).await;
     submit(&service, 0..1).await;
-    let mut status = 0;
-    while status != 410 {
-        sleep(Duration::from_millis(50)).await;
-        status = service.get("/outbox?after=0").await.status;
-    }
+    let going = async {
+        while service.get("/outbox?after=0").await.status != 410 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    // Far less than the minute that longer retentions are looked after by.
+    timeout(Duration::from_secs(30), going).await.expect("they are gone in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
