@@ -23,6 +23,10 @@ use super::{Api, body, prefer, waiting};
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
 
+/// The body of whoever is not let in is only read to say which message that was about. It takes memory that
+/// others wait for, so not for long.
+const STRANGERS_BODY_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A message that was accepted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
@@ -99,7 +103,14 @@ pub(super) async fn fetch(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await;
+    let reading = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES);
+    let whole = match &identity {
+        Ok(_) => reading.await,
+        Err(problem) => {
+            let in_time = tokio::time::timeout(STRANGERS_BODY_TIMEOUT, reading).await;
+            in_time.unwrap_or_else(|_| Err(problem.clone()))
+        }
+    };
     let sender = identity.and_then(|identity| identity.check_may_send().map(|()| identity));
     let identity = sender.map_err(|problem| match &whole {
         // Whoever sends much at once has to know which message this is about.

@@ -58,6 +58,18 @@ async fn each_fault_has_its_status() {
     }
 }
 
+/// A body may take 30 s, but not a stranger's.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_the_body_of_a_stranger() {
+    let service = Service::start(&[]).await;
+    let mut stream = connect(service.address).await;
+    let head = "POST /fetch HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\
+                content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(20), read_to_end(stream)).await;
+    answer.expect("an answer in time").expect(401);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_with_a_token_the_answer_is_the_same() {
     let service = Service::start(&[]).await;
