@@ -15,6 +15,8 @@ use crate::ports::StoreFault;
 /// The most messages that go in by one transaction, unless one submission has more. A large one writes each
 /// page of an index once for many rows; a single message has to wait for it, about 50 ms.
 const MAX_MESSAGES_PER_COMMIT: usize = 8_192;
+/// A group of so many does not wait for company: what its commit costs by itself is little for each of them.
+const ENOUGH_MESSAGES: usize = 1_024;
 /// A group waits for company at most this part of the time that the last commit took.
 const SHARE_OF_COMMIT_WAITED: u32 = 4;
 /// Timers are no finer: a shorter wait would be longer than it is meant to be.
@@ -108,7 +110,9 @@ impl Arrivals {
         let until = Instant::now() + if wait < LEAST_WAIT { Duration::ZERO } else { wait };
         let mut messages = first.submission.messages.len();
         let mut group = vec![first];
-        while let Some(next) = self.next(group.len() < last.submissions, until).await {
+        loop {
+            let expected = group.len() < last.submissions && messages < ENOUGH_MESSAGES;
+            let Some(next) = self.next(expected, until).await else { break };
             messages += next.submission.messages.len();
             if messages > MAX_MESSAGES_PER_COMMIT {
                 self.held_over = Some(next);
@@ -133,9 +137,11 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_policy::url::Site;
     use tokio::time::sleep;
 
     use super::*;
+    use crate::inbox::{MessageId, NewMessage};
 
     const COMMIT: Duration = Duration::from_millis(40);
 
@@ -154,25 +160,37 @@ mod tests {
         }
     }
 
-    fn nothing() -> Submission {
+    fn submission(messages: usize) -> Submission {
+        let message = NewMessage {
+            id: MessageId([0; 16]),
+            url: String::new(),
+            site: Site::parse("a.test").unwrap(),
+            retailer: String::new(),
+            correlation_id: String::new(),
+            deadline_in: Duration::ZERO,
+            callback_url: None,
+            options: Vec::new(),
+            kind: [0; 16],
+            max_age: None,
+        };
         Submission {
             caller: String::new(),
             from: String::new(),
             idempotency: None,
-            messages: Vec::new(),
+            messages: vec![message; messages],
         }
     }
 
     /// Callers who each ask three times, `thinking` after their answer, each a little later than the one
     /// before; what groups became of it.
-    async fn groups(callers: u32, thinking: Duration) -> Vec<(Duration, usize)> {
+    async fn groups(callers: u32, messages: usize, thinking: Duration) -> Vec<(Duration, usize)> {
         let desk = SlowDesk { groups: Arc::default(), began: Instant::now() };
         let submitter = Submitter::start(desk.clone(), 1);
         let asking = (0..callers).map(|caller| {
             let submitter = submitter.clone();
             tokio::spawn(async move {
                 for _ in 0..3 {
-                    drop(submitter.submit(nothing()).await);
+                    drop(submitter.submit(submission(messages)).await);
                     sleep(thinking * caller).await;
                 }
             })
@@ -185,22 +203,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_was_answered_together_is_waited_for() {
-        let found = groups(4, Duration::from_millis(2)).await;
+        let found = groups(4, 1, Duration::from_millis(2)).await;
         let sizes: Vec<usize> = found.iter().map(|(_, size)| *size).collect();
         assert_eq!(sizes, [4, 4, 4]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_longer_than_a_quarter_of_a_commit() {
-        let found = groups(2, COMMIT).await;
+        let found = groups(2, 1, COMMIT).await;
         assert_eq!(found[0], (Duration::ZERO, 2));
         let waited = found[1].0 - COMMIT;
         assert_eq!((waited.as_millis(), found[1].1), (10, 1));
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_brings_many_waits_for_nobody() {
+        let found = groups(2, ENOUGH_MESSAGES, COMMIT / 8).await;
+        assert_eq!((found[0], found[1]), ((Duration::ZERO, 2), (COMMIT, 1)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_is_alone_does_not_wait() {
-        let found = groups(1, Duration::ZERO).await;
+        let found = groups(1, 1, Duration::ZERO).await;
         let starts: Vec<Duration> = found.iter().map(|(start, _)| *start).collect();
         assert_eq!(starts, [Duration::ZERO, COMMIT, COMMIT * 2]);
     }

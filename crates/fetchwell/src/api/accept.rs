@@ -53,12 +53,10 @@ impl Api {
         messages: Vec<FetchRequest>,
     ) -> Result<Vec<MessageId>, Problem> {
         let caller = identity.caller.name.clone();
-        let mut chance = vec![[0; 16]; messages.len()];
-        getrandom::fill(chance.as_flattened_mut()).map_err(|_| Problem::new(Kind::Internal))?;
-        let new = |(message, chance)| self.new_message(message, chance, &caller);
-        let messages = messages.into_iter().zip(chance).map(new).collect();
+        let own = self.new_ids(messages.len())?;
+        let new = |(message, id)| new_message(message, id, &caller);
+        let messages = messages.into_iter().zip(own.iter().copied()).map(new).collect();
         let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
-        let own: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         match self.stored(self.inbox.submit(submission).await)? {
             Submitted::Accepted(ids) => {
                 // A repetition is answered with the ids of the first time, and accepts nothing.
@@ -74,20 +72,32 @@ impl Api {
         }
     }
 
-    fn new_message(&self, message: FetchRequest, chance: [u8; 16], caller: &str) -> NewMessage {
-        let options = message.options().to_payload();
-        NewMessage {
-            id: MessageId::new(self.clock.wall(), u128::from_be_bytes(chance)),
-            site: message.site,
-            kind: kind(caller, &message.url, &options),
-            options,
-            url: message.url,
-            retailer: message.retailer,
-            correlation_id: message.correlation_id,
-            deadline_in: message.deadline,
-            callback_url: message.callback_url,
-            max_age: message.max_age,
-        }
+    /// New names, in their order: so those of a batch sort as the batch does, and an index of them grows at its
+    /// end.
+    fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
+        let mut chance = vec![[0; 16]; count];
+        getrandom::fill(chance.as_flattened_mut()).map_err(|_| Problem::new(Kind::Internal))?;
+        let wall = self.clock.wall();
+        let new = |chance| MessageId::new(wall, u128::from_be_bytes(chance));
+        let mut ids: Vec<MessageId> = chance.into_iter().map(new).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+}
+
+fn new_message(message: FetchRequest, id: MessageId, caller: &str) -> NewMessage {
+    let options = message.options().to_payload();
+    NewMessage {
+        id,
+        site: message.site,
+        kind: kind(caller, &message.url, &options),
+        options,
+        url: message.url,
+        retailer: message.retailer,
+        correlation_id: message.correlation_id,
+        deadline_in: message.deadline,
+        callback_url: message.callback_url,
+        max_age: message.max_age,
     }
 }
 

@@ -90,7 +90,10 @@ async fn a_batch_is_accepted_whole_or_not_at_all() {
     let service = Service::start(&[]).await;
     let many: Vec<Value> = (0..1_000).map(|page| message(&format!("/{page}"))).collect();
     let answer = service.post("/fetch/batch", &[], &json!({"messages": many})).await.expect(200);
-    assert_eq!(answer.json()["messages"].as_array().unwrap().len(), 1_000);
+    let answer = answer.json();
+    let accepted = answer["messages"].as_array().unwrap().iter();
+    let ids: Vec<_> = accepted.map(|one| one["message_id"].as_str().unwrap()).collect();
+    assert!(ids.len() == 1_000 && ids.is_sorted(), "they sort as the batch does");
     let mut bad = message("/2");
     bad["url"] = json!("http://10.0.0.1/");
     let batch = json!({"messages": [message("/0"), {"correlation_id": "c1"}, bad]});

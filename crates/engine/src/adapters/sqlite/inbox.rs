@@ -21,6 +21,9 @@ use crate::inbox::{
 };
 use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
 
+/// Groups of submissions that are accepted at once: while the thread writes one, the next is ready for it.
+const GROUPS_AT_ONCE: usize = 2;
+
 /// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
 pub async fn open_retriever(
     path: &Path,
@@ -48,7 +51,7 @@ pub async fn open_retriever(
     let oversight =
         SqliteOversight::open(path, messages.clone(), deliveries.clone(), results.clone())?;
     let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
-    let submitter = Submitter::start(desk, 1);
+    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
     Ok(RetrieverStore {
         inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
         oversight: Arc::new(oversight),

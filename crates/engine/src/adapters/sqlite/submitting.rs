@@ -120,6 +120,8 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
         fresh.push(submission);
         answers.push(Ok(Submitted::Accepted(ids)));
     }
+    // So that the index of names grows at its end. Those of one submission come in their order anyway.
+    plain.sort_by_key(|(message, _)| message.id);
     moves.accept_plain(&plain, at.wall)?;
     moves.enter()?;
     ending.deliveries.enter()?;
