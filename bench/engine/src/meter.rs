@@ -15,6 +15,37 @@ pub fn resident_bytes() -> Result<u64> {
     Ok(kib.trim().parse::<u64>()? * 1_024)
 }
 
+/// What the processors of this machine were there for, in ticks of the system.
+#[derive(Clone, Copy)]
+pub struct ProcessorTicks {
+    all: u64,
+    stolen: u64,
+}
+
+impl ProcessorTicks {
+    /// Since the machine began.
+    pub fn now() -> Result<ProcessorTicks> {
+        let text = std::fs::read_to_string("/proc/stat")?;
+        let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
+        // User, nice, system, idle, waiting for disks, two kinds of interrupts, stolen; guests count as users.
+        let ticks: Vec<u64> = line
+            .context("/proc/stat does not begin with cpu")?
+            .split_whitespace()
+            .take(8)
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        Ok(ProcessorTicks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) })
+    }
+
+    /// How many of a hundred other machines on the same host took since then. Where that is much, a loop with one
+    /// thread is hurt less than a program with several.
+    pub fn percent_stolen_since(earlier: ProcessorTicks) -> Result<f64> {
+        let now = ProcessorTicks::now()?;
+        let all = now.all.saturating_sub(earlier.all).max(1);
+        Ok(100.0 * now.stolen.saturating_sub(earlier.stolen) as f64 / all as f64)
+    }
+}
+
 /// Processor time that this process has used, user and system. Unlike the time on a clock it does not
 /// grow with what else the machine does.
 pub fn own_micros() -> Result<i64> {

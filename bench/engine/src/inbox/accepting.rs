@@ -12,6 +12,7 @@ use super::message::{Text, batch};
 use super::program::{Fetching, Program};
 use super::store::{Kind, Store};
 use super::{adapter, bare_postgres, bare_sqlite, client, load};
+use crate::meter::ProcessorTicks;
 use crate::origin::Origin;
 
 /// Connections that post single messages.
@@ -58,6 +59,8 @@ pub struct Round {
     pub store_alone: f64,
     /// The program.
     pub accepted: Accepted,
+    /// How many of a hundred ticks of the processors others on the same host took meanwhile.
+    pub percent_stolen: f64,
 }
 
 /// A loop that the program is compared with.
@@ -84,13 +87,13 @@ pub fn bare_loops(kind: &Kind, load: Load) -> Vec<BareLoop> {
     match (kind, load) {
         (Kind::Sqlite, Load::Singles) => vec![
             bare("1 insert a commit".to_owned(), true, 1, Way::OneByOne),
-            bare(format!("{SINGLES_AT_ONCE} a commit"), true, SINGLES_AT_ONCE, Way::OneByOne),
+            bare(format!("{SINGLES_AT_ONCE} a commit"), false, SINGLES_AT_ONCE, Way::OneByOne),
         ],
         (Kind::Sqlite, Load::Batches) => {
             let own = format!("{A_BATCH} a commit, the program's own rows");
-            let own = bare(own, false, A_BATCH, row_by_row);
+            let own = bare(own, true, A_BATCH, row_by_row);
             vec![
-                bare(format!("{A_BATCH} a commit"), true, A_BATCH, row_by_row),
+                bare(format!("{A_BATCH} a commit, a plain row"), false, A_BATCH, row_by_row),
                 BareLoop { sqlite_rows: Rows::Own, ..own },
             ]
         }
@@ -112,6 +115,7 @@ pub async fn round(
     origin: &Origin,
     time: Duration,
 ) -> Result<Round> {
+    let before = ProcessorTicks::now()?;
     let texts: Arc<Vec<Text>> = Arc::new((0..DIFFERENT).map(|n| Text::of(n, SITES)).collect());
     let mut bare = Vec::new();
     for bare_loop in bare_loops(kind, load) {
@@ -127,7 +131,8 @@ pub async fn round(
     let store = Store::fresh(kind, folder).await?;
     let accepted = run_program(load, &store, origin, &texts, time).await?;
     store.remove().await?;
-    Ok(Round { bare, store_alone, accepted })
+    let percent_stolen = ProcessorTicks::percent_stolen_since(before)?;
+    Ok(Round { bare, store_alone, accepted, percent_stolen })
 }
 
 async fn run_bare(

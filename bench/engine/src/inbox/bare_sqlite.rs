@@ -16,6 +16,7 @@ const PREPARE: &str = "
     PRAGMA synchronous = full;
     PRAGMA cache_size = -32768;
     PRAGMA wal_autocheckpoint = 4096;
+    PRAGMA foreign_keys = off;
     CREATE TABLE inbox (
         id BLOB PRIMARY KEY,
         url TEXT NOT NULL,

@@ -39,7 +39,7 @@ pub(super) fn batch(numbers: std::ops::Range<usize>, sites: usize) -> String {
     format!(r#"{{"messages":[{}]}}"#, messages.join(","))
 }
 
-/// Names for messages, as the program makes them, but by arithmetic instead of chance.
+/// Names for messages, in their order, as the program makes those of a batch; but by counting instead of chance.
 pub(super) struct Names {
     clock: Clock,
     last: u128,
@@ -48,16 +48,14 @@ pub(super) struct Names {
 impl Names {
     /// `seed`: others give other names.
     pub(super) fn new(seed: usize) -> Names {
-        Names { clock: Clock::system(), last: seed as u128 + 1 }
+        // Chance has 80 bits in a name.
+        Names { clock: Clock::system(), last: (seed as u128) << 64 }
     }
 
     /// The next name, and the time in microseconds.
     pub(super) fn next(&mut self) -> (MessageId, i64) {
-        // A step of a linear congruential generator of 128 bits.
-        self.last =
-            self.last.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.last += 1;
         let wall = self.clock.wall();
-        // The low 80 bits are what a name keeps of it; the upper ones are the better ones.
-        (MessageId::new(wall, self.last >> 48), wall.as_micros())
+        (MessageId::new(wall, self.last), wall.as_micros())
     }
 }
