@@ -16,6 +16,8 @@ from harness.table import Table, mib
 RESULTS = TOP / "bench" / "RESULTS-archive.md"
 FOLDER = WORK / "archive"
 OURS = RELEASE / "archive"
+# What no reader can do without, by the fastest inflater there is.
+INFLATE = 'libdeflate-gunzip -c "$1" >/dev/null && echo "it only inflates"'
 FASTWARC = WORK / "fastwarc" / "release" / "peer-fastwarc"
 PYTHON = WORK / "warcio" / "bin" / "python"
 TIMEOUT_S = 1_800
@@ -60,6 +62,7 @@ def speed(options):
             ("ours", [OURS, "read-warc", warc]),
             ("fastwarc 2.0 (crate)", [FASTWARC, warc]),
             ("warcio 1.8", [PYTHON, PEERS / "warcio" / "read.py", warc]),
+            ("libdeflate-gunzip", ["sh", "-c", INFLATE, "sh", warc]),
         ],
         "index to batches": [
             ("ours", [OURS, "batch", index]),
