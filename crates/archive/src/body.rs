@@ -3,6 +3,8 @@
 //! Archives lie about encodings: some store bodies decoded and keep the headers. So a body that does
 //! not have what its headers say is given as it is, and the flaw is named.
 
+mod size;
+
 use std::io::Read;
 
 use flate2::Decompress;

@@ -59,6 +59,13 @@ impl<'a> HttpMessage<'a> {
     {
         Wrapping::of(self.headers).undo(self.raw_body, scratch, max_bytes)
     }
+
+    /// Whether the body has more than `max_bytes` when its encodings are undone. None of it is kept to find that
+    /// out, so a bomb takes no memory; it takes the time of undoing that much.
+    #[must_use]
+    pub fn body_exceeds(&self, max_bytes: usize) -> bool {
+        Wrapping::of(self.headers).exceeds(self.raw_body, max_bytes)
+    }
 }
 
 fn has_first_line(block: &[u8]) -> bool {

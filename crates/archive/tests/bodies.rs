@@ -58,6 +58,12 @@ fn decoded(headers: &str, body: &[u8], max_bytes: usize) -> (Vec<u8>, Option<Bod
     (body.bytes.to_vec(), body.flaw)
 }
 
+fn exceeds(headers: &str, body: &[u8], max_bytes: usize) -> bool {
+    let head = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
+    let block = [head.as_bytes(), body].concat();
+    HttpMessage::parse(&block).unwrap().body_exceeds(max_bytes)
+}
+
 fn text() -> Vec<u8> {
     TEXT.repeat(200).into_bytes()
 }
@@ -88,6 +94,8 @@ fn every_encoding_is_undone() {
         let (bytes, flaw) = decoded(headers, &body, 1 << 20);
         assert!(bytes == text && flaw.is_none(), "{headers:?}: {} bytes, {flaw:?}", bytes.len());
         assert_eq!(decoded(headers, &body, text.len()).1, None, "{headers:?}: it just fits");
+        assert!(!exceeds(headers, &body, text.len()), "{headers:?}: it just fits");
+        assert!(exceeds(headers, &body, text.len() - 1), "{headers:?}: it is one too many");
     }
 }
 
@@ -106,6 +114,7 @@ fn what_is_not_encoded_is_given_as_it_is() {
     ] {
         assert_eq!(decoded(headers, html, 1_000), (html.to_vec(), Some(flaw)), "{headers:?}");
         assert_eq!(decoded(headers, b"", 1_000).0, b"", "{headers:?}");
+        assert!(!exceeds(headers, html, html.len()), "{headers:?}");
     }
     // The inner encoding is there, though the outer is not.
     let headers = "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n";
@@ -123,6 +132,7 @@ fn what_is_cut_or_too_large_is_given_as_far_as_it_goes() {
     ] {
         let (bytes, flaw) = decoded(headers, &body, 500);
         assert_eq!((bytes.as_slice(), flaw), (&text[..500], Some(BodyFlaw::TooLarge)), "{headers}");
+        assert!(exceeds(headers, &body, 500) && !exceeds(headers, &body[..9], 500), "{headers}");
         for end in 1..body.len() - 12 {
             let (bytes, flaw) = decoded(headers, &body[..end], 1 << 20);
             let is_told = matches!(flaw, Some(BodyFlaw::Truncated | BodyFlaw::NotEncoded));

@@ -269,7 +269,7 @@ table! {
         /// Stretches of one file that lie no further apart than this are asked for as one.
         commoncrawl_join_gap: u64 = size(0, GIB), key("commoncrawl.join_gap", "64KiB");
         /// The longest stretch that others are joined to.
-        commoncrawl_max_range: u64 = size(KIB, GIB), key("commoncrawl.max_range", "8MiB");
+        commoncrawl_max_range: u64 = size(KIB, GIB), key("commoncrawl.max_range", "2MiB");
         /// While so many batches wait on the queue, "commoncrawl batch" publishes no more.
         commoncrawl_max_queue: u64 = whole(1, 1_000_000_000), key("commoncrawl.max_queue", "10000");
         /// Batches that the queue may have confirmed none of yet.

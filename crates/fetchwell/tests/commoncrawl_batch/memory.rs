@@ -66,7 +66,7 @@ async fn garbage_takes_no_more_memory_than_the_largest_block_and_a_little() {
 
 /// What a batcher that wants all pages says when it ends with this code, and the most memory that it had.
 async fn unfiltered(archive: &TestArchive, code: i32) -> (Value, u64) {
-    let rig = Rig::in_folder(archive).with("MIMALLOC_ALLOW_THP", "0");
+    let rig = Rig::in_folder(archive);
     let (peak_bytes, ended) = peak_of(rig.start(&["--lang", "any", "--status", "any"])).await;
     (serde_json::from_str(&ended.expect_code(code).stdout).unwrap(), peak_bytes)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
-use fetchwell_archive::gzip::{InflateFault, inflate_member};
+use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
 use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use crate::doors::notation::sha256_hex;
 
 /// What a gzip member begins with. A record may also stand in its file as it is.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A record or a body that has more than this when inflated is large.
+pub(super) const LARGE_BYTES: usize = 1 << 20;
 
 /// A line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +146,15 @@ impl Document {
         Document::of(page, warc, &parse_record(&bytes)?, max_bytes)
     }
 
+    /// Whether what a gzip member holds is larger than `max_bytes`, without keeping it: so a bomb takes no memory.
+    pub(super) fn measure(member: &[u8], max_bytes: usize) -> Result<(), DocumentFault> {
+        match inflate_pieces(member, max_bytes, |_| ()) {
+            Err(fault @ InflateFault::TooLarge { .. }) => Err(fault.into()),
+            // Whatever else is wrong with it is told when it is read.
+            _ => Ok(()),
+        }
+    }
+
     fn of(
         page: &CdxRecord,
         warc: WarcPlace,
@@ -153,6 +165,10 @@ impl Document {
             return Err(DocumentFault::NotAResponse);
         }
         let response = record.http()?;
+        // It is measured before it gets much room; what gets little is cut off soon enough.
+        if max_bytes > LARGE_BYTES && response.body_exceeds(max_bytes) {
+            return Err(BodyFlaw::TooLarge.into());
+        }
         let mut scratch = Vec::new();
         let body = response.body(&mut scratch, max_bytes);
         if let Some(flaw @ (BodyFlaw::UnknownEncoding | BodyFlaw::TooLarge)) = body.flaw {

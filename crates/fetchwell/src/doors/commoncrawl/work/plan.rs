@@ -16,7 +16,7 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
-use super::document::{Document, DocumentFault, WarcPlace};
+use super::document::{Document, DocumentFault, LARGE_BYTES, WarcPlace};
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
 use super::record::{BrokenPage, WorkRecord};
@@ -27,8 +27,6 @@ use crate::doors::foregone::dead;
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
 /// does not grow with what pages say.
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
-/// A record that has more than this when inflated is large.
-const LARGE_BYTES: usize = 1 << 20;
 /// A batch that could not begin, since others have so much in hand, waits so long.
 const BREATH: Duration = Duration::from_millis(200);
 
@@ -239,8 +237,8 @@ impl BatchPlan {
         }
     }
 
-    /// Few records are large, and those take many times their size in memory until they are a text, or are
-    /// known for a bomb: so they are taken apart one after another, while small ones go on side by side.
+    /// Few records are large, and those take many times their size in memory until they are a text: so they are
+    /// taken apart one after another, while small ones go on side by side. Bombs are not even begun with.
     fn document(
         &self,
         page: &CdxRecord,
@@ -250,6 +248,7 @@ impl BatchPlan {
         let max_bytes = self.rules.max_record_bytes;
         match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES)) {
             Err(fault) if fault.is_about_size() && max_bytes > LARGE_BYTES => {
+                Document::measure(member, max_bytes)?;
                 let _alone = self.rules.large.lock().unwrap_or_else(PoisonError::into_inner);
                 Document::read(page, warc, member, max_bytes)
             }
