@@ -51,9 +51,15 @@ pub(crate) fn timestamp(field: &str) -> Result<&str, LineFault> {
 }
 
 /// Digits only: no sign, no space.
-pub(crate) fn number(digits: &str) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().ok())?
+pub(crate) fn number(digits: impl AsRef<[u8]>) -> Option<u64> {
+    let digits = digits.as_ref();
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
 }
 
 /// Whether a range of a file is one that can be asked for.

@@ -91,7 +91,9 @@ impl Filter {
     /// Why the page of a line is not wanted: the first criterion that it does not meet.
     #[must_use]
     pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
-        self.first_failure(|field, passes| !line.get(field.name).is_some_and(passes))
+        self.first_failure(|field, passes| {
+            !line.get(field.name).is_some_and(|value| passes(value.as_bytes()))
+        })
     }
 
     /// A criterion that the page of a line surely does not meet, by the line as it is written. This is
@@ -106,7 +108,7 @@ impl Filter {
     /// What must be so and is not, by one who knows what fields say.
     fn first_failure(
         &self,
-        field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool,
+        field_fails: impl Fn(&Field, &dyn Fn(&[u8]) -> bool) -> bool,
     ) -> Option<Criterion> {
         Criterion::ALL.into_iter().find(|criterion| self.fails(*criterion, &field_fails))
     }
@@ -114,7 +116,7 @@ impl Filter {
     fn fails(
         &self,
         criterion: Criterion,
-        field_fails: impl Fn(&Field, &dyn Fn(&str) -> bool) -> bool,
+        field_fails: impl Fn(&Field, &dyn Fn(&[u8]) -> bool) -> bool,
     ) -> bool {
         let Fields { status, languages, mime, url, length } = &*FIELDS;
         match criterion {
@@ -126,12 +128,11 @@ impl Filter {
                 .as_ref()
                 .is_some_and(|wanted| field_fails(languages, &|value| wanted.is_among(value))),
             Criterion::Mime => self.mime.as_ref().is_some_and(|wanted| {
-                field_fails(mime, &|value| value.eq_ignore_ascii_case(wanted))
+                field_fails(mime, &|value| value.eq_ignore_ascii_case(wanted.as_bytes()))
             }),
-            Criterion::UrlPrefix => self
-                .url_prefix
-                .as_ref()
-                .is_some_and(|prefix| field_fails(url, &|value| value.starts_with(prefix))),
+            Criterion::UrlPrefix => self.url_prefix.as_ref().is_some_and(|prefix| {
+                field_fails(url, &|value| value.starts_with(prefix.as_bytes()))
+            }),
             Criterion::Length => self.length_bytes.as_ref().is_some_and(|wanted| {
                 field_fails(length, &|value| number(value).is_some_and(|n| wanted.contains(&n)))
             }),
@@ -147,9 +148,9 @@ impl Language {
     }
 
     /// Whether it is among these codes, as a whole.
-    fn is_among(&self, codes: &str) -> bool {
+    fn is_among(&self, codes: &[u8]) -> bool {
         let wanted = self.code.as_bytes();
-        let mut codes = codes.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let mut codes = codes.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         match self.place {
             LanguagePlace::Any => codes.any(|code| code == wanted),
             LanguagePlace::Primary => codes.next() == Some(wanted),

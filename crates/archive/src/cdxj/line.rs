@@ -133,9 +133,14 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Whether some name stands there twice. Flat objects have few.
+/// Whether some name stands there twice. Flat objects have few. Most that are as long as another begin otherwise,
+/// which is seen without a call.
 fn has_repeated(fields: &[(&str, &str)]) -> bool {
-    let is_among = |name: &str, others: &[(&str, &str)]| others.iter().any(|(n, _)| *n == name);
+    let is_same = |one: &str, other: &str| {
+        one.len() == other.len() && one.bytes().next() == other.bytes().next() && one == other
+    };
+    let is_among =
+        |name: &str, others: &[(&str, &str)]| others.iter().any(|(other, _)| is_same(name, other));
     fields.iter().enumerate().any(|(at, (name, _))| is_among(name, &fields[..at]))
 }
 
