@@ -69,6 +69,14 @@ async fn the_designs_own_names_are_shown_and_checked() {
         let origin = format!("environment {variable}");
         assert_eq!(all[key], json!({ "value": value, "origin": origin }), "{key}");
     }
+    for wrong in
+        ["amqp://me:hunter2@rabbit.test:badport", "amqp:me:hunter2@rabbit.test", "http://x"]
+    {
+        let program = crate::program().variable("RABBITMQ_CONNECTION_STRING", wrong);
+        let told = program.run(&["config", "check"]).await.expect_code(2).stderr;
+        assert!(told.contains("RABBITMQ_CONNECTION_STRING") && told.contains("amqp://"), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+    }
     let program = program.variable("PAGE_FETCHER_MAX_RETRIES", "many");
     for command in [["config", "check"], ["config", "show"]] {
         let told = program.run(&command).await.expect_code(2).stderr;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use fetchwell_engine::adapters::rabbitmq::check_address;
 use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
 use serde_json::Value as Json;
@@ -106,14 +107,14 @@ impl Kind for Broker {
     type Value = SecretUrl;
 
     fn read(&self, raw: &Raw) -> Result<SecretUrl, Wrong> {
+        const MEND: &str = r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS; %2f is the vhost /"#;
         let text = raw.one()?;
-        let address = text.strip_prefix("amqp://").or_else(|| text.strip_prefix("amqps://"));
-        match address {
-            Some(address) if !address.is_empty() => Ok(SecretUrl(text.to_owned())),
-            _ => Err(Wrong::new(
-                "names no broker",
-                r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS"#,
-            )),
+        if !text.starts_with("amqp://") && !text.starts_with("amqps://") {
+            return Err(Wrong::new("names no broker", MEND));
+        }
+        match check_address(text) {
+            Ok(()) => Ok(SecretUrl(text.to_owned())),
+            Err(wrong) => Err(Wrong::new(format!("names no broker: {wrong}"), MEND)),
         }
     }
 

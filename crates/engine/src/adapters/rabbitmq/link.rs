@@ -26,7 +26,9 @@ pub(super) struct Link {
 impl Link {
     /// Reads the address; nothing is connected yet.
     pub(super) fn to(url: &str) -> Result<Link, StoreFault> {
-        let mut uri = parsed(url).map_err(StoreFault::Unavailable)?;
+        let mut uri = parsed(url).map_err(|wrong| {
+            StoreFault::Unavailable(format!("RabbitMQ's address can't be read: {wrong}"))
+        })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
         Ok(Link { uri: Arc::new(uri) })
     }
@@ -75,8 +77,8 @@ impl Link {
     }
 }
 
-/// Whether this is a broker's address; if not, what is wrong with it and how one is written. The address
-/// itself is not told: it may hold a password.
+/// Whether this is a broker's address, that begins with amqp:// or amqps://; if not, what is wrong with it. The
+/// address itself is not told: it may hold a password.
 pub fn check_address(url: &str) -> Result<(), String> {
     parsed(url).map(drop)
 }
@@ -84,12 +86,7 @@ pub fn check_address(url: &str) -> Result<(), String> {
 /// By the letter of AMQP's rules a slash with nothing behind it names the vhost "". No broker has one of that
 /// name, and everybody who writes such a slash means the default one.
 fn parsed(url: &str) -> Result<AMQPUri, String> {
-    let mut uri: AMQPUri = url.parse().map_err(|error| {
-        format!(
-            "RabbitMQ's address can't be read: {error}; write amqp://user:password@host:port/vhost, \
-             where %2f is the vhost /"
-        )
-    })?;
+    let mut uri: AMQPUri = url.parse()?;
     if uri.vhost.is_empty() {
         uri.vhost = DEFAULT_VHOST.to_owned();
     }
@@ -117,7 +114,7 @@ mod tests {
             "rabbit.test:5672"
         );
         let fault = Link::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
-        assert!(fault.contains("write amqp://") && !fault.contains("secret"), "{fault}");
+        assert!(fault.contains("RabbitMQ") && !fault.contains("secret"), "{fault}");
     }
 
     #[test]
@@ -134,7 +131,7 @@ mod tests {
         assert_eq!(check_address("amqp://me:secret@rabbit.test:5672/"), Ok(()));
         for url in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"] {
             let said = check_address(url).unwrap_err();
-            assert!(said.contains("port") && said.contains("write amqp://"), "{said}");
+            assert!(said.contains("port"), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::rabbitmq::{RabbitQueue, check_address};
+use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
 use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::clock::Clock;
@@ -29,12 +29,6 @@ impl BatchPlace {
         let values = &settings.values;
         let queue = &values.commoncrawl_queue;
         if let Some(url) = &values.commoncrawl_rabbitmq_url {
-            // No broker will ever be there: that is for whoever wrote it to mend, not to wait out.
-            check_address(url.reveal()).map_err(|wrong| {
-                Exit::Usage(format!(
-                    "commoncrawl.rabbitmq_url or RABBITMQ_CONNECTION_STRING: {wrong}"
-                ))
-            })?;
             let (transient, clock) = (values.commoncrawl_queue_transient, clock.clone());
             let queue = RabbitQueue::open(url.reveal(), queue, transient, clock).await?;
             return Ok(BatchPlace::Broker(queue));
