@@ -133,15 +133,15 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Whether some name stands there twice. Flat objects have few. Most that are as long as another begin otherwise,
+/// Whether some name stands there twice. Flat objects have few, and most of those begin otherwise than the others,
 /// which is seen without a call.
 fn has_repeated(fields: &[(&str, &str)]) -> bool {
-    let is_same = |one: &str, other: &str| {
-        one.len() == other.len() && one.bytes().next() == other.bytes().next() && one == other
-    };
-    let is_among =
-        |name: &str, others: &[(&str, &str)]| others.iter().any(|(other, _)| is_same(name, other));
-    fields.iter().enumerate().any(|(at, (name, _))| is_among(name, &fields[..at]))
+    let is_same =
+        |one: &str, other: &str| one.bytes().next() == other.bytes().next() && one == other;
+    fields
+        .iter()
+        .enumerate()
+        .any(|(at, (name, _))| fields[..at].iter().any(|(other, _)| is_same(name, other)))
 }
 
 /// As JSON is read everywhere, the last of equal names counts.

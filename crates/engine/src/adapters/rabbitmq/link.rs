@@ -27,7 +27,9 @@ impl Link {
     /// Reads the address; nothing is connected yet.
     pub(super) fn to(url: &str) -> Result<Link, StoreFault> {
         let mut uri = parsed(url).map_err(|wrong| {
-            StoreFault::Unavailable(format!("RabbitMQ's address can't be read: {wrong}"))
+            StoreFault::Unavailable(format!(
+                "RabbitMQ's address can't be read: {wrong}; write amqp://user:password@host:port/vhost"
+            ))
         })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
         Ok(Link { uri: Arc::new(uri) })
@@ -114,7 +116,7 @@ mod tests {
             "rabbit.test:5672"
         );
         let fault = Link::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
-        assert!(fault.contains("RabbitMQ") && !fault.contains("secret"), "{fault}");
+        assert!(fault.contains("write amqp://") && !fault.contains("secret"), "{fault}");
     }
 
     #[test]

@@ -71,8 +71,9 @@ impl Db {
         connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages).map_err(fault)?;
         // What it takes to undo a part of a transaction: a file for it would be made at each commit.
         connection.pragma_update(None, "temp_store", "memory").map_err(fault)?;
-        // The one reference that the tables declare can't break, as queues stay for ever; looking after it takes
-        // a look at each row that is put in, and a copy of each page, to undo the statement alone.
+        // The one reference that the tables declare is from a job to its queue. Looking after it takes a look at
+        // each row that is put in, and a copy of each page, to undo the statement alone; the ledger, entered once a
+        // transaction, finds out as well if the queue is gone.
         connection.pragma_update(None, "foreign_keys", false).map_err(fault)?;
         patiently(|| prepare(&mut connection)).map_err(fault)?;
         // Immediate: a transaction that reads first and then writes could not wait for another's end.

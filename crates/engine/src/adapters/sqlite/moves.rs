@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) use messages::Ending;
 
+use super::db::io_fault;
 use crate::adapters::NewJob;
 use crate::ports::{Demand, Job, Lane, Lease, LeaseId, Ledger, Settled, Settlement};
 
@@ -88,7 +89,8 @@ impl<'a> Moves<'a> {
         self.enter_runs()?;
         let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
         if self.change != Ledger::default() {
-            self.tx
+            let entered = self
+                .tx
                 .prepare_cached(
                     "UPDATE queue SET accepted = accepted + ?2, done = done + ?3,
                          skipped = skipped + ?4, queued = queued + ?5,
@@ -96,6 +98,11 @@ impl<'a> Moves<'a> {
                      WHERE id = ?1",
                 )?
                 .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
+            if entered == 0 {
+                // Whatever came in would belong to nobody.
+                let gone = "another process has discarded this queue; run the command again";
+                return Err(io_fault(std::io::Error::other(gone)));
+            }
         }
         for (lane, came) in self.messages {
             self.tx
@@ -527,4 +534,25 @@ fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(
         accepted_at: Time::from_micros(row.get(11)?),
     };
     Ok((lease, row.get(12)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema;
+    use super::*;
+
+    #[test]
+    fn nothing_comes_into_a_queue_that_is_gone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let enter = || {
+            let mut moves = Moves::new(&connection, 1, Time::from_secs(1));
+            moves.change.accepted = 1;
+            moves.enter().map_err(|error| error.to_string())
+        };
+        assert!(enter().unwrap_err().contains("discarded"));
+        connection.execute("INSERT INTO queue (id, name) VALUES (1, 'a')", []).unwrap();
+        assert!(enter().is_ok());
+    }
 }
