@@ -1,4 +1,4 @@
-"""The client against a running service on a simulated web; run by crates/fetchwell/tests/serve_python.rs.
+"""The client against a running service on a simulated web; run by crates/fetchwell/tests/it/serve_python.rs.
 
 The web has `pages.test` (pages), `gone.test` (404), `private.test` (robots.txt disallows /) and `down.test` (refuses).
 """

@@ -1,6 +1,6 @@
 """Events, one a line of standard input, against their description and the example's model.
 
-Run by crates/fetchwell/tests/webpage_log.rs.
+Run by crates/fetchwell/tests/it/webpage_log.rs.
 """
 
 from __future__ import annotations

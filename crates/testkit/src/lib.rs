@@ -1,6 +1,7 @@
 //! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, a hostile
 //! server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own with a DNS server and canaries. Never ships.
 
+pub mod alone;
 pub mod canary;
 pub mod client;
 pub mod conformance;
@@ -15,5 +16,6 @@ pub mod python;
 pub mod range_server;
 pub mod rig;
 pub mod simulated_web;
+pub mod skip;
 pub mod tls_front;
 mod watched_politeness;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-#[path = "../commoncrawl_batch/archive.rs"]
+#[path = "../it/commoncrawl_batch/archive.rs"]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod small;
 

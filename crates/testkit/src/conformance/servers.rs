@@ -30,6 +30,7 @@ use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
 use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
+use crate::skip::skipped;
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -272,10 +273,7 @@ impl Queue for RedisQueue {
 pub fn server_url(variable: &str) -> Option<String> {
     let url = std::env::var(variable).ok().filter(|url| !url.is_empty());
     if url.is_none() {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test's output must see it")]
-        {
-            eprintln!("SKIPPED: {variable} is not set; scripts/test and scripts/servers set it");
-        }
+        skipped(&format!("{variable} is not set; scripts/test and scripts/servers set it"));
     }
     url
 }

@@ -1,0 +1,16 @@
+//! The adapters, on real servers where they need one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+mod articles;
+mod clock_jumps;
+mod conformance;
+mod events;
+mod kafka;
+mod pages;
+mod postgres_faults;
+mod postgres_upgrade;
+mod rabbitmq;
+mod redis_queue;
+mod shared_politeness;
+mod waiting;

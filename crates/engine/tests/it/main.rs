@@ -1,0 +1,16 @@
+//! The engine as a whole, and HTTP as it meets it. No server is needed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+mod dns;
+mod flow;
+mod gate;
+mod groups;
+mod guard;
+mod hostile;
+mod http;
+mod last_report;
+mod limiter;
+mod misfortune;
+mod news;
+mod unpaced;

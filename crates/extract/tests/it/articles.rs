@@ -1,0 +1,327 @@
+//! Small pages of our own making, through the public door.
+
+use fetchwell_extract::{Article, extract, extract_text};
+use url::Url;
+
+fn article(html: &str) -> Article {
+    extract(html, &Url::parse("https://site.test/news/one").unwrap())
+}
+
+fn check_markdown(html: &str, want: &str) {
+    assert_eq!(article(html).markdown, want, "{html}");
+}
+
+const LEAD: &str =
+    "The bees came back on the first warm day of March, as they have for sixty years.";
+
+fn page() -> String {
+    let story = "The keeper counted them twice and was content with what she saw. ".repeat(6);
+    format!(
+        r#"<!DOCTYPE html><html lang="en-GB"><head>
+        <meta charset="utf-8"><title>Bees are back &amp; well | The Hive</title>
+        <meta property="og:site_name" content="The Hive">
+        <meta property="og:image" content="/img/bee.jpg">
+        <meta name="author" content="Ada Keeper">
+        <meta property="article:published_time" content="2024-03-02T08:00:00Z">
+        <link rel="canonical" href="../news/bees">
+        <script>var text = "<p>not this</p>";</script><style>p {{ color: red }}</style>
+        </head><body>
+        <header><h2>The Hive</h2><a href="/">Home</a></header>
+        <nav><ul><li><a href="/a">Honey</a><li><a href="/b">Wax</a></ul></nav>
+        <article><h1>Bees are back &amp; well</h1>
+        <p>By the river</p><p>{LEAD}</p><p>{story}</p>
+        <div class="social-share"><a href="/share">Share this</a></div>
+        <noscript>Turn it on</noscript>
+        <ul class="related-links"><li><a href="/c">Wasps</a></ul>
+        </article><aside>Buy our honey</aside><footer>Copyright</footer></body></html>"#
+    )
+}
+
+#[test]
+fn a_whole_article() {
+    let got = article(&page());
+    assert_eq!(got.title, "Bees are back & well");
+    assert_eq!(got.abstract_text, LEAD);
+    assert_eq!(got.image.as_deref(), Some("https://site.test/img/bee.jpg"));
+    assert_eq!(got.lang.as_deref(), Some("en-GB"));
+    assert_eq!(got.canonical.as_deref(), Some("https://site.test/news/bees"));
+    assert_eq!(got.author.as_deref(), Some("Ada Keeper"));
+    assert_eq!(got.published.as_deref(), Some("2024-03-02T08:00:00Z"));
+    assert!(got.text.starts_with("By the river\n\nThe bees came"), "{}", got.text);
+    assert!(got.text.ends_with("content with what she saw."), "{}", got.text);
+    assert!(got.markdown.starts_with("# Bees are back & well\n\nBy the river\n\nThe bees"));
+}
+
+#[test]
+fn a_page_without_structure_is_all_content() {
+    let got = article("<title>Note</title>One line<br>and another<br><br>A new block");
+    assert_eq!(got.text, "One line\nand another\n\nA new block");
+    assert_eq!(got.title, "Note");
+    assert_eq!(got.lang, None);
+    assert_eq!(article("").text, "");
+}
+
+#[test]
+fn a_page_that_stands_in_a_form_is_kept() {
+    let story = paragraphs("story", 2);
+    let html = format!("<form><div id=sidebar>{story}</div></form><footer>x</footer>");
+    let got = article(&html).text;
+    assert!(got.starts_with(LEAD) && got.ends_with("story number 1."), "{got}");
+}
+
+#[test]
+fn white_space_is_folded_but_in_preformatted_text() {
+    let got =
+        article("<p> a\n\t b&nbsp;c<b> d</b>e </p><pre>x\n  y</pre><table><tr><td>1<td>2</table>");
+    assert_eq!(got.text, "a b c de\n\nx\n  y\n\n1 2");
+}
+
+#[test]
+fn links_and_images_become_absolute() {
+    check_markdown(
+        r#"<p>See <a href="../x?a=1&amp;b=2"> this </a>!<a href="javascript:alert(1)">no</a>
+        <a href="/w_(x)"><img src="i.png" alt="an [image]"></a><img src="data:image/gif;base64,R0"></p>"#,
+        "See [this](https://site.test/x?a=1&b=2) !no \
+         [![an \\[image\\]](https://site.test/news/i.png)](<https://site.test/w_(x)>)",
+    );
+    let html = r#"<base href="https://cdn.test/a/"><p>words <a href="b">b</a> and more words</p>"#;
+    check_markdown(html, "words [b](https://cdn.test/a/b) and more words");
+}
+
+#[test]
+fn emphasis_touches_its_words_and_ends_with_its_block() {
+    check_markdown("<p>a<b> bold </b>c <i></i><em>d</em>", "a **bold** c *d*");
+    check_markdown(
+        "<b><p>one</p><p>two <strong>three</strong></p></b>",
+        "**one**\n\n**two three**",
+    );
+    check_markdown("<p>use <code>a*b`</code> now", "use `` a*b` `` now");
+}
+
+#[test]
+fn lists_nest() {
+    check_markdown(
+        "<p>x</p><ul><li>a<ol start=3><li>b<li><p>c</p><p>d</p></ol><li>e</ul><p>y",
+        "x\n\n- a\n  3. b\n  4. c\n\n     d\n- e\n\ny",
+    );
+}
+
+#[test]
+fn quotes_code_headings_and_rules() {
+    check_markdown(
+        "<h2>A <br>title</h2><blockquote><p>q1</p><ul><li>q2</ul></blockquote><hr>\
+         <pre><code>if a &lt; b {\n  *x\n}</code></pre>",
+        "## A title\n\n> q1\n>\n> - q2\n\n---\n\n```\nif a < b {\n  *x\n}\n```",
+    );
+}
+
+#[test]
+fn tables_of_data_have_pipes_and_tables_of_layout_have_not() {
+    check_markdown(
+        "<table><caption>Cap</caption><tr><th>k<th>v|w<tr><td><p>1</p><p>2</p><td><b>3</b></table>",
+        "Cap\n\n| k | v\\|w |\n| --- | --- |\n| 1 2 | **3** |",
+    );
+    check_markdown("<table><tr><td><h3>t</h3>a<td>b</table>", "### t\n\na\n\nb");
+}
+
+#[test]
+fn no_raw_html_comes_through() {
+    let got = article("<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp;lt; <x-y>z</x-y> # 1</p>");
+    assert_eq!(got.markdown, r"\<script>alert(1)\</script> \&lt; z # 1");
+    assert_eq!(got.text, "<script>alert(1)</script> &lt; z # 1");
+}
+
+/// Paragraphs that are long enough to count, each with a word of its own.
+fn paragraphs(word: &str, count: usize) -> String {
+    let paragraph = |number: usize| format!("<p>{LEAD} This is {word} number {number}.</p>");
+    (0..count).map(paragraph).collect()
+}
+
+#[test]
+fn title_and_text_alone_are_the_same() {
+    let url = Url::parse("https://site.test/news/one").unwrap();
+    let (whole, part) = (extract(&page(), &url), extract_text(&page(), &url));
+    assert_eq!((part.title, part.text), (whole.title, whole.text));
+}
+
+#[test]
+fn comments_are_noise_beside_an_article_and_the_content_of_a_forum() {
+    let html = format!(
+        "<div class=post-content>{}</div><div id=comments>{}</div>",
+        paragraphs("story", 6),
+        paragraphs("remark", 3)
+    );
+    let at = |url: &str| extract(&html, &Url::parse(url).unwrap()).text;
+    let article = at("https://site.test/2024/05/17/bees");
+    assert!(article.contains("story number 3") && !article.contains("remark"), "{article}");
+    let forum = at("https://site.test/threads/bees.17/");
+    assert!(forum.contains("story number 3") && forum.contains("remark number 2"), "{forum}");
+}
+
+#[test]
+fn the_article_with_the_headline_is_the_article() {
+    let teasers = format!("<article>{}</article>", paragraphs("teaser", 3)).repeat(2);
+    let html = format!(
+        "<meta property=og:type content=article>{teasers}<article><h1>Bees</h1>{}</article>{teasers}",
+        paragraphs("story", 4)
+    );
+    let got = article(&html).text;
+    assert!(got.contains("story number 3") && !got.contains("teaser"), "{got}");
+}
+
+#[test]
+fn noscript_never_shows() {
+    let html =
+        format!("<div id=app></div><noscript><h1>x</h1>{}</noscript>", paragraphs("post", 4));
+    assert!(!article(&html).text.contains("post"));
+    let html = format!("{}<noscript>{}</noscript>", paragraphs("story", 4), paragraphs("post", 9));
+    let got = article(&html).text;
+    assert!(got.contains("story number 3") && !got.contains("post"), "{got}");
+}
+
+#[test]
+fn what_a_bare_page_carries_as_data_is_its_text() {
+    let posts: String = (0..9)
+        .map(|number| {
+            format!(r#"{{"id": {number}, "html": "\u003cp>{LEAD} Post {number}.\u003c/p>"}},"#)
+        })
+        .collect();
+    let plain = posts.replace('"', "&quot;");
+    // Some put JSON into a string of JSON.
+    let nested = posts.replace('\\', r"\\").replace('"', "\\&quot;");
+    for data in [format!("[{plain}]"), format!("{{&quot;topic&quot;: &quot;[{nested}]&quot;}}")] {
+        let app = format!("<title>Bees</title><div data-page=\"{data}\"></div>");
+        let got = article(&app).text;
+        assert!(got.starts_with(LEAD) && got.ends_with("Post 8."), "{got}");
+        assert_eq!(got.matches("Post").count(), 9, "{got}");
+        let got = article(&format!("{app}{}", paragraphs("story", 5))).text;
+        assert!(got.contains("story number 4") && !got.contains("Post"), "{got}");
+    }
+}
+
+#[test]
+fn what_is_hidden_is_left_out_unless_it_is_folded_away() {
+    let questions = |count: usize| {
+        let question = |number| {
+            format!("<div><h3>{number}?</h3><div hidden>{}</div></div>", paragraphs("answer", 3))
+        };
+        (0..count).map(question).collect::<String>()
+    };
+    let secret = "<p style='display: none'>secret</p>";
+    let got = article(&format!("<main>{secret}{}</main>", questions(5))).text;
+    assert!(got.contains("answer number 1") && !got.contains("secret"), "{got}");
+    // Beside an article it is a copy, a form or a window, be it as long as the article.
+    let story = paragraphs("story", 4);
+    let got = article(&format!("<article>{story}</article><div hidden>{story}</div>{secret}")).text;
+    assert_eq!(got.matches("story number 3").count(), 1, "{got}");
+    // Some articles are shown by a script.
+    let got = article(&format!("<article style='display:none'>{story}</article>{secret}")).text;
+    assert!(got.contains("story number 3") && !got.contains("secret"), "{got}");
+}
+
+#[test]
+fn more_comments_than_article_do_not_make_a_page_another() {
+    let html = format!(
+        "<article>{}</article><div id=comments>{}</div>",
+        paragraphs("story", 4),
+        paragraphs("remark", 30)
+    );
+    let url = Url::parse("https://site.test/2024/05/17/an-open-thread").unwrap();
+    let got = extract(&html, &url).text;
+    assert!(got.contains("story number 3") && !got.contains("remark"), "{got}");
+}
+
+#[test]
+fn what_holds_the_stated_body_is_not_left_out_by_name() {
+    let html = format!(
+        "<div class=breaking-news><div itemprop=articleBody>{}</div></div><div>{}</div>",
+        paragraphs("story", 4),
+        paragraphs("other", 8)
+    );
+    let got = article(&html).text;
+    assert!(got.contains("story number 2") && !got.contains("other"), "{got}");
+}
+
+#[test]
+fn a_word_within_a_made_up_name_means_nothing() {
+    let part = |number: usize| format!("<div class=jXK9ad>{}</div>", paragraphs("part", number));
+    let html = format!("{}{}{}", part(2), part(1), part(3));
+    assert_eq!(article(&html).text.matches("part number").count(), 6);
+}
+
+#[test]
+fn a_page_of_small_parts_is_what_its_main_says() {
+    let menu: String = (0..40).map(|number| format!("<div>Menu {number}</div>")).collect();
+    let offers: String = (0..90).map(|number| format!("<li>Offer {number}</li>")).collect();
+    let html = format!("{menu}<main><p>{LEAD} {LEAD}</p><ul>{offers}</ul></main>");
+    let got = article(&html).text;
+    assert!(got.starts_with(LEAD) && got.ends_with("Offer 89") && got.contains("Offer 7"), "{got}");
+}
+
+#[test]
+fn a_name_does_not_cost_the_whole_page() {
+    let html = format!("<div class=footer><div class=modal>{}</div></div>", paragraphs("story", 5));
+    assert!(article(&html).text.contains("story number 4"));
+}
+
+#[test]
+fn lists_of_links_are_left_out_of_articles() {
+    let html = format!(
+        "<article>{}<ul><li><a href=/a>Wasps are next</a><li><a href=/b>Honey</a></ul>\
+         <ul><li>Wax, <a href=/c>a lot</a> of it<li>Honey</ul></article>",
+        paragraphs("story", 4)
+    );
+    let got = article(&html).text;
+    assert!(got.ends_with("Wax, a lot of it\n\nHoney"), "{got}");
+}
+
+#[test]
+fn the_date_comes_from_the_best_place() {
+    let linked = r#"<script type="application/ld+json">
+        {"@type": "NewsArticle", "datePublished": "2024-05-17T08:00:00Z"}</script>"#;
+    let meta = r#"<meta name="pubdate" content="May 18, 2024">"#;
+    let time = r#"<time datetime="2024-05-19">last Sunday</time>"#;
+    let visible = "<h1>Bees</h1><p>By Ada | 20 May 2024</p>";
+    let story = paragraphs("story", 3);
+    for (html, want) in [
+        (format!("{linked}{meta}{time}{visible}{story}"), "2024-05-17T08:00:00Z"),
+        (format!("{meta}{time}{visible}{story}"), "2024-05-18"),
+        (format!("{time}{visible}{story}"), "2024-05-19"),
+        (format!("{visible}{story}"), "2024-05-20"),
+    ] {
+        assert_eq!(article(&html).published.as_deref(), Some(want), "{html}");
+    }
+    let url = Url::parse("https://site.test/2024/05/21/bees").unwrap();
+    assert_eq!(extract(&story, &url).published.as_deref(), Some("2024-05-21"));
+    assert_eq!(article(&story).published, None);
+}
+
+#[test]
+fn a_date_is_told_from_its_neighbours() {
+    let story = paragraphs("story", 3);
+    let over = "<p>Today is 3 June 2024, and this is what else we have for all who keep bees at \
+        home or abroad, in hives of wood or straw</p><div>May 17, 2024<span>Ada</span></div>";
+    let changed = "<time itemprop=dateModified datetime=2024-06-01>now</time>";
+    let made = "<time datetime=2024-06-02>x</time><i itemprop=dateCreated content=2024-05-17>y</i>";
+    let meta = "<meta name=pubdate content=2024-05-18T01:00:00Z>";
+    for (before, path) in [(over, "bees"), (made, "bees"), (meta, "2024/05/17/bees")] {
+        let html = format!("{before}<h1>Bees</h1>{changed}{story}");
+        let url = Url::parse(&format!("https://site.test/{path}")).unwrap();
+        assert_eq!(extract(&html, &url).published.as_deref(), Some("2024-05-17"), "{html}");
+    }
+}
+
+#[test]
+fn linked_data_names_authors_image_and_site() {
+    let html = format!(
+        r#"<script type='application/ld+json'>{{"@graph": [{{"@type": "BlogPosting",
+        "author": [{{"name": "Ada Keeper"}}, {{"name": "Bo Drone"}}], "image": {{"url": "/bee.jpg"}},
+        "publisher": {{"name": "The Hive"}}}}]}}</script>{}"#,
+        paragraphs("story", 3)
+    );
+    let got = article(&html);
+    assert_eq!(got.author.as_deref(), Some("Ada Keeper, Bo Drone"));
+    assert_eq!(got.image.as_deref(), Some("https://site.test/bee.jpg"));
+    assert_eq!(got.site_name.as_deref(), Some("The Hive"));
+    assert_eq!(got.lang.as_deref(), Some("en"));
+}

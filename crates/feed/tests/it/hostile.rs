@@ -1,0 +1,110 @@
+//! Whatever comes, reading it ends soon, and harms nobody.
+
+use std::time::{Duration, Instant};
+
+use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, clean, opml, read};
+use fetchwell_policy::url::WebUrl;
+use proptest::prelude::*;
+
+/// Far more than any of these takes, and far less than one that takes the square of its length.
+const SOON: Duration = Duration::from_secs(20);
+
+fn ends(body: &[u8]) {
+    let found_at = WebUrl::parse("http://a.test/").unwrap();
+    if let Ok(feed) = read(body, None, &found_at) {
+        assert!(feed.entries.len() <= MAX_ENTRIES);
+        for entry in feed.entries {
+            assert_eq!(clean(&clean(&entry.link)), clean(&entry.link));
+        }
+    }
+    drop(opml::read(&String::from_utf8_lossy(body)));
+}
+
+#[test]
+fn a_bomb_of_entities_is_a_few_bytes_of_text() {
+    let mut bomb = "<!DOCTYPE x [<!ENTITY a0 \"ha\">".to_owned();
+    for n in 1..60 {
+        bomb += &format!("<!ENTITY a{n} \"&a{};&a{};\">", n - 1, n - 1);
+    }
+    bomb += "]><rss><item><title>&a59;</title><link>http://a.test/1</link></item></rss>";
+    let feed = read(bomb.as_bytes(), None, &WebUrl::parse("http://a.test/").unwrap()).unwrap();
+    assert_eq!((feed.entries[0].title.as_str(), feed.entries.len()), ("&a59;", 1));
+}
+
+#[test]
+fn no_repetition_takes_the_square_of_its_length() {
+    for piece in [
+        "<a>",
+        "<item>",
+        "</item>",
+        "<a \"",
+        "<a b='",
+        "<![CDATA[",
+        "<!--",
+        "<!",
+        "<?",
+        "&",
+        "<",
+        "&#",
+        "<a b=c ",
+        "<item><title>",
+        "<title><link>",
+        "<outline text='a'>",
+        "<outline xmlUrl='a' category='b,c'/>",
+        "[",
+        "{\"a\":",
+        "<a xml:base='/x/'>",
+        "]]>",
+        "\0",
+        "<link href='/?utm_x=1&amp;utm_x=1'/>",
+    ] {
+        for start in ["<rss><channel>", "<feed><entry>", "<opml>", "{\"items\":[", "<!DOCTYPE x ["]
+        {
+            let body = format!("{start}{}", piece.repeat(200_000 / piece.len()));
+            let begun = Instant::now();
+            ends(body.as_bytes());
+            assert!(begun.elapsed() < SOON, "{start}{piece}…: {:?}", begun.elapsed());
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_is_read_up_to_the_bound() {
+    let mut body = b"<rss><item><link>http://a.test/1</link></item>".to_vec();
+    body.resize(MAX_FEED_BYTES + 1, b' ');
+    let feed = read(&body, None, &WebUrl::parse("http://a.test/").unwrap()).unwrap();
+    assert_eq!((feed.entries.len(), feed.gaps.ends_early), (1, true));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {
+        ends(&body);
+    }
+
+    #[test]
+    fn no_soup_makes_it_panic(
+        body in "(<rss>|<feed>|<item>|</item>|<entry>|</entry>|<title>|</title>|<link>|</link>|<link href='|'/>|<!\\[CDATA\\[|\\]\\]>|&amp;|&#x|;|http://a.test/|<|>|\"|é|\\PC| ){0,60}",
+    ) {
+        ends(body.as_bytes());
+        ends(format!("<rss><channel>{body}").as_bytes());
+        ends(format!("{{\"items\":[{body}").as_bytes());
+    }
+
+    #[test]
+    fn cutting_a_feed_anywhere_keeps_what_was_whole(at in 0_usize..400) {
+        let items: String =
+            (0..4).map(|n| format!("<item><title>é{n}</title><link>http://a.test/{n}</link></item>")).collect();
+        let whole = format!("<rss version='2.0'><channel><title>x</title>{items}</channel></rss>");
+        let at = at.min(whole.len());
+        let found_at = WebUrl::parse("http://a.test/").unwrap();
+        let ended = whole.as_bytes()[..at].windows(7).filter(|bytes| bytes == b"</item>").count();
+        match read(&whole.as_bytes()[..at], None, &found_at) {
+            Ok(feed) => {
+                prop_assert_eq!(feed.entries.len(), ended);
+                prop_assert_eq!(feed.gaps.ends_early, at < whole.len());
+            }
+            Err(_) => prop_assert_eq!(ended, 0),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Real processes that are killed, stopped and timed.
+//!
+//! The test command runs the short form; `scripts/soak` runs the long one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+mod fetch;
+mod pages;
+mod politeness;
+mod serve;
+mod shared;

@@ -1,0 +1,75 @@
+//! A batcher that is killed at any instant goes on where it stopped: no batch is lost, and one that comes
+//! again is known by its id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_testkit::range_server::{Manner, RangeServer};
+use serde_json::json;
+
+use super::archive::TestArchive;
+use super::rig::Rig;
+
+fn number_from_environment(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+}
+
+/// So that it can die between any two of them.
+fn in_small_steps(rig: Rig) -> Rig {
+    rig.with("FETCHWELL_COMMONCRAWL__BY_FILE_PAGES", "50")
+        .with("FETCHWELL_COMMONCRAWL__MAX_UNCONFIRMED", "2")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_again_and_again_it_publishes_what_one_run_would() {
+    for arguments in [&["--batch-size", "3"][..], &["--batch-size", "3", "--by-file"]] {
+        let kills = number_from_environment("FETCHWELL_TEST_BATCHER_KILLS", 5);
+        let archive = TestArchive::of(60 * kills, 7);
+        let whole = in_small_steps(Rig::in_folder(&archive));
+        whole.told(arguments).await;
+        let wanted = whole.published().await;
+
+        let whim = Arc::new(|_: &str, number: usize| {
+            Manner::Late(Duration::from_millis((number * 37 % 30) as u64))
+        });
+        let server = RangeServer::start(archive.all_files(), whim).await;
+        let rig = in_small_steps(Rig::at(&server.base(), &archive));
+        let mut killed_at_work = 0;
+        for kill in 0..kills {
+            let asked_before = server.requests();
+            let mut process = rig.start(arguments);
+            // It dies at another point of its work each time, by how much it has asked for.
+            while process.is_running() && server.requests() < asked_before + 20 + 7 * (kill % 5) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            killed_at_work += usize::from(process.is_running());
+            process.kill().await;
+        }
+        assert!(killed_at_work > kills / 2, "it was over before it could be killed");
+        let told = rig.told(arguments).await;
+        assert_eq!((&told["finished"], &told["errors"]), (&json!(true), &json!({})));
+        assert_eq!(rig.published().await, wanted, "in the same order, each id once");
+        assert_eq!(told["batches"], json!(wanted.len()), "each is counted once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
+    let archive = TestArchive::of(200, 3);
+    let whim = Arc::new(|_: &str, _: usize| Manner::Late(Duration::from_millis(30)));
+    let server = RangeServer::start(archive.all_files(), whim).await;
+    let rig = Rig::at(&server.base(), &archive);
+    let process = rig.start(&[]);
+    while server.requests() < 40 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    process.terminate().await;
+    let stopped = process.wait(Duration::from_secs(60)).await.expect_code(0);
+    assert!(stopped.stderr.contains("goes on where it stopped"), "{}", stopped.stderr);
+    assert_eq!(rig.checkpoint()["is_finished"], json!(false));
+    rig.told(&[]).await;
+    assert_eq!(rig.published().await.len(), 200);
+    let requests = server.requests();
+    rig.told(&[]).await;
+    assert_eq!(server.requests(), requests, "nothing was asked for again");
+}

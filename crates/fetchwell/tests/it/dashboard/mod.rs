@@ -1,0 +1,9 @@
+//! The dashboard as visitors meet it: over HTTP, and in a real browser.
+
+mod access;
+mod acting;
+mod browser;
+mod letters;
+mod place;
+mod rendering;
+mod visit;

@@ -1,0 +1,242 @@
+//! `fetchwell demo` as its users meet it: the built program, without a network and without a trace.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fetchwell_testkit::alone::alone;
+use fetchwell_testkit::crash::{Ended, Program};
+use fetchwell_testkit::plain_http::ask;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The program, with a folder for what passes.
+fn program() -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"));
+    let passing = program.file("passing");
+    std::fs::create_dir(&passing).unwrap();
+    program.variable("TMPDIR", &passing.display().to_string())
+}
+
+fn report(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("no report: {ended:?}"))
+}
+
+/// Of each door, everything that was accepted is somewhere, and has one result when it is done.
+fn balances(report: &Value) {
+    for door in ["fetch", "messages"] {
+        let account = &report[door];
+        let ledger = |name: &str| account["ledger"][name].as_i64().unwrap();
+        let open = ledger("queued") + ledger("in_flight") + ledger("delayed");
+        let over = ledger("done") + ledger("skipped");
+        assert_eq!(account["accepted"], ledger("accepted"), "{report}");
+        assert_eq!(open + over, ledger("accepted"), "none ends without a result: {report}");
+        assert_eq!(account["results"], over, "{report}");
+        assert_eq!(account["missing"], open, "{report}");
+        assert_eq!((&account["doubled"], &account["ledger_fault"]), (&0.into(), &Value::Null));
+    }
+    assert_eq!(report["origin"]["too_early"], 0, "{report}");
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
+    let _turn = alone().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--seed", "1", "--json"]].concat());
+    let ended = process.wait(DEADLINE).await.expect_code(0);
+    let report = report(&ended);
+    balances(&report);
+    assert_eq!((&report["seed"], &report["stopped_early"]), (&1.into(), &false.into()));
+    let accepted = |door: &str| report[door]["accepted"].as_u64().unwrap();
+    assert_eq!(accepted("fetch") + accepted("messages"), 300);
+    assert!((75..150).contains(&accepted("messages")), "about a third: {report}");
+    assert_eq!(
+        (&report["fetch"]["missing"], &report["messages"]["missing"]),
+        (&0.into(), &0.into())
+    );
+    assert!(report["origin"]["gaps_judged"].as_u64().unwrap() > 150, "{report}");
+    // Each ill-behaved site met us as its script has it.
+    let trouble = |name: &str| {
+        let troubles = report["troubles"].as_array().unwrap();
+        troubles.iter().find(|found| found["trouble"] == name).unwrap().clone()
+    };
+    assert_eq!(report["troubles"].as_array().map(Vec::len), Some(9));
+    // How many of its URLs came to this, and how many messages for it to that.
+    let came_to = |name: &str, outcome: &str, status: &str| {
+        let trouble = trouble(name);
+        let count = |part: &str, word: &str| trouble[part][word].as_u64().unwrap_or_default();
+        [count("outcomes", outcome), count("messages", status)]
+    };
+    assert!(trouble("limiter")["answers"]["429"].as_u64() > Some(0), "{report}");
+    for (name, outcome, status, urls) in [
+        ("limiter", "fetched", "success", 8),
+        ("crawl_delay", "fetched", "success", 8),
+        ("redirects", "fetched", "success", 12),
+        ("robots", "skipped_by_robots", "refused_by_robots", 4),
+    ] {
+        let both = came_to(name, outcome, status);
+        assert!(both.iter().sum::<u64>() == urls && !both.contains(&0), "{name}: {report}");
+    }
+    let dead = came_to("dead", "site_failure", "network_error")[0];
+    let messages = trouble("dead")["messages"].as_object().unwrap().clone();
+    assert!(!messages.is_empty() && !messages.contains_key("success"), "{report}");
+    assert_eq!(dead + messages.values().filter_map(Value::as_u64).sum::<u64>(), 5, "{report}");
+    for (name, answer) in [("unavailable", "503"), ("cuts", "cut"), ("flapping", "503")] {
+        assert!(trouble(name)["answers"][answer].as_u64() > Some(0), "{name}: {report}");
+        assert!(came_to(name, "fetched", "success")[0] > 0, "{name}: {report}");
+    }
+    assert!(is_empty(&program.file("passing")));
+    assert!(!program.file("fetchwell.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_that_is_stopped_says_how_far_it_came_and_leaves_no_trace() {
+    let _turn = alone().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--json"]].concat());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    process.terminate().await;
+    let ended = process.wait(DEADLINE).await.expect_code(0);
+    let report = report(&ended);
+    balances(&report);
+    assert_eq!(report["stopped_early"], true);
+    let left = report["messages"]["missing"].as_u64().unwrap();
+    assert!(left > 0, "some still wait, and are told: {report}");
+    assert!(is_empty(&program.file("passing")));
+}
+
+/// A page of the dashboard.
+async fn page(at: SocketAddr, path: &str) -> String {
+    let answer = ask(at, "", &format!("GET {path}"), &[], "").await.unwrap();
+    let page = String::from_utf8(answer.body).unwrap();
+    assert_eq!(answer.status, 200, "{path}: {page}");
+    page
+}
+
+/// The same, as soon as it says this.
+async fn page_with(at: SocketAddr, path: &str, expected: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let page = page(at, path).await;
+        if page.contains(expected) {
+            return page;
+        }
+        assert!(began.elapsed() < DEADLINE, "{path} does not say {expected}: {page}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_dashboard_shows_messages_failures_and_callers_and_lets_nobody_act() {
+    let _turn = alone().await;
+    let program = program();
+    let process = program.start(&[&SMALL[..], &["--json"]].concat());
+    let at: SocketAddr = loop {
+        let said = process.said_so_far();
+        if let Some((_, address)) = said.split_once("the dashboard is at http://") {
+            break address.split('/').next().unwrap().parse().unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let completed = page_with(at, "/dashboard/messages?state=completed", "price-watch").await;
+    let (_, id) = completed.split_once("/dashboard/messages/msg_").unwrap();
+    let one = page(at, &format!("/dashboard/messages/msg_{}", &id[..32])).await;
+    for part in ["Result stored", "the server answered 200", "success"] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    let failures = page_with(at, "/dashboard/dead-letters", "refused_by_robots").await;
+    assert!(failures.contains("robots-01.test"), "{failures}");
+    let system = page(at, "/dashboard/system").await;
+    for part in ["add_caller", "submit", "news-desk", "<th scope=\"row\">messages</th>", "fetch:"] {
+        assert!(system.contains(part), "{part}: {system}");
+    }
+    // Whoever comes may look, and that is all.
+    for page in [completed, one, failures, system] {
+        assert!(page.contains("onlooker") && !page.contains("/dashboard/messages/act"), "{page}");
+    }
+    let ours = format!("http://{at}");
+    let act = ask(at, "", "POST /dashboard/messages/act", &[("origin", &ours)], "what=retry").await;
+    assert_eq!(act.unwrap().status, 403);
+    process.terminate().await;
+    balances(&report(&process.wait(DEADLINE).await.expect_code(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_demo_brings_itself_is_not_to_be_given() {
+    let program = program();
+    for arguments in [
+        &["demo", "--store", "sqlite:x.db"][..],
+        &["demo", "--resolve", "*.test=127.0.0.1:1"],
+        &["demo", "--allow-private", "10.0.0.0/8"],
+        &["demo", "--config", "x.toml"],
+        &["demo", "--rate", "0"],
+        &["demo", "--rate", "fast"],
+        &["demo", "--sites", "1"],
+        &["demo", "--pages", "0"],
+    ] {
+        let ended = program.run(arguments).await.expect_code(2);
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{arguments:?}: {ended:?}");
+    }
+    assert!(is_empty(&program.file("passing")));
+}
+
+/// On a terminal, which `script` makes, with these bytes typed after three seconds. Returns what was
+/// on it, and the exit code.
+async fn on_a_terminal(
+    program: &Program,
+    arguments: &[&str],
+    typed: &[u8],
+) -> (String, Option<i32>) {
+    let demo = [env!("CARGO_BIN_EXE_fetchwell"), &arguments.join(" ")].join(" ");
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--command", &demo, "/dev/null"])
+        .current_dir(program.folder())
+        .env("TMPDIR", program.file("passing"))
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    keys.write_all(typed).await.unwrap();
+    let mut screen = Vec::new();
+    tokio::time::timeout(DEADLINE, shown.read_to_end(&mut screen)).await.unwrap().unwrap();
+    let code = terminal.wait().await.unwrap().code();
+    (String::from_utf8_lossy(&screen).into_owned(), code)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_is_given_back_and_the_summary_follows() {
+    let _turn = alone().await;
+    let program = program();
+    let (screen, code) = on_a_terminal(&program, &SMALL, b"q").await;
+    assert_eq!(code, Some(0), "{screen}");
+    let (live, after) = screen.split_once("\u{1b}[?1049l").expect("the terminal is given back");
+    assert!(live.contains("\u{1b}[?1049h") && live.contains("40 simulated sites"), "{live}");
+    assert!(live.contains("\u{1b}[?25h"), "the cursor is shown again: {live}");
+    assert!(after.contains("of 300 URLs") && after.contains("0 came too early"), "{after}");
+    assert!(is_empty(&program.file("passing")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
+    let _turn = alone().await;
+    let program = program();
+    // Ctrl-C, twice: a terminal in raw mode makes no signals of them.
+    let (screen, code) = on_a_terminal(&program, &SMALL, b"\x03\x03").await;
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(screen.contains("\u{1b}[?1049l") && screen.contains("\u{1b}[?25h"), "{screen}");
+    assert!(is_empty(&program.file("passing")));
+}

@@ -1,0 +1,111 @@
+//! `fetchwell fetch` let loose on the hostile server: every URL comes to its one row.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::hostile::{Good, HostileServer, Over, RobotsAre, Step, Target};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// Time limits of a request, and how long a site is waited for that does not answer.
+const LIMITS: [(&str, &str); 9] = [
+    ("FETCHWELL_RATE", "0"),
+    // Few enough that all get their turn in time on a busy machine.
+    ("FETCHWELL_MAX_IN_FLIGHT", "24"),
+    ("FETCHWELL_HTTP__CONNECT_TIMEOUT", "3s"),
+    ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "5s"),
+    ("FETCHWELL_HTTP__IDLE_READ_TIMEOUT", "2s"),
+    ("FETCHWELL_HTTP__MAX_BODY", "2MiB"),
+    ("FETCHWELL_BREAKER__INITIAL_BACKOFF", "1s"),
+    ("FETCHWELL_BREAKER__MAX_BACKOFF", "2s"),
+    ("FETCHWELL_FETCH__GIVE_UP_AFTER", "2s"),
+];
+
+/// The whole list, on a machine that is busy with other tests.
+const LONGEST: Duration = Duration::from_secs(100);
+
+/// Two such runs at once would make each other late.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_behaviour_comes_to_its_one_row() {
+    let server = HostileServer::start(RobotsAre::Friendly).await.unwrap();
+    let rows = fetch_all(&server).await;
+    for target in server.targets() {
+        let (outcome, good) = (&rows[&target.url], &target.behaviour.good);
+        let expected: Vec<&str> = good.iter().map(|good| outcome_of(*good)).collect();
+        let is_deaf = !reads_requests(target);
+        // Where robots.txt gets what the page gets, the page is not even asked for.
+        let is_good = expected.contains(&outcome.as_str()) || is_deaf && outcome == "site_failure";
+        assert!(is_good, "{}: {outcome}; good is {expected:?}", target.url);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_robots_txt_costs_no_row_either() {
+    let server = HostileServer::start(RobotsAre::Hostile).await.unwrap();
+    let rows = fetch_all(&server).await;
+    for (url, outcome) in [
+        // What can't be read closes the site.
+        ("http://silence.plain.test/page", "site_failure"),
+        ("http://drip-body.plain.test/page", "site_failure"),
+        // What can't be understood allows everything, and so does what leads nowhere.
+        ("http://nul-bytes.plain.test/page", "fetched"),
+        ("http://redirect-to-file.plain.test/page", "refused"),
+        // Of what never ends the beginning counts.
+        ("http://endless-body.plain.test/page", "url_failure"),
+        ("http://gzip-bomb.plain.test/page", "url_failure"),
+    ] {
+        assert_eq!(rows[url], outcome, "{url}");
+    }
+}
+
+/// The outcome of each URL. Each has one row, whatever happened to it.
+async fn fetch_all(server: &HostileServer) -> BTreeMap<String, String> {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .variable("FETCHWELL_HTTP__EXTRA_CA_FILE", &server.ca_file().display().to_string())
+        .flags(["--allow-private", "127.0.0.0/8"]);
+    for (name, value) in LIMITS {
+        program = program.variable(name, value);
+    }
+    for target in server.targets() {
+        let rule = format!("{}={}", target.host, target.address);
+        program = program.flags(["--resolve".to_owned(), rule]);
+    }
+    let urls: Vec<&str> = server.targets().iter().map(|target| target.url.as_str()).collect();
+    std::fs::write(program.file("list"), urls.join("\n")).unwrap();
+    let ended = program.run(&["fetch", "@list", "--output", "rows.jsonl"]).await.expect_code(4);
+    assert!(!ended.stderr.contains("panic"), "{}", ended.stderr);
+    assert!(ended.took < LONGEST, "it took {:?}", ended.took);
+    rows_of(&std::fs::read_to_string(program.file("rows.jsonl")).unwrap(), &urls)
+}
+
+fn rows_of(file: &str, urls: &[&str]) -> BTreeMap<String, String> {
+    let mut rows = BTreeMap::new();
+    for line in file.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let [url, outcome] =
+            ["url", "outcome"].map(|field| row[field].as_str().unwrap().to_owned());
+        assert!(rows.insert(url, outcome).is_none(), "two rows: {line}");
+    }
+    assert_eq!(rows.len(), urls.len());
+    assert!(urls.iter().all(|url| rows.contains_key(*url)));
+    rows
+}
+
+/// Whether a target hears what it is asked for, so that robots.txt can be told from a page.
+fn reads_requests(target: &Target) -> bool {
+    let first_step = target.behaviour.script.first();
+    target.behaviour.over == Over::Either && matches!(first_step, Some(Step::Read))
+}
+
+fn outcome_of(good: Good) -> &'static str {
+    match good {
+        Good::Page(_) | Good::Status(200..=299 | 304) => "fetched",
+        Good::Status(_) | Good::BadAnswer(_) => "url_failure",
+        Good::Network(_) | Good::TimedOut => "site_failure",
+        Good::Refused => "refused",
+    }
+}

@@ -1,0 +1,95 @@
+//! What ends the door before it begins, and what it says then.
+
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fetchwell_testkit::conformance::servers::server_url;
+use fetchwell_testkit::crash::{Origin, Program};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use super::door::{DEADLINE, Door};
+
+fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+}
+
+/// It ends with this code and says this.
+async fn ends(program: &Program, arguments: &[&str], code: i32, says: &[&str]) {
+    let said = program.run(arguments).await.expect_code(code).stderr;
+    for word in says {
+        assert!(said.contains(word), "{word} is missing in: {said}");
+    }
+}
+
+const RUN: [&str; 3] = ["pages", "--metrics-listen", ""];
+/// Nobody listens there.
+const NOBODY: &str = "127.0.0.1:1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_will_not_do_is_refused_by_name() {
+    let program = program();
+    let postgres = [&["--store", "postgres://u:secret@db/x"], &RUN[..]].concat();
+    ends(&program, &postgres, 2, &["postgres://", "--store redis://HOST", "--store sqlite:PATH"])
+        .await;
+    let said = program.run(&postgres).await.stderr;
+    assert!(!said.contains("secret"), "{said}");
+    let cached = program.variable("FETCHWELL_PAGES__CACHE", "sqlite:pages.db");
+    ends(&cached, &RUN, 2, &["pages.cache", "redis://"]).await;
+    ends(&cached, &["pages", "unpark"], 2, &["unpark is for redis://"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_ends_it_with_5() {
+    let redis = program().variable("PAGE_FETCHER_REDIS_URL", &format!("redis://{NOBODY}"));
+    ends(&redis, &RUN, 5, &["Redis at", NOBODY]).await;
+    ends(&redis, &["pages", "add", "http://a.test/"], 5, &["Redis at", NOBODY]).await;
+    let kafka = program().variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", NOBODY);
+    ends(&kafka, &RUN, 5, &["Kafka's topic webpage_log", NOBODY]).await;
+    ends(&kafka, &["pages", "events"], 2, &["webpage_log", NOBODY]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_keeps_to_the_politeness_store_it_was_first_used_with() {
+    let origin = Origin::start([]);
+    let Some(door) = Door::on_redis(&origin).await else { return };
+    door.add(&["http://a.test/"]).await;
+    let elsewhere = [&RUN[..], &["--politeness", "sqlite:other.db"]].concat();
+    ends(&door.program, &elsewhere, 2, &["pace in the store itself", "--politeness"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_cluster_is_refused() {
+    if server_url("FETCHWELL_TEST_REDIS_URL").is_none() {
+        return;
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["--bind", "127.0.0.1", "--cluster-enabled", "yes", "--save", ""];
+    let _cluster = Command::new("redis-server")
+        .args(["--port", &port])
+        .args(settings)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let client = redis::Client::open(url.as_str()).unwrap();
+    let began = Instant::now();
+    while client.get_multiplexed_async_connection().await.is_err() {
+        assert!(began.elapsed() < DEADLINE, "it does not come up");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let program = program().variable("PAGE_FETCHER_REDIS_URL", &url);
+    ends(&program, &RUN, 5, &["is a Redis Cluster", "use a single Redis server"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_is_taken_is_named_with_the_flag() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = ["pages", "--metrics-listen", &address];
+    ends(&program(), &run, 2, &[&address, "--metrics-listen"]).await;
+}

@@ -1,0 +1,98 @@
+//! Schemathesis: thousands of requests that are made from the OpenAPI document, good ones and bad ones.
+//!
+//! It is another's program, so it needs `FETCHWELL_TEST_PYTHON`: the Python of an environment that has
+//! it, such as `scripts/setup --test` makes. Without it this says that it skips.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::crash::{Origin, Program, Service, count_or};
+use fetchwell_testkit::python::python;
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::place::metrics;
+
+/// All runs together make no fewer. How many one makes depends on its seed.
+const FEWEST_CASES: u64 = 5_000;
+/// Of each run, for each operation and each way to make requests.
+const EXAMPLES: &str = "320";
+/// Two at a time, mostly two in all.
+const MOST_RUNS: u64 = 6;
+const PATIENCE: Duration = Duration::from_secs(900);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_requests_are_answered_as_the_document_says() {
+    let Some(python) = python() else { return };
+    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let service = Service::start(on_loopback(&origin)).await;
+    let seed = count_or("FETCHWELL_TEST_SEED", 1_u64);
+    let began = Instant::now();
+    let (mut cases, mut runs) = (0, 0);
+    while cases < FEWEST_CASES {
+        assert!(runs < MOST_RUNS, "only {cases} cases in {runs} runs");
+        let (one, other) = tokio::join!(
+            run(&python, &service, seed + runs),
+            run(&python, &service, seed + runs + 1),
+        );
+        cases += cases_of(&one) + cases_of(&other);
+        runs += 2;
+    }
+    println!("{cases} cases in {runs} runs and {:?}", began.elapsed());
+
+    let metrics = metrics(&service).await;
+    let accepted = metrics["fetchwell_messages_accepted_total"];
+    assert!(accepted >= 300.0, "{accepted} were accepted");
+    assert!(metrics.get("fetchwell_results_total{status=\"success\"}").is_some_and(|n| *n >= 50.0));
+    let failed: Vec<_> = metrics.keys().filter(|name| name.contains("status=\"5")).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// Every host, for messages and for webhooks, is the origin.
+fn on_loopback(origin: &Origin) -> Program {
+    let [resolve, rule, allow, range] = origin.flags();
+    let rule = rule.replacen("*.test=", "*=", 1);
+    let flags = [resolve, rule, allow, range];
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .flags(flags)
+        .flags(["--rate", "0", "--i-own-these-sites"])
+        .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "10000")
+        .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "10000")
+}
+
+/// Runs Schemathesis with all its checks, which must all hold, and returns its report.
+async fn run(python: &Path, service: &Service, seed: u64) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/serve_contract");
+    let report = folder.path().join("report.json");
+    let mut command = Command::new(python);
+    command
+        .args(["-m", "schemathesis.cli", "--config-file"])
+        .arg(beside.join("schemathesis.toml"))
+        .args(["run", &format!("http://{}/openapi.json", service.address), "--no-color"])
+        .args(["--checks", "all", "--max-examples", EXAMPLES, "--seed", &seed.to_string()])
+        .args(["--report", "json", "--report-json-path"])
+        .arg(&report)
+        .current_dir(folder.path())
+        .env("FETCHWELL_TOKEN", &service.token)
+        .env("SCHEMATHESIS_HOOKS", beside.join("schemathesis_hooks.py"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let ended = timeout(PATIENCE, command.output()).await.expect("an end in time").unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let end: String =
+        said.lines().map(|line| line.chars().take(300).collect::<String>() + "\n").collect();
+    assert!(ended.status.success(), "replay with FETCHWELL_TEST_SEED={seed}\n{end}");
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    for phase in ["examples", "coverage", "fuzzing", "stateful"] {
+        assert_eq!(report["phases"][phase]["status"], "success", "{phase}\n{end}");
+    }
+    report
+}
+
+fn cases_of(report: &Value) -> u64 {
+    report["test_cases"]["generated"].as_u64().expect("a number of cases")
+}

@@ -1,0 +1,77 @@
+//! `fetchwell top` on each store: what it shows is what is there.
+
+use std::time::Duration;
+
+use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_testkit::conformance::servers::{
+    server_url, unused_postgres_schema, unused_redis_database,
+};
+use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::plain_http::ask;
+use serde_json::{Value, json};
+
+/// A site that is down for as long as any test runs, so that its URLs wait.
+fn origin() -> Origin {
+    let always = Duration::ZERO..Duration::from_secs(86_400);
+    Origin::start([SiteScript::new("down.test").outage(always, Failure::Refuse)])
+}
+
+fn program(origin: &Origin) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin)
+}
+
+async fn top(program: &Program) -> Value {
+    let told = program.run(&["top", "--json"]).await.expect_code(0).stdout;
+    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"))
+}
+
+/// Accepts a message for a site that is down, and looks.
+async fn a_message_that_waits(program: Program) {
+    let service = Service::start(program).await;
+    let body = json!({"url": "http://down.test/", "retailer": "x", "correlation_id": "y"});
+    let posted = ask(service.address, &service.token, "POST /fetch", &[], &body.to_string()).await;
+    assert_eq!(posted.expect("it answers").status, 200);
+    let glance = top(service.program()).await;
+    let queue = &glance["queues"][0];
+    assert_eq!((&queue["queue"], &queue["accepted"]), (&json!("messages"), &json!(1)), "{glance}");
+    assert_eq!(queue["accepted_per_second"], json!(0.0), "{glance}");
+    let site = glance["sites"].as_array().expect("sites").iter().find(|s| s["site"] == "down.test");
+    let site = site.unwrap_or_else(|| panic!("the site is not there: {glance}"));
+    assert_eq!(site["interval_seconds"], json!(1.0), "{glance}");
+    // It waits in the store, or the service has it in hand.
+    let waits = queue["queued"].as_i64().unwrap_or(0) + queue["delayed"].as_i64().unwrap_or(0);
+    assert_eq!(queue["oldest_waiting_seconds"].is_f64(), waits > 0, "{glance}");
+}
+
+#[tokio::test]
+async fn on_sqlite() {
+    a_message_that_waits(program(&origin())).await;
+}
+
+#[tokio::test]
+async fn on_postgres() {
+    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
+    let url = unused_postgres_schema(url).await;
+    a_message_that_waits(program(&origin()).variable("FETCHWELL_STORE", &url)).await;
+}
+
+#[tokio::test]
+async fn on_redis() {
+    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
+    let url = unused_redis_database(url).await;
+    let program = program(&origin()).variable("FETCHWELL_STORE", &url);
+    program.run(&["pages", "add", "http://down.test/", "http://down.test/2"]).await.expect_code(0);
+    let glance = top(&program).await;
+    let queue = &glance["queues"][0];
+    assert_eq!(
+        (&queue["queue"], &queue["queued"]),
+        (&json!("crawler_queue"), &json!(2)),
+        "{glance}"
+    );
+}
+
+#[tokio::test]
+async fn without_a_terminal_it_says_what_to_type() {
+    let told = program(&origin()).run(&["top"]).await.expect_code(2).stderr;
+    assert!(told.contains("--once"), "{told}");
+}
