@@ -6,12 +6,10 @@
 //! | `finding` | what a check found |
 //! | `settings` | what the settings alone show: contact, politeness stores that differ |
 //! | `machine` | open files, disk, clock, listeners, name servers |
-//! | `servers` | asks each store and server that is named |
-//! | `judgement` | what their answers mean; pure |
+//! | `servers` | asks each store and server that is named, and judges the answers |
 //! | `print` | for people and for programs |
 
 mod finding;
-mod judgement;
 mod machine;
 mod print;
 mod servers;

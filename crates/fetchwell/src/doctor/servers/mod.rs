@@ -1,0 +1,65 @@
+//! Asks each store and server that the settings name, and says what the answers mean. One file per kind of
+//! server: `examine` asks, `judge` is pure, so that every case can be shown.
+
+mod kafka;
+mod postgres;
+mod rabbitmq;
+mod redis;
+mod skew;
+mod sqlite;
+
+use fetchwell_engine::ports::StoreFault;
+
+use super::Doors;
+use super::finding::Finding;
+use super::settings::politeness_store;
+use crate::settings::StoreUrl;
+
+/// Asks all of them.
+pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
+    let mut asked: Vec<(String, StoreUrl)> = Vec::new();
+    let mut findings = Vec::new();
+    for (check, place) in places(doors) {
+        if asked.iter().any(|(_, known)| *known == place) {
+            continue;
+        }
+        findings.extend(store(&check, &place).await);
+        asked.push((check, place));
+    }
+    match &doors.pages.values.pages_cache {
+        Some(StoreUrl::Redis(url)) => {
+            findings.extend(redis::examine("page cache", url, redis::RedisUse::Cache).await);
+        }
+        Some(cache) => findings.extend(store("page cache", cache).await),
+        None => {}
+    }
+    findings.extend(kafka::examine(&doors.pages).await);
+    findings.extend(rabbitmq::examine(&doors.commoncrawl).await);
+    findings
+}
+
+/// Where URLs, results and the pace of sites are kept, with what each place is called.
+fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
+    let mut places = vec![("store", &doors.settings.values.store)];
+    places.push(("politeness", politeness_store(&doors.settings)));
+    places.push(("store of \"pages\"", &doors.pages.values.store));
+    places.push(("politeness of \"pages\"", politeness_store(&doors.pages)));
+    places.into_iter().map(|(check, place)| (check.to_owned(), place.clone())).collect()
+}
+
+async fn store(check: &str, place: &StoreUrl) -> Vec<Finding> {
+    match place {
+        StoreUrl::Sqlite(path) => vec![sqlite::examine(check, path)],
+        StoreUrl::Postgres(url) => postgres::examine(check, url).await,
+        StoreUrl::Redis(url) => redis::examine(check, url, redis::RedisUse::Store).await,
+    }
+}
+
+fn unreachable(check: &str, fault: &StoreFault) -> Finding {
+    Finding::fail(
+        check,
+        fault.to_string(),
+        "nothing that is kept there can be read or written",
+        "start it, or mend its address, user and password in the settings",
+    )
+}
