@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::adapters::postgres;
+use fetchwell_engine::adapters::redis;
 use fetchwell_engine::adapters::shared::SharedPoliteness;
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
-use fetchwell_engine::adapters::{postgres, redis};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
@@ -161,11 +162,9 @@ pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites
 
 /// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
 pub(crate) async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
-    match &settings.values.store {
-        StoreUrl::Sqlite(path) => {
-            Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?)
-        }
-        StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(Clock::since_boot(Clock::booted_at())),
+    match settings.values.store.file() {
+        Some(path) => Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?),
+        None => Ok(Clock::since_boot(Clock::booted_at())),
     }
 }
 
@@ -203,8 +202,10 @@ fn politeness_name(settings: &Settings) -> Result<String, Exit> {
     Ok(match &values.politeness {
         Some(politeness) if *politeness == values.store => "the store itself".to_owned(),
         None => "the store itself".to_owned(),
-        Some(StoreUrl::Sqlite(path)) => format!("sqlite:{}", std::path::absolute(path)?.display()),
-        Some(server) => server.to_string(),
+        Some(politeness) => match politeness.file() {
+            Some(path) => format!("sqlite:{}", std::path::absolute(path)?.display()),
+            None => politeness.to_string(),
+        },
     })
 }
 
@@ -220,12 +221,9 @@ fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> R
 }
 
 pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
-    match url {
-        StoreUrl::Sqlite(path) => Ok(path),
-        StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Err(Exit::Usage(format!(
-            "the store {url} is not supported by this command; use sqlite:PATH"
-        ))),
-    }
+    url.file().ok_or_else(|| {
+        Exit::Usage(format!("the store {url} is not supported by this command; use sqlite:PATH"))
+    })
 }
 
 /// A gate without a store, for questions that need none.

@@ -11,7 +11,7 @@ use fetchwell_policy::url::WebUrl;
 use super::finding::Finding;
 use crate::measures::Measures;
 use crate::plant::Parts;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// Files that are open besides connections: stores, logs, listeners and those who ask them.
 const OTHER_FILES: u64 = 256;
@@ -61,7 +61,7 @@ fn open_files(settings: &Settings, limit: Option<u64>) -> Finding {
 
 /// The disk that an embedded store is on.
 fn disk(settings: &Settings) -> Option<Finding> {
-    let StoreUrl::Sqlite(path) = &settings.values.store else { return None };
+    let path = settings.values.store.file()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let space = match rustix::fs::statvfs(folder) {

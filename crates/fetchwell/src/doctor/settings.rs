@@ -58,12 +58,12 @@ pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
             format!("set politeness = \"{other}\", so that all doors share one pace"),
         );
     }
-    match one {
-        StoreUrl::Sqlite(_) => Finding::ok(
+    match one.file() {
+        Some(_) => Finding::ok(
             "politeness",
             format!("{one}; shared by all processes on this machine that name this file"),
         ),
-        _ => Finding::ok("politeness", format!("{one}; shared by all processes that name it")),
+        None => Finding::ok("politeness", format!("{one}; shared by all processes that name it")),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The list that `pages` takes URLs from, for those who are not `pages`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
+use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
-use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Ledger, StoreFault};
+use fetchwell_engine::dead_letters::DeadLetters;
+use fetchwell_engine::rounds::Rounds;
 
+use super::redis_queues;
 use crate::cli::Exit;
 use crate::settings::{Settings, StoreUrl};
 
@@ -28,7 +29,10 @@ impl UrlList {
     ) -> Result<UrlList, Exit> {
         let values = &settings.values;
         match &values.store {
-            StoreUrl::Redis(url) => Ok(UrlList::Redis(open_redis(settings, url.reveal()).await?)),
+            StoreUrl::Redis(url) => {
+                let queue = redis_queues::open_list(settings, url.reveal()).await?;
+                Ok(UrlList::Redis(queue))
+            }
             StoreUrl::Sqlite(_) => {
                 let db = open_file().await?;
                 let clock = sqlite::clock(&db).await?;
@@ -44,34 +48,27 @@ impl UrlList {
         }
     }
 
-    /// How many URLs stand where.
-    pub(crate) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    /// Those who were given up, for those who look after them.
+    pub(crate) fn dead_letters(&self) -> Arc<dyn DeadLetters> {
         match self {
-            UrlList::Redis(queue) => queue.ledger().await,
-            UrlList::Sqlite(queue) => queue.ledger().await,
+            UrlList::Redis(queue) => Arc::new(queue.clone()),
+            UrlList::Sqlite(queue) => Arc::new(queue.clone()),
         }
     }
 
-    /// Counts the URLs themselves and compares with the counters: `Err` with the difference.
-    pub(crate) async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+    /// The list as a schedule uses it.
+    pub(crate) fn rounds(&self) -> Arc<dyn Rounds> {
         match self {
-            UrlList::Redis(queue) => queue.audit().await,
-            UrlList::Sqlite(queue) => queue.audit().await,
+            UrlList::Redis(queue) => Arc::new(queue.clone()),
+            UrlList::Sqlite(queue) => Arc::new(queue.clone()),
         }
     }
 }
 
-/// Opens the list on a server.
-pub(crate) async fn open_redis(settings: &Settings, url: &str) -> Result<RedisQueue, Exit> {
-    let values = &settings.values;
-    let names = QueueNames {
-        input: values.pages_input_queue.clone(),
-        dead_letters: values.pages_dlq_queue.clone(),
-    };
-    let clock = StoreClock::Server(Clock::since_boot(Clock::booted_at()));
-    Ok(RedisQueue::open(url, &names, clock, values.lease_ttl, false, poll(settings)).await?)
-}
+/// The list is looked at at least this often.
+const LONGEST_POLL: Duration = Duration::from_millis(500);
 
-fn poll(settings: &Settings) -> Duration {
-    settings.values.pages_poll_timeout.min(DEFAULT_POLL)
+/// How often the list is looked at while it is empty.
+pub(crate) fn poll(settings: &Settings) -> Duration {
+    settings.values.pages_poll_timeout.min(LONGEST_POLL)
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fetchwell_engine::adapters::rabbitmq::check_address;
 use fetchwell_policy::url::WebUrl;
@@ -23,6 +23,16 @@ pub enum StoreUrl {
     Postgres(SecretUrl),
     /// `redis://…`
     Redis(SecretUrl),
+}
+
+impl StoreUrl {
+    /// The file of an embedded store; none for a server.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            StoreUrl::Sqlite(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for StoreUrl {

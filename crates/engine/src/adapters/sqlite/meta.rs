@@ -1,6 +1,6 @@
 //! What a store remembers of itself.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::Db;
 use crate::ports::StoreFault;
@@ -11,14 +11,20 @@ use crate::ports::StoreFault;
 pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreFault> {
     let politeness = politeness.to_owned();
     db.write(move |tx| {
-        let bound: Option<String> = tx
-            .query_row("SELECT value FROM meta WHERE key = 'politeness'", [], |row| row.get(0))
-            .optional()?;
-        if let Some(bound) = bound {
+        if let Some(bound) = value(tx, "politeness")? {
             return Ok(bound);
         }
         tx.execute("INSERT INTO meta VALUES ('politeness', ?1)", [&politeness])?;
         Ok(politeness)
     })
     .await
+}
+
+/// The store that `migrate` has moved the retriever's messages of this file to.
+pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreFault> {
+    db.write(|tx| value(tx, "moved_to")).await
+}
+
+pub(super) fn value(tx: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use rusqlite::{Connection, Row, Statement};
 use tokio::sync::{mpsc, oneshot};
 
 use super::db::io_fault;
+use super::meta;
 use super::queue::is_in_use;
 use super::{Db, SqliteQueue};
 use crate::adapters::moving::{Column, Differences, Kind, Part, ROBOTS, SITES, TABLES, Table};
@@ -24,11 +25,6 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// For how long we are an instance ourselves, to rescue what dead ones held.
 const RESCUE_WITHIN: Duration = Duration::from_secs(20);
-
-/// Where the retriever's messages of this file are now, if they were moved.
-pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreFault> {
-    db.write(|tx| meta(tx, "moved_to")).await
-}
 
 /// A queue of the file, to see whether anybody is at work on it.
 pub(in crate::adapters) async fn queue(
@@ -80,7 +76,7 @@ impl Departure {
         has_arrived: oneshot::Receiver<()>,
     ) -> rusqlite::Result<Left> {
         // Two databases that have the same messages would both fetch them.
-        if let Some(place) = meta(tx, "moved_to")? {
+        if let Some(place) = meta::value(tx, "moved_to")? {
             return Ok(Left::Elsewhere(place));
         }
         if self.is_in_use(tx)? {
@@ -107,7 +103,7 @@ impl Departure {
         tx: &Connection,
         then: &str,
     ) -> rusqlite::Result<Left> {
-        if meta(tx, "moved_to")?.is_some() {
+        if meta::value(tx, "moved_to")?.is_some() {
             return Ok(Left::Moved);
         }
         if self.is_in_use(tx)? {
@@ -284,11 +280,7 @@ fn receipt(tx: &Connection, differences: &Differences) -> rusqlite::Result<Strin
 
 /// Whether the sites' pace is in the file, and not in a store of its own.
 fn keeps_politeness(tx: &Connection) -> rusqlite::Result<bool> {
-    Ok(meta(tx, "politeness")?.is_none_or(|bound| bound == "the store itself"))
-}
-
-fn meta(tx: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+    Ok(meta::value(tx, "politeness")?.is_none_or(|bound| bound == "the store itself"))
 }
 
 fn read<T: serde::de::DeserializeOwned>(value: ValueRef<'_>) -> rusqlite::Result<T> {

@@ -15,7 +15,7 @@ mod run;
 mod unattempted;
 mod watch;
 
-pub(crate) use place::{Claims, QUEUE as CLAIMS};
+pub(crate) use place::QUEUE as CLAIMS;
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 
@@ -25,7 +25,7 @@ use fetchwell_engine::articles::Articles;
 
 use crate::cli::{ArticlesCommand, Exit};
 use crate::doors::notation::sha1_hex;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
 pub fn uid(url: &str) -> String {
@@ -35,10 +35,8 @@ pub fn uid(url: &str) -> String {
 /// The articles of the store, for those who only look; `None`: such a store has none.
 pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>>, Exit> {
     match &settings.values.store {
-        StoreUrl::Postgres(_) => Ok(None),
-        StoreUrl::Redis(_) | StoreUrl::Sqlite(_) => {
-            Ok(Some(place::Place::open(settings).await?.articles))
-        }
+        crate::settings::StoreUrl::Postgres(_) => Ok(None),
+        _ => Ok(Some(place::Place::open(settings).await?.articles)),
     }
 }
 

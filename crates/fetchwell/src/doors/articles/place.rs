@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::redis::{
-    DEFAULT_POLL, QueueNames, RedisArticles, RedisLinks, RedisQueue,
-};
+use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteArticles, SqliteLinks, SqliteQueue,
 };
-use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::articles::Articles;
-use fetchwell_engine::clock::Clock;
 use fetchwell_engine::links::CategoryLinks;
 use fetchwell_engine::ports::{Ledger, Settle, Source, StoreFault};
 
 use crate::cli::Exit;
-use crate::plant::{bound_queue, open_queue_db};
+use crate::doors::redis_queues::{open_claims, server_clock};
+use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
 
 /// The queue of links that a run has found to be new.
 pub(crate) const QUEUE: &str = "rss:canonical_queue";
-/// Where Redis' queue would put what it gives up; nothing is.
-const GIVEN_UP: &str = "rss:canonical_queue_given_up";
 /// Links put into the queue in one transaction.
 const CLAIMS_AT_ONCE: usize = 10_000;
 
@@ -32,7 +28,7 @@ pub(super) struct Place {
 }
 
 /// Links that are claimed, by where they are.
-pub(crate) enum Claims {
+pub(super) enum Claims {
     Redis(RedisQueue),
     Sqlite(SqliteQueue),
 }
@@ -59,16 +55,10 @@ impl Place {
 
 impl Claims {
     /// Opens the queue. It ends when it is empty.
-    pub(crate) async fn open(settings: &Settings) -> Result<Claims, Exit> {
+    pub(super) async fn open(settings: &Settings) -> Result<Claims, Exit> {
         let ttl = settings.values.lease_ttl;
         match &settings.values.store {
-            StoreUrl::Redis(url) => {
-                let names =
-                    QueueNames { input: QUEUE.to_owned(), dead_letters: GIVEN_UP.to_owned() };
-                let (url, clock) = (url.reveal(), server_clock());
-                let queue = RedisQueue::open(url, &names, clock, ttl, true, DEFAULT_POLL).await?;
-                Ok(Claims::Redis(bound_queue(settings, queue).await?))
-            }
+            StoreUrl::Redis(url) => Ok(Claims::Redis(open_claims(settings, url.reveal()).await?)),
             StoreUrl::Sqlite(_) => {
                 let db = open_queue_db(settings).await?;
                 let clock = sqlite::clock(&db).await?;
@@ -106,24 +96,12 @@ impl Claims {
     }
 
     /// How many links stand where.
-    pub(crate) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub(super) async fn ledger(&self) -> Result<Ledger, StoreFault> {
         match self {
             Claims::Redis(queue) => queue.ledger().await,
             Claims::Sqlite(queue) => queue.ledger().await,
         }
     }
-
-    /// Counts the links themselves and compares with the counters: `Err` with the difference.
-    pub(crate) async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
-        match self {
-            Claims::Redis(queue) => queue.audit().await,
-            Claims::Sqlite(queue) => queue.audit().await,
-        }
-    }
-}
-
-fn server_clock() -> StoreClock {
-    StoreClock::Server(Clock::since_boot(Clock::booted_at()))
 }
 
 fn elsewhere(settings: &Settings) -> Exit {

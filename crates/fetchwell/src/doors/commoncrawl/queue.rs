@@ -6,11 +6,10 @@ use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
 use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Settle, Source};
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// A queue of batches.
 pub(crate) enum BatchPlace {
@@ -19,9 +18,6 @@ pub(crate) enum BatchPlace {
     /// In the store.
     Embedded(SqliteQueue),
 }
-
-/// A worker's hold on a queue: where batches come from, and where they end.
-pub(crate) type Hold = (Arc<dyn Source>, Arc<dyn Settle>);
 
 impl BatchPlace {
     /// Opens the queue that the settings name.
@@ -33,7 +29,7 @@ impl BatchPlace {
             let queue = RabbitQueue::open(url.reveal(), queue, transient, clock).await?;
             return Ok(BatchPlace::Broker(queue));
         }
-        if !matches!(values.store, StoreUrl::Sqlite(_)) {
+        if values.store.file().is_none() {
             return Err(Exit::Usage(format!(
                 "batches wait at RabbitMQ or in SQLite, and the store is {}; name a broker with \
                  commoncrawl.rabbitmq_url or RABBITMQ_CONNECTION_STRING, or --store sqlite:PATH",
@@ -51,20 +47,6 @@ impl BatchPlace {
         match self {
             BatchPlace::Broker(queue) => Arc::new(queue.clone()),
             BatchPlace::Embedded(queue) => Arc::new(queue.clone()),
-        }
-    }
-
-    /// Joins it as a worker.
-    pub(crate) fn join(&self, prefetch: u16) -> Hold {
-        match self {
-            BatchPlace::Broker(queue) => {
-                let instance = Arc::new(queue.instance(prefetch));
-                (instance.clone(), instance)
-            }
-            BatchPlace::Embedded(queue) => {
-                let instance = Arc::new(queue.instance());
-                (instance.clone(), instance)
-            }
         }
     }
 }

@@ -42,10 +42,7 @@ async fn open(settings: &Settings) -> Result<Arc<dyn DeadLetters>, Exit> {
     // Nothing is fetched here: which politeness goes with the file is for those who do to say.
     let open_file =
         async || Ok(sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?);
-    Ok(match UrlList::open(settings, open_file).await? {
-        UrlList::Redis(queue) => Arc::new(queue),
-        UrlList::Sqlite(queue) => Arc::new(queue),
-    })
+    Ok(UrlList::open(settings, open_file).await?.dead_letters())
 }
 
 async fn list(letters: &dyn DeadLetters, args: &ListArgs, as_json: bool) -> Result<Exit, Exit> {

@@ -1,17 +1,12 @@
 //! `fetchwell ledger`: how many jobs of every queue stand where, and whether the sum is right.
 
 use anyhow::anyhow;
-use fetchwell_engine::adapters::sqlite::{self, Durability};
 use fetchwell_engine::oversight::{QueueLedger, Recount};
-use fetchwell_engine::ports::Ledger;
 
 use super::print as lines;
 use crate::cli::{Exit, LedgerArgs, print};
-use crate::doors::articles::{CLAIMS, Claims};
 use crate::doors::retriever::open_store;
-use crate::doors::url_list::UrlList;
-use crate::plant::sqlite_path;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) async fn run(
@@ -20,8 +15,10 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let queues = match &settings.values.store {
-        StoreUrl::Redis(_) => of_redis(settings, args.check).await?,
-        StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => of_database(settings, args.check).await?,
+        crate::settings::StoreUrl::Redis(url) => {
+            super::redis_ledger::read(settings, url.reveal(), args.check).await?
+        }
+        _ => of_database(settings, args.check).await?,
     };
     let wrong: Vec<String> = queues.iter().filter_map(wrong_with).collect();
     print(lines::ledger(queues, as_json).as_bytes())?;
@@ -41,23 +38,6 @@ async fn of_database(settings: &Settings, check: bool) -> Result<Vec<Recount>, E
     }
     let told = |told| Recount { told, difference: None };
     Ok(store.oversight.ledgers().await?.into_iter().map(told).collect())
-}
-
-/// The list of `pages`, and what `articles` claimed.
-async fn of_redis(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
-    let values = &settings.values;
-    let open_file = async || Ok(sqlite::open(sqlite_path(&values.store)?, Durability::Disk)?);
-    let pages = UrlList::open(settings, open_file).await?;
-    let claims = Claims::open(settings).await?;
-    let both = [
-        (values.pages_input_queue.as_str(), pages.ledger().await?, pages.audit().await?),
-        (CLAIMS, claims.ledger().await?, claims.audit().await?),
-    ];
-    let recount = |(name, ledger, audit): (&str, Ledger, Result<Ledger, String>)| Recount {
-        told: QueueLedger { queue: name.to_owned(), ledger },
-        difference: audit.err().filter(|_| check),
-    };
-    Ok(both.into_iter().map(recount).collect())
 }
 
 fn wrong_with(queue: &Recount) -> Option<String> {

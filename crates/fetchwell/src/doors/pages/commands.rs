@@ -9,7 +9,6 @@ use super::place::{open_cache, open_embedded_log, open_list};
 use super::record::cache_key;
 use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
-use crate::doors::url_list::UrlList;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
@@ -88,13 +87,13 @@ pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
 
 /// Puts all that waits back on the list.
 pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let UrlList::Redis(queue) = open_list(settings).await? else {
+    let Some(unparked) = open_list(settings).await?.unpark().await? else {
         return Err(Exit::Usage(format!(
             "the store {} has no list that others could take from; unpark is for redis://…",
             settings.values.store
         )));
     };
-    let (unparked, list) = (queue.unpark().await?, &settings.values.pages_input_queue);
+    let list = &settings.values.pages_input_queue;
     print(
         match as_json {
             true => format!("{}\n", json!({"unparked": unparked, "list": list})),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::kafka::KafkaLog;
@@ -18,7 +19,8 @@ use super::metrics::Sizes;
 use super::record::PageRecord;
 use crate::cli::Exit;
 use crate::doors::url_list::UrlList;
-use crate::plant::{bound_queue, open_queue_db};
+use crate::plant::bound_queue;
+use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
 
 /// URLs put into an embedded queue in one transaction.
@@ -46,10 +48,11 @@ impl Place {
 
 /// Opens the list to work on it.
 pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
-    Ok(match UrlList::open(settings, async || open_queue_db(settings).await).await? {
-        UrlList::Redis(queue) => UrlList::Redis(bound_queue(settings, queue).await?),
-        embedded => embedded,
-    })
+    let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
+    if let UrlList::Redis(queue) = list {
+        return Ok(UrlList::Redis(bound_queue(settings, queue).await?));
+    }
+    Ok(list)
 }
 
 /// Where events go.
@@ -90,6 +93,15 @@ impl UrlList {
         }
     }
 
+    /// Puts back on the list what waits outside of it, and says how much that was. None: the list
+    /// is the store's own, and nothing waits outside of it.
+    pub(super) async fn unpark(&self) -> Result<Option<u64>, StoreFault> {
+        match self {
+            UrlList::Redis(queue) => queue.unpark().await.map(Some),
+            UrlList::Sqlite(_) => Ok(None),
+        }
+    }
+
     /// How many URLs stand where, and the ledger of those that were taken in.
     pub(super) async fn sizes(&self) -> Result<(Sizes, Ledger), StoreFault> {
         Ok(match self {
@@ -117,7 +129,15 @@ impl Log {
                 let log = KafkaLog::open(servers, &values.pages_webpage_log_topic).await?;
                 Ok(Log::Kafka(Arc::new(log)))
             }
-            None => Ok(Log::Embedded(Arc::new(open_embedded_log(settings).await?))),
+            _ => Ok(Log::Embedded(Arc::new(open_embedded_log(settings).await?))),
+        }
+    }
+
+    /// Takes out events that are older than that. Kafka does it by itself.
+    pub(super) async fn sweep(&self, keep: Duration) -> Result<(), StoreFault> {
+        match self {
+            Log::Kafka(_) => Ok(()),
+            Log::Embedded(log) => log.sweep(keep).await.map(|_| ()),
         }
     }
 
@@ -152,10 +172,10 @@ pub(super) async fn open_cache(settings: &Settings) -> Result<Arc<dyn PageCache>
 
 /// Opens the log that is used without Kafka.
 pub(super) async fn open_embedded_log(settings: &Settings) -> Result<SqliteEvents, Exit> {
-    let durability = match &settings.values.store {
+    let durability = match settings.values.store.file() {
         // The commit that settles comes after it in the same file, and waits for the disk.
-        StoreUrl::Sqlite(_) => Durability::Process,
-        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => Durability::Disk,
+        Some(_) => Durability::Process,
+        None => Durability::Disk,
     };
     let db = sqlite::open(embedded_path(settings), durability)?;
     let clock = sqlite::clock(&db).await?;
@@ -164,10 +184,7 @@ pub(super) async fn open_embedded_log(settings: &Settings) -> Result<SqliteEvent
 
 /// The file for what has no server.
 fn embedded_path(settings: &Settings) -> &Path {
-    match &settings.values.store {
-        StoreUrl::Sqlite(path) => path,
-        StoreUrl::Redis(_) | StoreUrl::Postgres(_) => &settings.values.pages_embedded,
-    }
+    settings.values.store.file().unwrap_or(&settings.values.pages_embedded)
 }
 
 /// Half of the design's servers is seldom meant.

@@ -14,7 +14,7 @@ use super::counted::Counted;
 use super::exposition::Exposition;
 use super::finish::CacheThenEvent;
 use super::metrics::PageMetrics;
-use super::place::{Log, Place};
+use super::place::Place;
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 use super::showing;
@@ -156,8 +156,5 @@ async fn sweep(place: &Place, keep_events: Duration, stop: &CancellationToken) {
 
 async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreFault> {
     place.cache.sweep().await?;
-    if let Log::Embedded(log) = &place.log {
-        log.sweep(keep_events).await?;
-    }
-    Ok(())
+    place.log.sweep(keep_events).await
 }

@@ -15,7 +15,6 @@ use crate::cli::{Exit, print};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
 use crate::doors::sites::SiteDesk;
-use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
 use crate::settings::Settings;
 
@@ -88,10 +87,7 @@ impl Showing<'_> {
             history: History::default(),
             sites: Arc::new(sites),
             oversight: None,
-            dead_letters: Some(match &self.place.queue {
-                UrlList::Redis(queue) => Arc::new(queue.clone()),
-                UrlList::Sqlite(queue) => Arc::new(queue.clone()),
-            }),
+            dead_letters: Some(self.place.queue.dead_letters()),
             articles: articles::open(self.settings).await?,
         })
     }

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
-use fetchwell_engine::rounds::Rounds;
 use fetchwell_policy::time::Time;
 use serde_json::json;
 use tracing::{info, warn};
@@ -40,10 +39,7 @@ pub(crate) async fn run(
     let entries = plan_file::read(&args.plan).map_err(Exit::Usage)?;
     let settings = &with_room_for_sitemaps(settings);
     let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
-    let rounds: Arc<dyn Rounds> = match list {
-        UrlList::Redis(queue) => Arc::new(queue),
-        UrlList::Sqlite(queue) => Arc::new(queue),
-    };
+    let rounds = list.rounds();
     let parts = Parts::open(settings).await?;
     let ends = args.once || args.dry_run;
     let max_waiting = settings.values.schedule_max_queue;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::{postgres, sqlite};
+use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::inbox::{AuditEntry, Inbox};
@@ -15,7 +15,6 @@ use fetchwell_policy::url::Site;
 
 use super::row::SiteRow;
 use crate::cli::Exit;
-use crate::doors::url_list::open_redis;
 use crate::plant::gate_rules;
 use crate::settings::{Settings, StoreUrl};
 
@@ -152,8 +151,12 @@ impl SiteDesk {
 async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
     Ok(match &settings.values.store {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::open(path, sqlite::Durability::Process)?),
-        StoreUrl::Postgres(url) => Arc::new(postgres::Database::open(url.reveal()).await?),
-        StoreUrl::Redis(url) => Arc::new(open_redis(settings, url.reveal()).await?),
+        StoreUrl::Postgres(url) => {
+            Arc::new(fetchwell_engine::adapters::postgres::Database::open(url.reveal()).await?)
+        }
+        StoreUrl::Redis(url) => {
+            Arc::new(crate::doors::redis_queues::open_list(settings, url.reveal()).await?)
+        }
     })
 }
 

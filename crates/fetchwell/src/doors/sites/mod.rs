@@ -10,8 +10,8 @@ use fetchwell_policy::url::Site;
 
 use super::retriever::open_store;
 use crate::cli::{Exit, SitesCommand, SitesListArgs, print};
-use crate::plant::{open_politeness, store_clock};
-use crate::settings::{Settings, StoreUrl};
+use crate::plant::open_politeness;
+use crate::settings::Settings;
 
 pub(crate) use desk::{Obeyed, Operator, SiteDesk, action, detail};
 pub(crate) use row::SiteRow;
@@ -51,8 +51,8 @@ pub(crate) async fn run(
 
 async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
     let (audit, clock) = match &settings.values.store {
-        StoreUrl::Redis(_) => (None, store_clock(settings).await?),
-        StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => {
+        crate::settings::StoreUrl::Redis(_) => (None, crate::plant::store_clock(settings).await?),
+        _ => {
             let (store, clock) = open_store(settings).await?;
             (Some(store.inbox), clock)
         }

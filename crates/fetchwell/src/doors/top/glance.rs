@@ -89,15 +89,6 @@ impl QueueLine {
         }
     }
 
-    /// The same where URLs wait on a list before they are counted: `waiting` is all that waits, these included.
-    pub(super) fn with_list(mut self, waiting: u64) -> QueueLine {
-        let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
-        let on_list = (waiting - self.queued - self.delayed).max(0);
-        self.accepted += on_list;
-        self.queued += on_list;
-        self
-    }
-
     fn ended(&self) -> i64 {
         self.done + self.skipped + self.dead
     }
@@ -129,15 +120,6 @@ mod tests {
     fn glance(accepted: i64, done: i64, dead: i64) -> Glance {
         let ledger = Ledger { accepted, done, dead, ..Ledger::default() };
         Glance { queues: vec![QueueLine::of("inbox", &ledger)], ..Glance::default() }
-    }
-
-    #[test]
-    fn what_is_on_a_list_is_accepted_and_queued() {
-        let ledger = Ledger { accepted: 9, done: 4, queued: 2, delayed: 3, ..Ledger::default() };
-        for (waiting, expected) in [(5, (9, 2)), (12, (16, 9)), (4, (9, 2))] {
-            let line = QueueLine::of("crawler_queue", &ledger).with_list(waiting);
-            assert_eq!((line.accepted, line.queued), expected);
-        }
     }
 
     #[test]

@@ -3,23 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::{DeadLetter, DeadLetters};
 use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::oversight::{Filter, MessageState, QueueLedger, Sighting};
 use fetchwell_engine::ports::StoreFault;
 use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
-use serde_json::Value;
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::cli::Exit;
-use crate::doors::articles::{CLAIMS, Claims};
 use crate::doors::retriever::open_store;
 use crate::doors::sites::{SiteDesk, SiteRow};
-use crate::doors::url_list::open_redis;
-use crate::plant::{open_politeness, store_clock};
-use crate::settings::{Settings, StoreUrl};
+use crate::plant::open_politeness;
+use crate::settings::Settings;
 use crate::timestamp::rfc3339;
 
 /// Sites that are looked at by name, besides those in trouble.
@@ -47,8 +42,7 @@ pub(super) struct Place {
 enum Queues {
     /// In a database, all of them.
     Database(RetrieverStore),
-    /// In Redis: the list of `pages`, and what `articles` claimed.
-    Redis { pages: RedisQueue, pages_name: String, claims: Claims },
+    Redis(super::on_redis::RedisQueues),
 }
 
 impl Place {
@@ -56,16 +50,14 @@ impl Place {
     pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
         let values = &settings.values;
         let (queues, audit, clock) = match &values.store {
-            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => {
+            crate::settings::StoreUrl::Redis(url) => {
+                let queues = super::on_redis::RedisQueues::open(settings, url.reveal()).await?;
+                (Queues::Redis(queues), None, crate::plant::store_clock(settings).await?)
+            }
+            _ => {
                 let (store, clock) = open_store(settings).await?;
                 let inbox = store.inbox.clone();
                 (Queues::Database(store), Some(inbox), clock)
-            }
-            StoreUrl::Redis(url) => {
-                let pages = open_redis(settings, url.reveal()).await?;
-                let pages_name = values.pages_input_queue.clone();
-                let claims = Claims::open(settings).await?;
-                (Queues::Redis { pages, pages_name, claims }, None, store_clock(settings).await?)
             }
         };
         let politeness = open_politeness(settings).await?;
@@ -124,10 +116,7 @@ impl Queues {
                 };
                 Ok(store.oversight.ledgers().await?.into_iter().map(line).collect())
             }
-            Queues::Redis { pages, pages_name, claims } => Ok(vec![
-                QueueLine::of(pages_name, &pages.ledger().await?).with_list(pages.waiting().await?),
-                QueueLine::of(CLAIMS, &claims.ledger().await?),
-            ]),
+            Queues::Redis(queues) => queues.ledgers().await,
         }
     }
 
@@ -138,12 +127,7 @@ impl Queues {
                 let found = store.oversight.list(&failed, None, MOST_FAILURES).await?;
                 Ok(found.messages.iter().map(failure_of_message).collect())
             }
-            Queues::Redis { pages, .. } => {
-                let page = pages.dead_letters(None, MOST_FAILURES as usize).await?;
-                let mut failures: Vec<_> = page.letters.iter().map(failure_of_letter).collect();
-                failures.sort_by(|one, other| other.at.cmp(&one.at));
-                Ok(failures)
-            }
+            Queues::Redis(queues) => queues.failures(MOST_FAILURES as usize).await,
         }
     }
 }
@@ -170,18 +154,5 @@ fn failure_of_message(message: &Sighting) -> FailureLine {
         site: message.site.clone(),
         reason: message.reason.clone().unwrap_or_default(),
         url: message.url.clone(),
-    }
-}
-
-/// When it died stands in the door's own words about it.
-fn failure_of_letter(letter: &DeadLetter) -> FailureLine {
-    let details =
-        letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let at = details.as_ref().and_then(|details| details["last_at"].as_str()).map(str::to_owned);
-    FailureLine {
-        at,
-        site: letter.group.site.clone(),
-        reason: letter.group.reason.clone(),
-        url: letter.url.clone(),
     }
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::{SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::ports::{Settle, SinkThenSettle, Source, StoreFault};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::at_archive::AtArchive;
-use super::begun::Begun;
 use super::counted::Counted;
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
@@ -20,7 +19,7 @@ use super::plan::{WorkRules, plan};
 use crate::cli::{Exit, WorkArgs};
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::commoncrawl::queue::{BatchPlace, Hold};
+use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::telling;
 use crate::measures::DoorName;
 use crate::settings::{Settings, Values};
@@ -67,6 +66,9 @@ pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Resu
     }
 }
 
+/// A worker's hold on a queue: where batches come from, and where they end.
+type Hold = (Arc<dyn Source>, Arc<dyn Settle>);
+
 struct Work<'a> {
     settings: &'a Settings,
     archive: &'a Archive,
@@ -105,13 +107,20 @@ impl Work<'_> {
 
     /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
     fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
-        let values = &self.settings.values;
-        let (source, ends) = place.join(values.commoncrawl_prefetch);
-        if let BatchPlace::Embedded(_) = place {
-            return Ok((source, ends));
+        match place {
+            BatchPlace::Broker(queue) => {
+                let values = &self.settings.values;
+                let instance = Arc::new(queue.instance(values.commoncrawl_prefetch));
+                let output = &values.commoncrawl_output;
+                let begun = super::begun::Begun::open(output, instance.clone(), instance)?;
+                let begun = Arc::new(begun);
+                Ok((begun.clone(), begun))
+            }
+            BatchPlace::Embedded(queue) => {
+                let instance = Arc::new(queue.instance());
+                Ok((instance.clone(), instance))
+            }
         }
-        let begun = Arc::new(Begun::open(&values.commoncrawl_output, source, ends)?);
-        Ok((begun.clone(), begun))
     }
 
     fn rules(&self, filter: DocumentFilter) -> WorkRules {

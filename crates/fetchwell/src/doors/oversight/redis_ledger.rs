@@ -1,0 +1,28 @@
+//! The ledgers of a Redis server: the list of `pages`, and what `articles` claimed.
+
+use fetchwell_engine::oversight::{QueueLedger, Recount};
+use fetchwell_engine::ports::Ledger;
+
+use crate::cli::Exit;
+use crate::doors::articles::CLAIMS;
+use crate::doors::redis_queues::{open_claims, open_list};
+use crate::settings::Settings;
+
+/// Reads both ledgers; `check`: and counts what is there.
+pub(super) async fn read(
+    settings: &Settings,
+    url: &str,
+    check: bool,
+) -> Result<Vec<Recount>, Exit> {
+    let pages = open_list(settings, url).await?;
+    let claims = open_claims(settings, url).await?;
+    let both = [
+        (settings.values.pages_input_queue.as_str(), pages.ledger().await?, pages.audit().await?),
+        (CLAIMS, claims.ledger().await?, claims.audit().await?),
+    ];
+    let recount = |(name, ledger, audit): (&str, Ledger, Result<Ledger, String>)| Recount {
+        told: QueueLedger { queue: name.to_owned(), ledger },
+        difference: audit.err().filter(|_| check),
+    };
+    Ok(both.into_iter().map(recount).collect())
+}
