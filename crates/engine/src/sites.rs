@@ -14,9 +14,6 @@ pub const SITES_PER_PAGE: usize = 200;
 /// Sites that are looked at for one page, at most: a text that few names have must not cost more.
 pub const SITES_EXAMINED_PER_PAGE: usize = 20_000;
 
-/// Sites that are read in one step where few may be wanted.
-const SITES_PER_STEP: usize = 500;
-
 /// How a site may stand that somebody looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
@@ -165,7 +162,10 @@ impl<'a> PageInMaking<'a> {
     }
 
     /// How many names it is worth to have at once.
+    #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) fn stride(&self) -> usize {
+        /// Sites that are read in one step where few may be wanted.
+        const SITES_PER_STEP: usize = 500;
         let is_sieved = self.query.text.is_some() || self.query.condition.is_some();
         let wanted = self.query.most() - self.page.sites.len().min(self.query.most());
         if is_sieved { SITES_PER_STEP } else { wanted }.min(SITES_EXAMINED_PER_PAGE - self.examined)

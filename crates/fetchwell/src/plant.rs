@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::adapters::memory::MemoryPoliteness;
+#[cfg(feature = "postgres")]
 use fetchwell_engine::adapters::postgres;
+#[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 use fetchwell_engine::adapters::shared::SharedPoliteness;
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
 use fetchwell_engine::clock::Clock;
@@ -149,10 +152,12 @@ pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites
             let clock = sqlite::clock(&db).await?;
             Arc::new(SqlitePoliteness::new(db, clock, rule, seed))
         }
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             let keeper = postgres::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => {
             let keeper = redis::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
@@ -177,6 +182,7 @@ pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
 }
 
 /// The store's database, opened for queues. It keeps to the politeness store it was first used with.
+#[cfg(feature = "postgres")]
 pub(crate) async fn open_queue_database(
     settings: &Settings,
     url: &str,
@@ -188,6 +194,7 @@ pub(crate) async fn open_queue_database(
 }
 
 /// A queue on a server, to be worked on. The server keeps to the politeness store it was first used with.
+#[cfg(feature = "redis")]
 pub(crate) async fn bound_queue(
     settings: &Settings,
     queue: redis::RedisQueue,

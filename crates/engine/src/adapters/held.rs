@@ -37,6 +37,7 @@ impl Held {
 
     /// The store says how many are ours. Where it knows of more, an answer was lost after all: what was
     /// asked on a broken line may be done much later.
+    #[cfg(feature = "redis")]
     pub(super) fn compare(&self, by_the_store: usize) {
         let mut known = self.known();
         known.is_unsure |= by_the_store > known.leases.len();

@@ -1,17 +1,25 @@
-//! The stores behind the ports.
+//! The stores behind the ports. Those on servers are Cargo features, which the binary forwards.
 
 pub mod apart;
 mod gathering;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod held;
 mod intervening;
+#[cfg(feature = "kafka")]
 pub mod kafka;
 mod looking;
 pub mod memory;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod moment;
+#[cfg(feature = "postgres")]
 pub mod moving;
+#[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "rabbitmq")]
 pub mod rabbitmq;
+#[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub mod shared;
 pub mod sqlite;
 mod submit_audit;
@@ -19,6 +27,7 @@ mod who;
 
 use fetchwell_policy::time::Time;
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub use moment::StoreClock;
 
 use crate::ports::{Event, Job, Published};

@@ -26,6 +26,7 @@ impl StoreClock {
     }
 
     /// How far ahead of now a time of the engine's is, in microseconds; less than 0 for what has passed.
+    #[cfg(feature = "redis")]
     pub(in crate::adapters) fn span_us(&self, time: Time) -> i64 {
         let (StoreClock::Server(clock) | StoreClock::ByHand(clock)) = self;
         time.as_micros().saturating_sub(clock.now().as_micros())
@@ -52,6 +53,7 @@ pub(in crate::adapters) struct Moment {
 
 impl Moment {
     /// The engine's time, by the store's clock.
+    #[cfg(feature = "postgres")]
     pub(in crate::adapters) fn to_store(self, local: Time) -> Time {
         move_by(local, self.local, self.now)
     }

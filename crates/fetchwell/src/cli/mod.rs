@@ -17,6 +17,7 @@ use clap::builder::{RangedI64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::settings::Flag;
+use crate::settings::features::long_version;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use commoncrawl::{BatchArgs, CommonCrawlCommand, FindArgs, GetArgs, WorkArgs};
@@ -35,7 +36,13 @@ pub(crate) use sites::{SitesCommand, SitesListArgs};
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
-#[command(name = "fetchwell", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "fetchwell",
+    version,
+    long_version = long_version(),
+    propagate_version = true,
+    max_term_width = 100
+)]
 pub struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalFlags,

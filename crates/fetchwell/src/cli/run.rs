@@ -63,7 +63,9 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
         }
         Command::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            // The page is the same for every build.
+            let command = Cli::command().long_version(None::<&str>);
+            clap_mangen::Man::new(command).render(&mut page)?;
             print(&page)
         }
         Command::Config { command: ConfigCommand::Init { path, force } } => init(&path, force),

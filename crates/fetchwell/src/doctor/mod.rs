@@ -16,7 +16,7 @@ mod servers;
 mod settings;
 
 use crate::cli::{Exit, print as print_bytes};
-use crate::settings::{Door, Settings, Sources};
+use crate::settings::{Door, Settings, Sources, features};
 use finding::{Finding, Verdict};
 
 /// Examines everything.
@@ -47,13 +47,21 @@ struct Doors {
     /// All other doors.
     settings: Settings,
     pages: Settings,
+    #[cfg_attr(not(feature = "rabbitmq"), expect(dead_code, reason = "only its broker is asked"))]
     commoncrawl: Settings,
 }
 
 async fn examine(doors: &Doors) -> Vec<Finding> {
-    let mut findings = vec![settings::sound(&doors.settings), settings::contact(&doors.settings)];
+    let mut findings =
+        vec![build(), settings::sound(&doors.settings), settings::contact(&doors.settings)];
     findings.push(settings::politeness(&doors.settings, &doors.pages));
     findings.extend(servers::examine(doors).await);
     findings.extend(machine::examine(&doors.settings).await);
     findings
+}
+
+/// What this build can do.
+fn build() -> Finding {
+    let what = format!("{}, features: {}", env!("CARGO_PKG_VERSION"), features::built_with());
+    Finding::ok("fetchwell", what)
 }

@@ -30,6 +30,7 @@ pub mod webhooks;
 mod foregone;
 pub(crate) mod notation;
 mod one_page;
+#[cfg(feature = "redis")]
 mod redis_queues;
 #[cfg(test)]
 mod samples;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
 use fetchwell_engine::dead_letters::DeadLetters;
 use fetchwell_engine::rounds::Rounds;
 
+#[cfg(feature = "redis")]
 use super::redis_queues;
 use crate::cli::Exit;
 use crate::settings::{Settings, StoreUrl};
@@ -16,6 +18,7 @@ use crate::settings::{Settings, StoreUrl};
 #[derive(Clone)]
 pub(crate) enum UrlList {
     /// On a server that many share.
+    #[cfg(feature = "redis")]
     Redis(RedisQueue),
     /// In a file.
     Sqlite(SqliteQueue),
@@ -29,6 +32,7 @@ impl UrlList {
     ) -> Result<UrlList, Exit> {
         let values = &settings.values;
         match &values.store {
+            #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => {
                 let queue = redis_queues::open_list(settings, url.reveal()).await?;
                 Ok(UrlList::Redis(queue))
@@ -40,6 +44,7 @@ impl UrlList {
                 let queue = SqliteQueue::open(db, name, clock, ttl, false).await?;
                 Ok(UrlList::Sqlite(queue.polled_every(poll(settings))))
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
                 "\"pages\" keeps its URLs in Redis or SQLite, and the store is {}; \
                  name another with --store redis://HOST or --store sqlite:PATH",
@@ -51,6 +56,7 @@ impl UrlList {
     /// Those who were given up, for those who look after them.
     pub(crate) fn dead_letters(&self) -> Arc<dyn DeadLetters> {
         match self {
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => Arc::new(queue.clone()),
             UrlList::Sqlite(queue) => Arc::new(queue.clone()),
         }
@@ -59,6 +65,7 @@ impl UrlList {
     /// The list as a schedule uses it.
     pub(crate) fn rounds(&self) -> Arc<dyn Rounds> {
         match self {
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => Arc::new(queue.clone()),
             UrlList::Sqlite(queue) => Arc::new(queue.clone()),
         }

@@ -5,12 +5,12 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fetchwell_engine::adapters::rabbitmq::check_address;
 use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
+use super::features::{self, Feature};
 use super::kinds::Kind;
 use super::layer::Raw;
 
@@ -20,8 +20,10 @@ pub enum StoreUrl {
     /// `sqlite:PATH`: embedded, in one file.
     Sqlite(PathBuf),
     /// `postgres://…`
+    #[cfg(feature = "postgres")]
     Postgres(SecretUrl),
     /// `redis://…`
+    #[cfg(feature = "redis")]
     Redis(SecretUrl),
 }
 
@@ -30,6 +32,7 @@ impl StoreUrl {
     pub fn file(&self) -> Option<&Path> {
         match self {
             StoreUrl::Sqlite(path) => Some(path),
+            #[cfg(any(feature = "postgres", feature = "redis"))]
             _ => None,
         }
     }
@@ -39,7 +42,10 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
-            StoreUrl::Postgres(url) | StoreUrl::Redis(url) => write!(out, "{url}"),
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => write!(out, "{url}"),
+            #[cfg(feature = "redis")]
+            StoreUrl::Redis(url) => write!(out, "{url}"),
         }
     }
 }
@@ -94,10 +100,15 @@ impl Kind for Store {
             return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
         }
         let server = text.split_once("://").filter(|(_, address)| !address.is_empty());
-        let url = SecretUrl(text.to_owned());
         match server.map(|(scheme, _)| scheme) {
-            Some("postgres" | "postgresql") => Ok(StoreUrl::Postgres(url)),
-            Some("redis" | "rediss") => Ok(StoreUrl::Redis(url)),
+            Some("postgres" | "postgresql") => cfg_select! {
+                feature = "postgres" => Ok(StoreUrl::Postgres(SecretUrl(text.to_owned()))),
+                _ => Err(features::POSTGRES.missing()),
+            },
+            Some("redis" | "rediss") => cfg_select! {
+                feature = "redis" => Ok(StoreUrl::Redis(SecretUrl(text.to_owned()))),
+                _ => Err(features::REDIS.missing()),
+            },
             _ => Err(Wrong::new(
                 "names no store that is known",
                 r#"write "sqlite:PATH", "postgres://HOST/DATABASE" or "redis://HOST""#,
@@ -111,7 +122,7 @@ impl Kind for Store {
 }
 
 /// The URL of a message broker. Its faults don't quote it.
-pub(super) struct Broker;
+pub(super) struct Broker(pub(super) Feature);
 
 impl Kind for Broker {
     type Value = SecretUrl;
@@ -122,10 +133,11 @@ impl Kind for Broker {
         if !text.starts_with("amqp://") && !text.starts_with("amqps://") {
             return Err(Wrong::new("names no broker", MEND));
         }
-        match check_address(text) {
-            Ok(()) => Ok(SecretUrl(text.to_owned())),
-            Err(wrong) => Err(Wrong::new(format!("names no broker: {wrong}"), MEND)),
-        }
+        self.0.require()?;
+        #[cfg(feature = "rabbitmq")]
+        fetchwell_engine::adapters::rabbitmq::check_address(text)
+            .map_err(|wrong| Wrong::new(format!("names no broker: {wrong}"), MEND))?;
+        Ok(SecretUrl(text.to_owned()))
     }
 
     fn show(&self, value: &SecretUrl) -> Json {

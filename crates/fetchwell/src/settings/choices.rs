@@ -1,6 +1,11 @@
 //! Settings that are one of a few words.
 
-use super::kinds::OneOf;
+use serde_json::Value as Json;
+
+use super::fault::Wrong;
+use super::features::Feature;
+use super::kinds::{Kind, OneOf};
+use super::layer::Raw;
 
 /// What to do with a URL whose robots.txt cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,5 +45,24 @@ pub enum DocumentFormat {
     Parquet,
 }
 
-pub(super) const DOCUMENT_FORMAT: OneOf<DocumentFormat> =
+const DOCUMENT_FORMAT: OneOf<DocumentFormat> =
     OneOf(&[("jsonl.zst", DocumentFormat::JsonLines), ("parquet", DocumentFormat::Parquet)]);
+
+/// A format of documents that this build can write.
+pub(super) struct WritableFormat(pub(super) Feature);
+
+impl Kind for WritableFormat {
+    type Value = DocumentFormat;
+
+    fn read(&self, raw: &Raw) -> Result<DocumentFormat, Wrong> {
+        let format = DOCUMENT_FORMAT.read(raw)?;
+        if format == DocumentFormat::Parquet {
+            self.0.require()?;
+        }
+        Ok(format)
+    }
+
+    fn show(&self, value: &DocumentFormat) -> Json {
+        DOCUMENT_FORMAT.show(value)
+    }
+}

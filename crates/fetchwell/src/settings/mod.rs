@@ -13,6 +13,7 @@ mod cross_checks;
 mod default_file;
 mod environment;
 mod fault;
+pub(crate) mod features;
 mod file;
 mod find_file;
 mod key;

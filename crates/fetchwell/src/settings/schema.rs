@@ -14,9 +14,10 @@ use super::addresses::{
 };
 use super::archives::{Archive, ArchiveBase, CrawlName};
 use super::choices::{
-    DOCUMENT_FORMAT, DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable,
+    DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable, WritableFormat,
 };
 use super::combined::{ListOf, Optional};
+use super::features::{KAFKA, PARQUET, RABBITMQ};
 use super::key::{Key, commoncrawl, key, pages, pages_seconds};
 use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
@@ -202,7 +203,7 @@ table! {
         pages_dlq_queue: String = ListName,
             key("pages.dlq_queue", "page_fetcher_dlq").also(pages("PAGE_FETCHER_DLQ_QUEUE"));
         /// Kafka's servers, as HOST:PORT with commas between; empty: events are kept in pages.embedded.
-        pages_kafka_bootstrap_servers: Option<String> = Optional(Servers),
+        pages_kafka_bootstrap_servers: Option<String> = Optional(Servers(KAFKA)),
             key("pages.kafka_bootstrap_servers", "")
                 .also(pages("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS"));
         /// The topic that tells of pages.
@@ -282,7 +283,7 @@ table! {
         commoncrawl_batch_metrics_listen: Option<SocketAddr> = Optional(Listen),
             key("commoncrawl.batch_metrics_listen", "0.0.0.0:9000");
         /// The broker whose queue batches go through: "amqp://…"; empty: they are kept in the store.
-        commoncrawl_rabbitmq_url: Option<SecretUrl> = Optional(Broker),
+        commoncrawl_rabbitmq_url: Option<SecretUrl> = Optional(Broker(RABBITMQ)),
             key("commoncrawl.rabbitmq_url", "")
                 .secret()
                 .also(commoncrawl("RABBITMQ_CONNECTION_STRING"));
@@ -295,7 +296,7 @@ table! {
         /// The folder that documents are written to.
         commoncrawl_output: PathBuf = FilePath, key("commoncrawl.output", "documents");
         /// What they are written as: "jsonl.zst" or "parquet".
-        commoncrawl_format: DocumentFormat = DOCUMENT_FORMAT, key("commoncrawl.format", "jsonl.zst");
+        commoncrawl_format: DocumentFormat = WritableFormat(PARQUET), key("commoncrawl.format", "jsonl.zst");
         /// A file of documents that has grown to this is closed, and another one begun…
         commoncrawl_segment_size: u64 = size(KIB, GIB), key("commoncrawl.segment_size", "64MiB");
         /// …and so is one that is this old.

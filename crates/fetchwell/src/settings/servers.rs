@@ -3,11 +3,12 @@
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
+use super::features::Feature;
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// Servers, each as HOST:PORT, with commas between them.
-pub(super) struct Servers;
+/// Kafka's servers, each as HOST:PORT, with commas between them.
+pub(super) struct Servers(pub(super) Feature);
 
 impl Kind for Servers {
     type Value = String;
@@ -25,6 +26,7 @@ impl Kind for Servers {
                 r#"write HOST:PORT, with commas between several: "kafka-1:9092,kafka-2:9092""#,
             ));
         }
+        self.0.require()?;
         Ok(text.split(',').map(str::trim).collect::<Vec<_>>().join(","))
     }
 
@@ -83,6 +85,7 @@ impl Kind for TopicName {
 
 #[cfg(test)]
 mod tests {
+    use super::super::features::KAFKA;
     use super::*;
 
     fn read<K: Kind<Value = String>>(kind: &K, text: &str) -> Option<String> {
@@ -91,10 +94,10 @@ mod tests {
 
     #[test]
     fn servers_are_hosts_with_ports() {
-        let good = read(&Servers, "a:9092, [::1]:1,b.test:2");
+        let good = read(&Servers(KAFKA), "a:9092, [::1]:1,b.test:2");
         assert_eq!(good.as_deref(), Some("a:9092,[::1]:1,b.test:2"));
         for bad in ["", "a", "a:", ":1", "a:1,,b:2", "a:99999", "kafka://a:1", "u@a:1"] {
-            assert_eq!(read(&Servers, bad), None, "{bad}");
+            assert_eq!(read(&Servers(KAFKA), bad), None, "{bad}");
         }
     }
 

@@ -18,6 +18,7 @@ mod inbox;
 mod links;
 mod meta;
 mod moves;
+#[cfg(feature = "postgres")]
 pub(super) mod moving_out;
 mod outbox;
 mod oversight;

@@ -1,10 +1,15 @@
 //! Asks each store and server that the settings name, and says what the answers mean. One file per kind of
 //! server: `examine` asks, `judge` is pure, so that every case can be shown.
 
+#[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "rabbitmq")]
 mod rabbitmq;
+#[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod skew;
 mod sqlite;
 
@@ -27,13 +32,16 @@ pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
         asked.push((check, place));
     }
     match &doors.pages.values.pages_cache {
+        #[cfg(feature = "redis")]
         Some(StoreUrl::Redis(url)) => {
             findings.extend(redis::examine("page cache", url, redis::RedisUse::Cache).await);
         }
         Some(cache) => findings.extend(store("page cache", cache).await),
         None => {}
     }
+    #[cfg(feature = "kafka")]
     findings.extend(kafka::examine(&doors.pages).await);
+    #[cfg(feature = "rabbitmq")]
     findings.extend(rabbitmq::examine(&doors.commoncrawl).await);
     findings
 }
@@ -50,7 +58,9 @@ fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
 async fn store(check: &str, place: &StoreUrl) -> Vec<Finding> {
     match place {
         StoreUrl::Sqlite(path) => vec![sqlite::examine(check, path)],
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => postgres::examine(check, url).await,
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => redis::examine(check, url, redis::RedisUse::Store).await,
     }
 }

@@ -15,6 +15,7 @@ mod run;
 mod unattempted;
 mod watch;
 
+#[cfg(feature = "redis")]
 pub(crate) use place::QUEUE as CLAIMS;
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
@@ -35,6 +36,7 @@ pub fn uid(url: &str) -> String {
 /// The articles of the store, for those who only look; `None`: such a store has none.
 pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>>, Exit> {
     match &settings.values.store {
+        #[cfg(feature = "postgres")]
         crate::settings::StoreUrl::Postgres(_) => Ok(None),
         _ => Ok(Some(place::Place::open(settings).await?.articles)),
     }

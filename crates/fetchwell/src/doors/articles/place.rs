@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fetchwell_engine::adapters::NewJob;
+#[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteArticles, SqliteLinks, SqliteQueue,
@@ -12,6 +13,7 @@ use fetchwell_engine::links::CategoryLinks;
 use fetchwell_engine::ports::{Ledger, Settle, Source, StoreFault};
 
 use crate::cli::Exit;
+#[cfg(feature = "redis")]
 use crate::doors::redis_queues::{open_claims, server_clock};
 use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
@@ -29,6 +31,7 @@ pub(super) struct Place {
 
 /// Links that are claimed, by where they are.
 pub(super) enum Claims {
+    #[cfg(feature = "redis")]
     Redis(RedisQueue),
     Sqlite(SqliteQueue),
 }
@@ -37,6 +40,7 @@ impl Place {
     /// Opens what the settings name.
     pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
         match &settings.values.store {
+            #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => {
                 let articles = RedisArticles::open(url.reveal(), server_clock()).await?;
                 let links = Arc::new(RedisLinks::open(url.reveal()).await?);
@@ -48,6 +52,7 @@ impl Place {
                 let links = Arc::new(SqliteLinks::new(db.clone(), clock.clone()));
                 Ok(Place { links, articles: Arc::new(SqliteArticles::new(db, clock)) })
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(elsewhere(settings)),
         }
     }
@@ -58,12 +63,14 @@ impl Claims {
     pub(super) async fn open(settings: &Settings) -> Result<Claims, Exit> {
         let ttl = settings.values.lease_ttl;
         match &settings.values.store {
+            #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => Ok(Claims::Redis(open_claims(settings, url.reveal()).await?)),
             StoreUrl::Sqlite(_) => {
                 let db = open_queue_db(settings).await?;
                 let clock = sqlite::clock(&db).await?;
                 Ok(Claims::Sqlite(SqliteQueue::open(db, QUEUE, clock, ttl, true).await?))
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(elsewhere(settings)),
         }
     }
@@ -73,6 +80,7 @@ impl Claims {
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CLAIMS_AT_ONCE));
             match self {
+                #[cfg(feature = "redis")]
                 Claims::Redis(queue) => queue.enqueue(jobs).await?,
                 Claims::Sqlite(queue) => queue.enqueue(jobs).await?,
             };
@@ -84,6 +92,7 @@ impl Claims {
     /// Joins as an instance: where leases come from, and where they end.
     pub(super) fn join(&self) -> (Arc<dyn Source>, Arc<dyn Settle>) {
         match self {
+            #[cfg(feature = "redis")]
             Claims::Redis(queue) => {
                 let instance = Arc::new(queue.instance());
                 (instance.clone(), instance)
@@ -98,12 +107,14 @@ impl Claims {
     /// How many links stand where.
     pub(super) async fn ledger(&self) -> Result<Ledger, StoreFault> {
         match self {
+            #[cfg(feature = "redis")]
             Claims::Redis(queue) => queue.ledger().await,
             Claims::Sqlite(queue) => queue.ledger().await,
         }
     }
 }
 
+#[cfg(feature = "postgres")]
 fn elsewhere(settings: &Settings) -> Exit {
     Exit::Usage(format!(
         "articles are kept in Redis or SQLite, and the store is {}; \

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "rabbitmq")]
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
 use fetchwell_engine::batches::BatchQueue;
@@ -14,6 +15,7 @@ use crate::settings::Settings;
 /// A queue of batches.
 pub(crate) enum BatchPlace {
     /// At RabbitMQ.
+    #[cfg(feature = "rabbitmq")]
     Broker(RabbitQueue),
     /// In the store.
     Embedded(SqliteQueue),
@@ -21,9 +23,14 @@ pub(crate) enum BatchPlace {
 
 impl BatchPlace {
     /// Opens the queue that the settings name.
+    #[cfg_attr(
+        not(feature = "rabbitmq"),
+        expect(unused_variables, reason = "the store has a clock of its own, a broker has none")
+    )]
     pub(crate) async fn open(settings: &Settings, clock: &Clock) -> Result<BatchPlace, Exit> {
         let values = &settings.values;
         let queue = &values.commoncrawl_queue;
+        #[cfg(feature = "rabbitmq")]
         if let Some(url) = &values.commoncrawl_rabbitmq_url {
             let (transient, clock) = (values.commoncrawl_queue_transient, clock.clone());
             let queue = RabbitQueue::open(url.reveal(), queue, transient, clock).await?;
@@ -45,6 +52,7 @@ impl BatchPlace {
     /// The queue as those see it who make batches.
     pub(crate) fn as_port(&self) -> Arc<dyn BatchQueue> {
         match self {
+            #[cfg(feature = "rabbitmq")]
             BatchPlace::Broker(queue) => Arc::new(queue.clone()),
             BatchPlace::Embedded(queue) => Arc::new(queue.clone()),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::{RedisFeeds, RedisLinks};
 use fetchwell_engine::adapters::sqlite::{self, SqliteFeeds, SqliteLinks};
 use fetchwell_engine::feeds::Feeds;
@@ -22,6 +23,7 @@ impl Place {
     /// Opens the store that the settings name.
     pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
         match &settings.values.store {
+            #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => Ok(Place {
                 feeds: Arc::new(RedisFeeds::open(url.reveal()).await?),
                 links: Arc::new(RedisLinks::open(url.reveal()).await?),
@@ -34,6 +36,7 @@ impl Place {
                     links: Arc::new(SqliteLinks::new(db, clock)),
                 })
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
                 "\"feeds\" keeps its links in Redis or SQLite, and the store is {}; \
                  name another with --store redis://HOST or --store sqlite:PATH",

@@ -15,6 +15,7 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let queues = match &settings.values.store {
+        #[cfg(feature = "redis")]
         crate::settings::StoreUrl::Redis(url) => {
             super::redis_ledger::read(settings, url.reveal(), args.check).await?
         }

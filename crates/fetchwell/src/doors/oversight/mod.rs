@@ -4,6 +4,7 @@
 mod ledger;
 mod messages;
 mod print;
+#[cfg(feature = "redis")]
 mod redis_ledger;
 mod tail;
 mod which;

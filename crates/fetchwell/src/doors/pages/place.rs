@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
+#[cfg(feature = "kafka")]
 use fetchwell_engine::adapters::kafka::KafkaLog;
+#[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::{RedisFinish, RedisPages};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
@@ -19,6 +21,7 @@ use super::metrics::Sizes;
 use super::record::PageRecord;
 use crate::cli::Exit;
 use crate::doors::url_list::UrlList;
+#[cfg(feature = "redis")]
 use crate::plant::bound_queue;
 use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
@@ -49,6 +52,7 @@ impl Place {
 /// Opens the list to work on it.
 pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
     let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
+    #[cfg(feature = "redis")]
     if let UrlList::Redis(queue) = list {
         return Ok(UrlList::Redis(bound_queue(settings, queue).await?));
     }
@@ -58,6 +62,7 @@ pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
 /// Where events go.
 pub(super) enum Log {
     /// To a topic.
+    #[cfg(feature = "kafka")]
     Kafka(Arc<KafkaLog>),
     /// To a table.
     Embedded(Arc<SqliteEvents>),
@@ -72,6 +77,7 @@ impl UrlList {
                 let details = PageRecord::dead_letter_json;
                 (instance.clone(), Arc::new(SqliteFinish { sink: Written, instance, details }))
             }
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => {
                 let instance = Arc::new(queue.instance());
                 let details = PageRecord::dead_letter_json;
@@ -83,6 +89,7 @@ impl UrlList {
     /// Puts URLs in, also those that make no sense: they become dead letters.
     pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreFault> {
         match self {
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => queue.push(urls).await,
             UrlList::Sqlite(queue) => {
                 for urls in urls.chunks(ADD_AT_ONCE) {
@@ -97,6 +104,7 @@ impl UrlList {
     /// is the store's own, and nothing waits outside of it.
     pub(super) async fn unpark(&self) -> Result<Option<u64>, StoreFault> {
         match self {
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => queue.unpark().await.map(Some),
             UrlList::Sqlite(_) => Ok(None),
         }
@@ -111,6 +119,7 @@ impl UrlList {
                 let waiting = many(ledger.queued + ledger.delayed);
                 (Sizes { waiting, dead: many(ledger.dead) }, ledger)
             }
+            #[cfg(feature = "redis")]
             UrlList::Redis(queue) => {
                 // The list is what others see, and may change.
                 let (waiting, dead) = (queue.waiting().await?, queue.dead_list().await?);
@@ -125,6 +134,7 @@ impl Log {
     async fn open(settings: &Settings) -> Result<Log, Exit> {
         let values = &settings.values;
         match &values.pages_kafka_bootstrap_servers {
+            #[cfg(feature = "kafka")]
             Some(servers) => {
                 let log = KafkaLog::open(servers, &values.pages_webpage_log_topic).await?;
                 Ok(Log::Kafka(Arc::new(log)))
@@ -136,6 +146,7 @@ impl Log {
     /// Takes out events that are older than that. Kafka does it by itself.
     pub(super) async fn sweep(&self, keep: Duration) -> Result<(), StoreFault> {
         match self {
+            #[cfg(feature = "kafka")]
             Log::Kafka(_) => Ok(()),
             Log::Embedded(log) => log.sweep(keep).await.map(|_| ()),
         }
@@ -144,6 +155,7 @@ impl Log {
     /// The log as the flow uses it.
     pub(super) fn as_port(&self) -> Arc<dyn EventLog> {
         match self {
+            #[cfg(feature = "kafka")]
             Log::Kafka(log) => log.clone(),
             Log::Embedded(log) => log.clone(),
         }
@@ -154,6 +166,7 @@ impl Log {
 pub(super) async fn open_cache(settings: &Settings) -> Result<Arc<dyn PageCache>, Exit> {
     let values = &settings.values;
     match (&values.pages_cache, &values.store) {
+        #[cfg(feature = "redis")]
         (Some(StoreUrl::Redis(url)), _) | (None, StoreUrl::Redis(url)) => {
             Ok(Arc::new(RedisPages::open(url.reveal()).await?))
         }
@@ -192,6 +205,7 @@ fn warn_of_half_a_place(settings: &Settings) {
     let values = &settings.values;
     let (path, kafka) = (embedded_path(settings).display(), &values.pages_kafka_bootstrap_servers);
     match (&values.store, kafka) {
+        #[cfg(feature = "redis")]
         (StoreUrl::Redis(_), None) => warn!(
             "no Kafka is named, so events are kept in {path} on this machine; `fetchwell pages events` \
              reads them, and pages.kafka_bootstrap_servers names servers"

@@ -5,6 +5,10 @@ mod counted;
 mod deliveries;
 mod fetching;
 mod first_start;
+#[cfg(feature = "postgres")]
+mod migrate;
+#[cfg(not(feature = "postgres"))]
+#[path = "migrate_off.rs"]
 mod migrate;
 mod options;
 mod plan;

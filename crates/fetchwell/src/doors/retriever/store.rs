@@ -1,11 +1,15 @@
 //! The store that the settings name, as a retriever uses it.
 
-use fetchwell_engine::adapters::{postgres, sqlite};
+#[cfg(feature = "postgres")]
+use fetchwell_engine::adapters::postgres;
+use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::RetrieverStore;
 
 use crate::cli::Exit;
-use crate::plant::{open_queue_database, open_queue_db};
+#[cfg(feature = "postgres")]
+use crate::plant::open_queue_database;
+use crate::plant::open_queue_db;
 use crate::settings::{Settings, StoreUrl};
 
 /// Opens it.
@@ -26,6 +30,7 @@ pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, C
             let store = sqlite::open_retriever(path, clock.clone(), lease_ttl, poll).await?;
             Ok((store, clock))
         }
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             let db = open_queue_database(settings, url.reveal()).await?;
             let clock = Clock::since_boot(Clock::booted_at());
@@ -33,6 +38,7 @@ pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, C
             let store = postgres::open_retriever(db, by, lease_ttl, poll).await?;
             Ok((store, clock))
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(_) => Err(Exit::Usage(format!(
             "the store {} is no inbox; use sqlite:PATH or postgres://…",
             values.store

@@ -151,9 +151,11 @@ impl SiteDesk {
 async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
     Ok(match &settings.values.store {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::open(path, sqlite::Durability::Process)?),
+        #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             Arc::new(fetchwell_engine::adapters::postgres::Database::open(url.reveal()).await?)
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => {
             Arc::new(crate::doors::redis_queues::open_list(settings, url.reveal()).await?)
         }

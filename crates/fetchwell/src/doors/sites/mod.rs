@@ -51,6 +51,7 @@ pub(crate) async fn run(
 
 async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
     let (audit, clock) = match &settings.values.store {
+        #[cfg(feature = "redis")]
         crate::settings::StoreUrl::Redis(_) => (None, crate::plant::store_clock(settings).await?),
         _ => {
             let (store, clock) = open_store(settings).await?;

@@ -3,6 +3,7 @@
 
 mod frame;
 mod glance;
+#[cfg(feature = "redis")]
 mod on_redis;
 mod place;
 mod view;

@@ -42,6 +42,7 @@ pub(super) struct Place {
 enum Queues {
     /// In a database, all of them.
     Database(RetrieverStore),
+    #[cfg(feature = "redis")]
     Redis(super::on_redis::RedisQueues),
 }
 
@@ -50,6 +51,7 @@ impl Place {
     pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
         let values = &settings.values;
         let (queues, audit, clock) = match &values.store {
+            #[cfg(feature = "redis")]
             crate::settings::StoreUrl::Redis(url) => {
                 let queues = super::on_redis::RedisQueues::open(settings, url.reveal()).await?;
                 (Queues::Redis(queues), None, crate::plant::store_clock(settings).await?)
@@ -116,6 +118,7 @@ impl Queues {
                 };
                 Ok(store.oversight.ledgers().await?.into_iter().map(line).collect())
             }
+            #[cfg(feature = "redis")]
             Queues::Redis(queues) => queues.ledgers().await,
         }
     }
@@ -127,6 +130,7 @@ impl Queues {
                 let found = store.oversight.list(&failed, None, MOST_FAILURES).await?;
                 Ok(found.messages.iter().map(failure_of_message).collect())
             }
+            #[cfg(feature = "redis")]
             Queues::Redis(queues) => queues.failures(MOST_FAILURES as usize).await,
         }
     }

@@ -5,6 +5,7 @@
 //! and only then does the batch end. `begun` counts who died over a batch of a broker. `serve` is the door at work.
 
 mod at_archive;
+#[cfg(feature = "rabbitmq")]
 mod begun;
 mod counted;
 mod document;

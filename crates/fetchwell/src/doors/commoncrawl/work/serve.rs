@@ -108,6 +108,7 @@ impl Work<'_> {
     /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
     fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
         match place {
+            #[cfg(feature = "rabbitmq")]
             BatchPlace::Broker(queue) => {
                 let values = &self.settings.values;
                 let instance = Arc::new(queue.instance(values.commoncrawl_prefetch));

@@ -10,6 +10,10 @@
 //! A segment that is large or old enough is sealed: it gets its final form and its final name, as one
 //! step. Those who read the folder take the files that are sealed and need to know nothing of this.
 
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(not(feature = "parquet"))]
+#[path = "columns_off.rs"]
 mod columns;
 mod lines;
 mod manifest;
