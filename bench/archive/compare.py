@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from harness import install, machine, measure
-from harness.places import PEERS, RELEASE, TOP, WORK
+from harness.places import DIST, PEERS, TOP, WORK
 from harness.table import Table, mib
 
 RESULTS = TOP / "bench" / "RESULTS-archive.md"
 FOLDER = WORK / "archive"
-OURS = RELEASE / "archive"
+OURS = DIST / "archive"
 # What no reader can do without, by the fastest inflater there is.
 INFLATE = 'libdeflate-gunzip -c "$1" >/dev/null && echo "it only inflates"'
 FASTWARC = WORK / "fastwarc" / "release" / "peer-fastwarc"
@@ -44,7 +44,7 @@ def parse_options():
 
 def build():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    install.cargo(TOP, "--package", "fetchwell-bench-archive")
+    install.cargo_dist("--package", "fetchwell-bench-archive")
     install.cargo(PEERS / "fastwarc", "--target-dir", WORK / "fastwarc")
     if not PYTHON.exists():
         install.call([sys.executable, "-m", "venv", PYTHON.parents[1]])

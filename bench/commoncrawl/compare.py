@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from harness import machine
-from harness.places import PEERS, RELEASE, TOP, WORK
+from harness.places import DIST, PEERS, TOP, WORK
 from harness.table import Table, mib
 
 RESULTS = TOP / "bench" / "RESULTS-commoncrawl.md"
@@ -70,7 +70,7 @@ def make_archive(options):
     (ROOT / "crawl-data").mkdir(parents=True)
     names = [f"crawl-data/{number:02}.warc.gz" for number in range(options.files)]
     made = ROOT / names[0]
-    make = [RELEASE / "archive", "make-warc", options.data, made, str(options.megabytes * 1_000_000)]
+    make = [DIST / "archive", "make-warc", options.data, made, str(options.megabytes * 1_000_000)]
     content_bytes, stored_bytes = map(int, subprocess.run(make, check=True, stdout=subprocess.PIPE, text=True).stdout.split())
     for name in names[1:]:
         os.link(made, ROOT / name)
@@ -119,7 +119,7 @@ def write_index(folder, lines):
 def ours(base, pages):
     """Processor seconds of one worker over all pages, with what it held in memory along the way."""
     queue, folder = published(base, pages)
-    command = [RELEASE / "fetchwell", "--allow-private", "127.0.0.0/8", "commoncrawl", "work", "--metrics-listen", METRICS]
+    command = [DIST / "fetchwell", "--allow-private", "127.0.0.0/8", "commoncrawl", "work", "--metrics-listen", METRICS]
     started = time.monotonic()
     with (folder / "said.txt").open("w") as said:
         worker = subprocess.Popen(command, cwd=folder, env=environment(base, queue), stdout=said, stderr=said)
@@ -157,7 +157,7 @@ def published(base, pages):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     indexes = ROOT / "cc-index" / "collections" / CRAWL / "indexes"
-    batch = [RELEASE / "fetchwell", "--allow-private", "127.0.0.0/8", "commoncrawl", "batch", "--crawl", CRAWL, "--metrics-listen", ""]
+    batch = [DIST / "fetchwell", "--allow-private", "127.0.0.0/8", "commoncrawl", "batch", "--crawl", CRAWL, "--metrics-listen", ""]
     batch += ["--cluster-idx", indexes / "cluster.idx", "--checkpoint", folder / "checkpoint", "--limit", str(pages)]
     subprocess.run(batch, cwd=folder, env=environment(base, queue), check=True, stdout=subprocess.DEVNULL)
     return queue, folder

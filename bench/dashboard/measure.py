@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How long each page of the dashboard takes, where 10,000 sites and 1,000,000 messages are.
 
-    cargo build --release -p fetchwell
-    bench/dashboard/measure.py target/release/fetchwell
+    cargo build --profile dist -p fetchwell
+    bench/dashboard/measure.py target/dist/fetchwell
 
 It starts `fetchwell serve` in a folder of its own, fills it by its API (every site is paused, so that all
 messages wait; a tenth of them has a deadline, which passes for some, so that there are failures), starts it again with

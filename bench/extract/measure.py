@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 RESULTS = TOP / "bench/RESULTS-extract.md"
-OURS = [str(TOP / "target/release/fetchwell-bench-extract")]
+OURS = [str(TOP / "target/dist/fetchwell-bench-extract")]
 SMOOTHIE = [str(TOP / "bench/peers/dom_smoothie/target/release/peer-dom-smoothie")]
 PYTHON = [sys.executable, str(HERE / "peers.py")]
 BASE = "trafilatura 2.3.1, text"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import install
-from .places import PEERS, RELEASE, WORK
+from .places import DIST, PEERS, WORK
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Fetcher:
 def fetchwell(task, *arguments):
     rate = 1000 / task.delay_ms if task.delay_ms else 0
     return [
-        *[RELEASE / "fetchwell", "--quiet", "--store", f"sqlite:{task.folder / 'fetchwell.db'}"],
+        *[DIST / "fetchwell", "--quiet", "--store", f"sqlite:{task.folder / 'fetchwell.db'}"],
         *["--allow-private", "127.0.0.0/8", "--rate", f"{rate:g}", "--max-in-flight", str(task.concurrency)],
         *["fetch", f"@{task.list}", "--output", task.folder / "rows.jsonl", *arguments],
     ]
@@ -52,7 +52,7 @@ def fetchwell(task, *arguments):
 
 def engine(task):
     load = [task.port, task.pages, task.hosts, task.concurrency]
-    return [RELEASE / "speed", "memory", *map(str, load)]
+    return [DIST / "speed", "memory", *map(str, load)]
 
 
 def arguments(task):

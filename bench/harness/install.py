@@ -9,14 +9,14 @@ from .places import ENGINE, PEERS, TOP, WORK
 
 def fetchwell():
     """Fetchwell and the simulated web with its judge."""
-    cargo(TOP, "--package", "fetchwell", "--package", "fetchwell-simweb")
+    cargo_dist("--package", "fetchwell", "--package", "fetchwell-simweb")
 
 
 def engine():
     """The program that runs the engine on a queue in memory."""
     if not ENGINE.exists():
         raise LookupError("bench/engine is not in this checkout")
-    cargo(TOP, "--package", "fetchwell-bench", "--bin", "speed")
+    cargo_dist("--package", "fetchwell-bench", "--bin", "speed")
 
 
 def reqwest():
@@ -62,7 +62,13 @@ def need(tool, *packages):
         call([TOP / "scripts" / "setup", "--packages", *packages])
 
 
+def cargo_dist(*arguments):
+    """Builds programs of this workspace as packages have them."""
+    call(["cargo", "build", "--profile", "dist", "--locked", "--quiet", *arguments])
+
+
 def cargo(folder, *arguments):
+    """Builds a peer. Its release profile has the settings of our dist profile."""
     call(["cargo", "build", "--release", "--locked", "--quiet", *arguments], folder)
 
 

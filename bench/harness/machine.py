@@ -6,7 +6,7 @@ import platform
 import subprocess
 import tomllib
 
-from .places import PEERS, RELEASE, TOP, WORK
+from .places import DIST, PEERS, TOP, WORK
 
 
 def machine():
@@ -44,7 +44,7 @@ def versions(fetchers):
 
 
 def fetchwell():
-    return f"{said(RELEASE / 'fetchwell', '--version')} at {said('git', 'describe', '--always', '--dirty')}, {rust()}"
+    return f"{said(DIST / 'fetchwell', '--version')} at {said('git', 'describe', '--always', '--dirty')}, {rust()}"
 
 
 def rust():

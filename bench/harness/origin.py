@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from . import lists
-from .places import RELEASE
+from .places import DIST
 
 ROBOTS_TXT = "User-agent: *\nDisallow: /private/\n"
 PAGE_BYTES = 10 * 1024
@@ -21,7 +21,7 @@ class Origin:
         self.record.unlink(missing_ok=True)
 
     def __enter__(self):
-        command = [RELEASE / "simweb", "--loopback", "0", "--world", self.world, "--record", self.record]
+        command = [DIST / "simweb", "--loopback", "0", "--world", self.world, "--record", self.record]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         announced = self.process.stdout.readline()
         if not announced.startswith("listening "):
@@ -35,7 +35,7 @@ class Origin:
 
     def judged(self, interval_ms=0, tolerance_ms=0):
         """What came, as the origin saw it. Only after it has stopped."""
-        command = [RELEASE / "simweb-judge", self.record]
+        command = [DIST / "simweb-judge", self.record]
         command += [f"--interval-ms={interval_ms}", f"--tolerance-ms={tolerance_ms}"]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 

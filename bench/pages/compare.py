@@ -15,7 +15,7 @@ from pathlib import Path
 import redis
 from harness import lists, machine
 from harness.origin import PAGE_BYTES, Origin
-from harness.places import PEERS, RELEASE, TOP, WORK
+from harness.places import DIST, PEERS, TOP, WORK
 
 QUEUE, DEAD = "crawler_queue", "page_fetcher_dlq"
 IN_FLIGHT = 64
@@ -104,7 +104,7 @@ def programs(redis_url, kafka):
         "PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS": kafka,
         "PAGE_FETCHER_RATE_LIMIT_PER_SECOND": "0",
     }
-    ours = [RELEASE / "fetchwell", "pages", "--metrics-listen", "127.0.0.1:0", "--allow-private", "127.0.0.0/8"]
+    ours = [DIST / "fetchwell", "pages", "--metrics-listen", "127.0.0.1:0", "--allow-private", "127.0.0.0/8"]
     ours += ["--i-own-these-sites", "--max-in-flight", str(IN_FLIGHT), "--quiet"]
     peer = [WORK / "pages_asyncio/bin/python", PEERS / "pages_asyncio/main.py"]
     return {
