@@ -5,6 +5,7 @@ mod commoncrawl;
 mod dlq;
 mod exit;
 mod feeds;
+mod manual;
 mod oversight;
 mod pages;
 mod run;
@@ -197,8 +198,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write one page per command
+    Man {
+        /// Write the pages of all commands into this folder instead
+        #[arg(long, short, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+    },
 }
 
 /// `fetchwell fetch`.

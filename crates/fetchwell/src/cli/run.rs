@@ -7,7 +7,7 @@ use clap::CommandFactory;
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
-    OutboxCommand, PagesArgs, ServeArgs,
+    OutboxCommand, PagesArgs, ServeArgs, manual,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
@@ -61,13 +61,8 @@ pub async fn run(cli: Cli) -> Result<Exit, Exit> {
             clap_complete::generate(shell, &mut Cli::command(), "fetchwell", &mut script);
             print(&script)
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            // The page is the same for every build.
-            let command = Cli::command().long_version(None::<&str>);
-            clap_mangen::Man::new(command).render(&mut page)?;
-            print(&page)
-        }
+        Command::Man { output: None } => print(&manual::main_page()?),
+        Command::Man { output: Some(folder) } => write_manual(&folder),
         Command::Config { command: ConfigCommand::Init { path, force } } => init(&path, force),
         Command::Config { command: ConfigCommand::Check } => {
             let verdict = config_check(&sources).map_err(|f| Exit::Usage(f.to_string()))?;
@@ -189,6 +184,13 @@ fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
         Exit::Usage(format!("{} could not be written: {error}", path.display()))
     })?;
     print(format!("wrote {}\n", path.display()).as_bytes())
+}
+
+fn write_manual(folder: &Path) -> Result<Exit, Exit> {
+    let written = manual::write_pages(folder).map_err(|error| {
+        Exit::Usage(format!("could not write the manual pages to {}: {error}", folder.display()))
+    })?;
+    print(format!("wrote {written} pages to {}\n", folder.display()).as_bytes())
 }
 
 /// Prints data to standard output.
