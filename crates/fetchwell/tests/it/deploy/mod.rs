@@ -4,6 +4,7 @@ mod compose;
 mod image;
 mod kubernetes;
 mod metrics;
+mod package;
 mod prometheus;
 mod systemd;
 
