@@ -23,7 +23,8 @@ pub(super) fn write_pages(folder: &Path) -> io::Result<usize> {
 /// The command line with the options of every command under a heading of their own, so that a page begins with the
 /// options of its command. There is no page for `help`.
 fn whole_command() -> Command {
-    let mut command = Cli::command().long_version(None::<&str>)
+    let mut command = Cli::command()
+        .long_version(None::<&str>)
         .disable_help_subcommand(true)
         .mut_args(|option| option.help_heading("Global options"));
     command.build();
