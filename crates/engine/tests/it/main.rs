@@ -7,7 +7,6 @@ mod flow;
 mod gate;
 mod groups;
 mod guard;
-mod hostile;
 mod http;
 mod last_report;
 mod limiter;

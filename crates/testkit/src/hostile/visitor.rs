@@ -28,8 +28,8 @@ const MAX_REDIRECTS: u32 = 5;
 pub fn short_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: Duration::from_secs(3),
-        request_timeout: Duration::from_secs(5),
-        idle_read_timeout: Duration::from_secs(2),
+        request_timeout: Duration::from_secs(10),
+        idle_read_timeout: Duration::from_secs(4),
         max_body_bytes: 2 << 20,
         body_budget_bytes: 16 << 20,
         max_idle_connections: 64,

@@ -1,4 +1,6 @@
-//! Schemathesis: thousands of requests that are made from the OpenAPI document, good ones and bad ones.
+//! Schemathesis: requests that are made from the OpenAPI document, good ones and bad ones.
+//!
+//! The test command makes hundreds of them; `scripts/soak` makes thousands.
 //!
 //! It is another's program, so it needs `FETCHWELL_TEST_PYTHON`: the Python of an environment that has
 //! it, such as `scripts/setup --test` makes. Without it this says that it skips.
@@ -8,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service, count_or};
+use fetchwell_testkit::crash::{Origin, Program, Service, count_or, is_soak};
 use fetchwell_testkit::python::python;
 use serde_json::Value;
 use tokio::process::Command;
@@ -16,10 +18,21 @@ use tokio::time::timeout;
 
 use super::place::metrics;
 
-/// All runs together make no fewer. How many one makes depends on its seed.
-const FEWEST_CASES: u64 = 5_000;
-/// Of each run, for each operation and each way to make requests.
-const EXAMPLES: &str = "320";
+/// How much of it.
+struct Size {
+    /// All runs together make no fewer. How many one makes depends on its seed.
+    fewest_cases: u64,
+    /// Of each run, for each operation and each way to make requests.
+    examples: &'static str,
+    fewest_accepted: f64,
+    fewest_successes: f64,
+}
+
+const SHORT: Size =
+    Size { fewest_cases: 500, examples: "16", fewest_accepted: 10.0, fewest_successes: 2.0 };
+const LONG: Size =
+    Size { fewest_cases: 5_000, examples: "320", fewest_accepted: 300.0, fewest_successes: 50.0 };
+
 /// Two at a time, mostly two in all.
 const MOST_RUNS: u64 = 6;
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -31,12 +44,14 @@ async fn thousands_of_requests_are_answered_as_the_document_says() {
     let service = Service::start(on_loopback(&origin)).await;
     let seed = count_or("FETCHWELL_TEST_SEED", 1_u64);
     let began = Instant::now();
-    let (mut cases, mut runs) = (0, 0);
-    while cases < FEWEST_CASES {
+    let size = if is_soak() { LONG } else { SHORT };
+    let mut cases = 0;
+    let mut runs = 0;
+    while cases < size.fewest_cases {
         assert!(runs < MOST_RUNS, "only {cases} cases in {runs} runs");
         let (one, other) = tokio::join!(
-            run(&python, &service, seed + runs),
-            run(&python, &service, seed + runs + 1),
+            run(&python, &service, &size, seed + runs),
+            run(&python, &service, &size, seed + runs + 1),
         );
         cases += cases_of(&one) + cases_of(&other);
         runs += 2;
@@ -45,8 +60,9 @@ async fn thousands_of_requests_are_answered_as_the_document_says() {
 
     let metrics = metrics(&service).await;
     let accepted = metrics["fetchwell_messages_accepted_total"];
-    assert!(accepted >= 300.0, "{accepted} were accepted");
-    assert!(metrics.get("fetchwell_results_total{status=\"success\"}").is_some_and(|n| *n >= 50.0));
+    assert!(accepted >= size.fewest_accepted, "{accepted} were accepted");
+    let successes = metrics.get("fetchwell_results_total{status=\"success\"}");
+    assert!(successes.is_some_and(|count| *count >= size.fewest_successes), "{successes:?}");
     let failed: Vec<_> = metrics.keys().filter(|name| name.contains("status=\"5")).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
@@ -64,7 +80,7 @@ fn on_loopback(origin: &Origin) -> Program {
 }
 
 /// Runs Schemathesis with all its checks, which must all hold, and returns its report.
-async fn run(python: &Path, service: &Service, seed: u64) -> Value {
+async fn run(python: &Path, service: &Service, size: &Size, seed: u64) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/serve_contract");
     let report = folder.path().join("report.json");
@@ -73,7 +89,7 @@ async fn run(python: &Path, service: &Service, seed: u64) -> Value {
         .args(["-m", "schemathesis.cli", "--config-file"])
         .arg(beside.join("schemathesis.toml"))
         .args(["run", &format!("http://{}/openapi.json", service.address), "--no-color"])
-        .args(["--checks", "all", "--max-examples", EXAMPLES, "--seed", &seed.to_string()])
+        .args(["--checks", "all", "--max-examples", size.examples, "--seed", &seed.to_string()])
         .args(["--report", "json", "--report-json-path"])
         .arg(&report)
         .current_dir(folder.path())

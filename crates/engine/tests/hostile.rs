@@ -1,6 +1,8 @@
 //! Every bad thing that a server can do, once, to the real client.
 //!
-//! It is the only test of its file, since it counts what its process holds.
+//! It is the only test of its binary, since it counts what its process holds.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
