@@ -21,35 +21,39 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
 /// A web, the program let loose on it, and what it is to fetch.
-struct Scene {
+struct FetchRun {
     origin: Origin,
     program: Program,
     ledger: Ledger,
 }
 
-impl Scene {
+impl FetchRun {
     /// Each site thinks before it answers, so that at this rate some twenty requests are under way.
-    fn new(pages_per_site: usize) -> Scene {
+    fn new(pages_per_site: usize) -> FetchRun {
         let site = |rank| {
             SiteScript::new(&site_name(rank)).slow(Duration::from_millis(100)).page_bytes(1_000)
         };
         let flags = ["--rate", RATE, "--max-in-flight", &MAX_IN_FLIGHT.to_string()];
-        Scene::of((1..=SITES).map(site), &flags, urls(1, pages_per_site))
+        FetchRun::of((1..=SITES).map(site), &flags, urls(1, pages_per_site))
     }
 
     /// Sites that answer at once, and no pace: for what is not about time.
-    fn quick(pages_per_site: usize) -> Scene {
+    fn quick(pages_per_site: usize) -> FetchRun {
         let sites = (1..=SITES).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000));
-        Scene::of(sites, &["--rate", "0"], urls(1, pages_per_site))
+        FetchRun::of(sites, &["--rate", "0"], urls(1, pages_per_site))
     }
 
-    fn of(sites: impl IntoIterator<Item = SiteScript>, flags: &[&str], urls: Vec<String>) -> Scene {
+    fn of(
+        sites: impl IntoIterator<Item = SiteScript>,
+        flags: &[&str],
+        urls: Vec<String>,
+    ) -> FetchRun {
         let origin = Origin::start(sites);
         let program =
             Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(flags.to_vec());
-        let mut scene = Scene { origin, program, ledger: Ledger::of(Vec::new()) };
-        scene.put_in(urls);
-        scene
+        let mut run = FetchRun { origin, program, ledger: Ledger::of(Vec::new()) };
+        run.put_in(urls);
+        run
     }
 
     /// Another list, and no output yet.
@@ -114,24 +118,24 @@ fn between_ms(chance: &mut Chance, from: u64, to: u64) -> Duration {
 async fn killed_at_any_instant_no_url_is_lost_and_none_has_two_rows() {
     let mut chance = Chance::seeded(seed());
     let kills: usize = count_or("FETCHWELL_TEST_KILLS", 2);
-    let mut scene = Scene::new(0);
-    let control = Control::start(&scene.origin);
+    let mut run = FetchRun::new(0);
+    let control = Control::start(&run.origin);
     let (mut killed, mut round) = (0, 0);
     while killed < kills {
         round += 1;
-        scene.begin(urls(round, 10));
+        run.begin(urls(round, 10));
         for _ in 0..KILLS_PER_LIST.min(kills - killed) {
-            let process = scene.resume();
+            let process = run.resume();
             sleep(between_ms(&mut chance, 20, 700)).await;
             process.kill().await;
             killed += 1;
         }
-        scene.resume_to_the_end().await;
+        run.resume_to_the_end().await;
     }
 
-    let repeated = scene.origin.repeated_pages();
-    let tolerance = control.tolerance(&scene.origin).await;
-    let verdict = scene.origin.verdict(INTERVAL, tolerance);
+    let repeated = run.origin.repeated_pages();
+    let tolerance = control.tolerance(&run.origin).await;
+    let verdict = run.origin.verdict(INTERVAL, tolerance);
     println!("{killed} kills, {round} lists: {repeated} pages fetched again");
     println!("{verdict}; tolerance {tolerance:?}");
     assert!(repeated <= killed * MAX_IN_FLIGHT, "{repeated} pages fetched again");
@@ -142,31 +146,31 @@ async fn killed_at_any_instant_no_url_is_lost_and_none_has_two_rows() {
 async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
     let mut chance = Chance::seeded(seed());
     let stops: usize = count_or("FETCHWELL_TEST_STOPS", 1);
-    let mut scene = Scene::new(0);
-    scene.program = scene
+    let mut run = FetchRun::new(0);
+    run.program = run
         .program
         .variable("FETCHWELL_LEASE__TTL", "2s")
         .variable("FETCHWELL_LEASE__HEARTBEAT", "400ms");
-    let control = Control::start(&scene.origin);
+    let control = Control::start(&run.origin);
     for round in 1..=stops {
-        scene.begin(urls(round, 20));
-        let before = scene.origin.page_hits();
-        let stopped = scene.resume();
-        scene.until_pages_were_asked_for(before + 1).await;
+        run.begin(urls(round, 20));
+        let before = run.origin.page_hits();
+        let stopped = run.resume();
+        run.until_pages_were_asked_for(before + 1).await;
         sleep(between_ms(&mut chance, 0, 500)).await;
         stopped.stop().await;
-        let other = scene.resume();
+        let other = run.resume();
         // The other takes over after 2 s, and needs 4 s for the rest.
         sleep(between_ms(&mut chance, 2_200, 5_000)).await;
         stopped.go_on().await;
         other.wait(DEADLINE).await.expect_code(0);
         stopped.wait(DEADLINE).await.expect_code(0);
-        scene.balance();
+        run.balance();
     }
 
-    let repeated = scene.origin.repeated_pages();
-    let tolerance = control.tolerance(&scene.origin).await;
-    let verdict = scene.origin.verdict(INTERVAL, tolerance);
+    let repeated = run.origin.repeated_pages();
+    let tolerance = control.tolerance(&run.origin).await;
+    let verdict = run.origin.verdict(INTERVAL, tolerance);
     println!("{stops} stops: {repeated} pages fetched again; {verdict}; tolerance {tolerance:?}");
     assert!(repeated <= stops * MAX_IN_FLIGHT, "{repeated} pages fetched again");
     assert!(verdict.is_polite(), "{verdict}");
@@ -174,18 +178,18 @@ async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice() {
-    let scene = Scene::new(10);
-    let process = scene.resume();
-    scene.until_pages_were_asked_for(100).await;
+    let run = FetchRun::new(10);
+    let process = run.resume();
+    run.until_pages_were_asked_for(100).await;
     process.terminate().await;
     // The grace is 25 s, but nothing here takes longer than 100 ms.
     let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
     assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
-    let rows = scene.output().iter().filter(|byte| **byte == b'\n').count();
-    assert_eq!(rows, scene.origin.page_hits(), "what was asked for has its row");
-    assert!(rows < scene.ledger.urls().len());
-    scene.resume_to_the_end().await;
-    assert_eq!(scene.origin.repeated_pages(), 0);
+    let rows = run.output().iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(rows, run.origin.page_hits(), "what was asked for has its row");
+    assert!(rows < run.ledger.urls().len());
+    run.resume_to_the_end().await;
+    assert_eq!(run.origin.repeated_pages(), 0);
 }
 
 /// Whatever became of the others, whoever stops it has it stopped.
@@ -194,46 +198,46 @@ async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
     let site = SiteScript::new("shop.test").status("/missing", 404).slow(Duration::from_millis(50));
     let urls = (0..500).map(|page| format!("http://shop.test/{page}"));
     let urls = std::iter::once("http://shop.test/missing".to_owned()).chain(urls).collect();
-    let scene = Scene::of([site], &["--rate", "20"], urls);
-    let process = scene.resume();
-    scene.until_pages_were_asked_for(5).await;
+    let run = FetchRun::of([site], &["--rate", "20"], urls);
+    let process = run.resume();
+    run.until_pages_were_asked_for(5).await;
     process.terminate().await;
     let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
-    let rows = String::from_utf8(scene.output()).unwrap();
+    let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
     let site = SiteScript::new("slow.test").slow(Duration::from_secs(3));
-    let scene = Scene::of([site], &["--rate", "0"], vec!["http://slow.test/page".to_owned()]);
-    let process = scene.resume();
-    scene.until_pages_were_asked_for(1).await;
+    let run = FetchRun::of([site], &["--rate", "0"], vec!["http://slow.test/page".to_owned()]);
+    let process = run.resume();
+    run.until_pages_were_asked_for(1).await;
     process.terminate().await;
     // Two signals that arrive together are one.
     sleep(Duration::from_millis(300)).await;
     process.terminate().await;
     process.wait(Duration::from_secs(1)).await.expect_code(130);
-    scene.resume_to_the_end().await;
+    run.resume_to_the_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row() {
     let site = SiteScript::new("slow.test").slow(Duration::from_secs(2));
     let urls = ["a", "b"].map(|page| format!("http://slow.test/{page}")).to_vec();
-    let scene = Scene::of([site], &["--rate", "0"], urls);
+    let run = FetchRun::of([site], &["--rate", "0"], urls);
     for _ in 0..4 {
-        let before = scene.origin.page_hits();
-        let process = scene.resume();
-        scene.until_pages_were_asked_for(before + 1).await;
+        let before = run.origin.page_hits();
+        let process = run.resume();
+        run.until_pages_were_asked_for(before + 1).await;
         // Long enough for the store to hear that it has started.
         sleep(Duration::from_millis(300)).await;
         process.kill().await;
     }
     // Three times both were under way, then each on its own.
-    assert_eq!(scene.origin.page_hits(), 7);
-    scene.resume().wait(DEADLINE).await.expect_code(4);
-    let rows = scene.balance();
+    assert_eq!(run.origin.page_hits(), 7);
+    run.resume().wait(DEADLINE).await.expect_code(4);
+    let rows = run.balance();
     let given_up: Vec<_> = rows.iter().filter(|row| row["outcome"] != "fetched").collect();
     assert_eq!(given_up.len(), 1, "{given_up:?}");
     assert!(given_up[0]["reason"].to_string().contains("quarantined"), "{given_up:?}");
@@ -243,84 +247,84 @@ async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row(
 async fn two_that_begin_at_once_share_the_work() {
     let mut chance = Chance::seeded(seed());
     let starts: usize = count_or("FETCHWELL_TEST_STARTS", 3);
-    let mut scene = Scene::quick(0);
+    let mut run = FetchRun::quick(0);
     for round in 1..=starts {
         // The list grows: the longer the output is, the longer the two look at it side by side.
-        scene.put_in((1..=round).flat_map(|round| urls(round, 5)).collect());
-        let one = scene.resume();
+        run.put_in((1..=round).flat_map(|round| urls(round, 5)).collect());
+        let one = run.resume();
         sleep(between_ms(&mut chance, 0, 150)).await;
-        let other = scene.resume();
+        let other = run.resume();
         one.wait(DEADLINE).await.expect_code(0);
         other.wait(DEADLINE).await.expect_code(0);
-        scene.balance();
+        run.balance();
     }
-    assert_eq!(scene.origin.repeated_pages(), 0);
+    assert_eq!(run.origin.repeated_pages(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_joins_brings_its_own_urls() {
-    let mut scene = Scene::new(5);
-    let first = scene.resume();
-    scene.until_a_row_is_out().await;
-    scene.put_in(urls(1, 6));
-    let joining = scene.resume();
+    let mut run = FetchRun::new(5);
+    let first = run.resume();
+    run.until_a_row_is_out().await;
+    run.put_in(urls(1, 6));
+    let joining = run.resume();
     joining.wait(DEADLINE).await.expect_code(0);
     first.wait(DEADLINE).await.expect_code(0);
-    scene.balance();
-    assert_eq!(scene.origin.repeated_pages(), 0);
+    run.balance();
+    assert_eq!(run.origin.repeated_pages(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_resume_an_output_in_use_is_left_alone() {
-    let scene = Scene::new(5);
-    let first = scene.resume();
-    scene.until_a_row_is_out().await;
-    let refused = scene.program.run(&RESUME[..4]).await.expect_code(2);
+    let run = FetchRun::new(5);
+    let first = run.resume();
+    run.until_a_row_is_out().await;
+    let refused = run.program.run(&RESUME[..4]).await.expect_code(2);
     assert!(refused.stderr.contains("--resume joins it"), "{}", refused.stderr);
     first.wait(DEADLINE).await.expect_code(0);
-    scene.balance();
+    run.balance();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torn_last_line_is_cut_off() {
-    let scene = Scene::quick(2);
-    scene.resume_to_the_end().await;
-    let whole = scene.output();
+    let run = FetchRun::quick(2);
+    run.resume_to_the_end().await;
+    let whole = run.output();
     for torn in ["{\"url\":\"http://site-0001.test/rou", "\0\0\0\0", "{}\n"] {
-        let path = scene.program.file("rows.jsonl");
+        let path = run.program.file("rows.jsonl");
         std::fs::write(&path, [&whole, torn.as_bytes()].concat()).unwrap();
-        scene.resume_to_the_end().await;
-        assert_eq!(scene.output(), whole, "after {torn:?}");
+        run.resume_to_the_end().await;
+        assert_eq!(run.output(), whole, "after {torn:?}");
     }
-    assert_eq!(scene.origin.repeated_pages(), 0);
+    assert_eq!(run.origin.repeated_pages(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_cut_within_a_row_gets_back_what_it_lost() {
     let mut chance = Chance::seeded(seed());
-    let scene = Scene::quick(2);
-    scene.resume_to_the_end().await;
-    let whole = scene.output();
+    let run = FetchRun::quick(2);
+    run.resume_to_the_end().await;
+    let whole = run.output();
     let keep = chance.next_u64() as usize % whole.len();
-    std::fs::write(scene.program.file("rows.jsonl"), &whole[..keep]).unwrap();
-    scene.resume_to_the_end().await;
+    std::fs::write(run.program.file("rows.jsonl"), &whole[..keep]).unwrap();
+    run.resume_to_the_end().await;
     let kept_rows = whole[..keep].iter().filter(|byte| **byte == b'\n').count();
-    assert_eq!(scene.origin.repeated_pages(), scene.ledger.urls().len() - kept_rows);
+    assert_eq!(run.origin.repeated_pages(), run.ledger.urls().len() - kept_rows);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_store_the_output_says_what_is_missing() {
-    let scene = Scene::new(10);
-    let process = scene.resume();
-    scene.until_pages_were_asked_for(100).await;
+    let run = FetchRun::new(10);
+    let process = run.resume();
+    run.until_pages_were_asked_for(100).await;
     process.terminate().await;
     process.wait(DEADLINE).await.expect_code(0);
-    for entry in std::fs::read_dir(scene.program.folder()).unwrap() {
+    for entry in std::fs::read_dir(run.program.folder()).unwrap() {
         let entry = entry.unwrap();
         if entry.file_name().to_string_lossy().starts_with("fetchwell.db") {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }
-    scene.resume_to_the_end().await;
-    assert_eq!(scene.origin.repeated_pages(), 0);
+    run.resume_to_the_end().await;
+    assert_eq!(run.origin.repeated_pages(), 0);
 }

@@ -41,7 +41,7 @@ fn size() -> Size {
 }
 
 /// Three processes at work on one list.
-struct Scene {
+struct ThreeFetchers {
     origin: Origin,
     program: Program,
     ledger: Ledger,
@@ -50,9 +50,9 @@ struct Scene {
     log: DispatchLog,
 }
 
-impl Scene {
+impl ThreeFetchers {
     /// Every twentieth site is down for a while in the middle when it is to be hard.
-    fn new(size: &Size, politeness: Option<&str>, hard: bool) -> Scene {
+    fn new(size: &Size, politeness: Option<&str>, hard: bool) -> ThreeFetchers {
         let whole = size.interval * u32::try_from(size.pages_per_site).unwrap_or(u32::MAX);
         let site = |rank: usize| {
             let site = SiteScript::new(&site_name(rank)).page_bytes(1_000);
@@ -87,7 +87,7 @@ impl Scene {
         ledger.write_list(&program.file("list"));
         let clock = FalseClock::new(program.file("clock"));
         let log = DispatchLog::default();
-        Scene { origin, program, ledger, clock, processes: Vec::new(), log }
+        ThreeFetchers { origin, program, ledger, clock, processes: Vec::new(), log }
     }
 
     /// Starts a process; each can have its clock set, and the last one started does.
@@ -172,7 +172,7 @@ impl Scene {
 }
 
 /// All that can go wrong, in an order by chance, each some seconds after the other.
-async fn trouble(scene: &mut Scene, server: Option<&OwnServer>, chance: &mut Chance) {
+async fn trouble(fetchers: &mut ThreeFetchers, server: Option<&OwnServer>, chance: &mut Chance) {
     let mut troubles = [0, 1, 2, 3, 4, 5];
     for place in (1..troubles.len()).rev() {
         let other = usize::try_from(chance.next_u64()).unwrap_or(0) % (place + 1);
@@ -182,11 +182,11 @@ async fn trouble(scene: &mut Scene, server: Option<&OwnServer>, chance: &mut Cha
     for trouble in troubles {
         sleep(Duration::from_millis(500 + chance.next_u64() % 500)).await;
         match trouble {
-            0 => scene.kill_and_replace(0).await,
-            1 => scene.put_to_sleep(1).await,
-            2 => scene.clock.set_ahead(HOUR),
-            3 => scene.clock.set_back(HOUR),
-            4 => scene.kill_and_replace(1).await,
+            0 => fetchers.kill_and_replace(0).await,
+            1 => fetchers.put_to_sleep(1).await,
+            2 => fetchers.clock.set_ahead(HOUR),
+            3 => fetchers.clock.set_back(HOUR),
+            4 => fetchers.kill_and_replace(1).await,
             _ => {
                 if let Some(server) = server {
                     server.crash().await;
@@ -201,26 +201,29 @@ async fn trouble(scene: &mut Scene, server: Option<&OwnServer>, chance: &mut Cha
 async fn a_hard_run(server: Option<&OwnServer>) {
     let size = size();
     let mut chance = Chance::seeded(seed());
-    let mut scene = Scene::new(&size, server.map(OwnServer::url), true);
-    let control = Control::start(&scene.origin);
-    scene.start_three();
+    let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), true);
+    let control = Control::start(&fetchers.origin);
+    fetchers.start_three();
     for _ in 0..if is_soak() { 3 } else { 1 } {
-        trouble(&mut scene, server, &mut chance).await;
+        trouble(&mut fetchers, server, &mut chance).await;
     }
-    assert!(scene.processes.iter_mut().all(Process::is_running), "it was over before the trouble");
-    scene.finish().await;
-    scene.judge(&size, control).await;
+    assert!(
+        fetchers.processes.iter_mut().all(Process::is_running),
+        "it was over before the trouble"
+    );
+    fetchers.finish().await;
+    fetchers.judge(&size, control).await;
 }
 
 async fn a_quiet_run(server: Option<&OwnServer>) {
     let size = size();
-    let mut scene = Scene::new(&size, server.map(OwnServer::url), false);
-    let control = Control::start(&scene.origin);
-    scene.start_three();
-    scene.finish().await;
-    let share = scene.share_of_rate_used(size.interval);
+    let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), false);
+    let control = Control::start(&fetchers.origin);
+    fetchers.start_three();
+    fetchers.finish().await;
+    let share = fetchers.share_of_rate_used(size.interval);
     println!("{:.2} % of the permitted rate was used", share * 100.0);
-    scene.judge(&size, control).await;
+    fetchers.judge(&size, control).await;
     // How fast it goes says as much of the machine as of us: it is printed here and judged in the soak.
     assert!(!is_soak() || share >= 0.98, "{share:.4} of the permitted rate was used");
 }

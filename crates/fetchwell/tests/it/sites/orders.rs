@@ -14,7 +14,7 @@ const PAGES: usize = 80;
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
 /// Two processes that fetch from the same three sites, five pages a second each.
-struct Scene {
+struct TwoFetchers {
     origin: Origin,
     control: Control,
     program: Program,
@@ -22,25 +22,26 @@ struct Scene {
     processes: Vec<Process>,
 }
 
-impl Scene {
-    fn start() -> Scene {
+impl TwoFetchers {
+    fn start() -> TwoFetchers {
         let sites = ["paused.test", "rated.test", "free.test"];
         let script = |name: &&str| SiteScript::new(name).page_bytes(500);
         let origin = Origin::start(sites.iter().map(script));
         let program =
             Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "5"]);
         let control = Control::start(&origin);
-        let mut scene = Scene { origin, control, program, ledgers: vec![], processes: vec![] };
+        let mut fetchers =
+            TwoFetchers { origin, control, program, ledgers: vec![], processes: vec![] };
         for name in ["one", "other"] {
             let url = |n: usize| format!("http://{}/{name}/{n}", sites[n % 3]);
             let ledger = Ledger::of((0..PAGES * 3 / 2).map(url).collect());
-            ledger.write_list(&scene.program.file(name));
+            ledger.write_list(&fetchers.program.file(name));
             let output = format!("{name}.jsonl");
-            let process = scene.program.start(&["fetch", &format!("@{name}"), "-o", &output]);
-            scene.ledgers.push((ledger, name));
-            scene.processes.push(process);
+            let process = fetchers.program.start(&["fetch", &format!("@{name}"), "-o", &output]);
+            fetchers.ledgers.push((ledger, name));
+            fetchers.processes.push(process);
         }
-        scene
+        fetchers
     }
 
     fn pages_of(&self, site: &str) -> Vec<Hit> {
@@ -73,41 +74,41 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_heed_orders_that_come_while_they_fetch() {
-    let mut scene = Scene::start();
-    scene.until("paused.test", 8).await;
+    let mut fetchers = TwoFetchers::start();
+    fetchers.until("paused.test", 8).await;
 
-    scene.sites(&["pause", "paused.test"]).await;
-    let paused_at = scene.now().await;
-    scene.sites(&["set-rate", "rated.test", "1"]).await;
-    let rated_at = scene.now().await;
+    fetchers.sites(&["pause", "paused.test"]).await;
+    let paused_at = fetchers.now().await;
+    fetchers.sites(&["set-rate", "rated.test", "1"]).await;
+    let rated_at = fetchers.now().await;
     // Ten more pages of the free site take two seconds, in which the paused one would have as many.
-    let free = scene.pages_of("free.test").len();
-    scene.until("free.test", free + 10).await;
-    let quiet_until = scene.now().await;
+    let free = fetchers.pages_of("free.test").len();
+    fetchers.until("free.test", free + 10).await;
+    let quiet_until = fetchers.now().await;
     let during = |hit: &&Hit| hit.at > paused_at + ON_ITS_WAY && hit.at < quiet_until;
-    let paused = scene.pages_of("paused.test");
+    let paused = fetchers.pages_of("paused.test");
     assert_eq!(paused.iter().filter(during).count(), 0, "a paused site is not asked for anything");
 
     let resumed = Instant::now();
-    scene.sites(&["resume", "paused.test"]).await;
-    scene.until("paused.test", paused.len() + 1).await;
+    fetchers.sites(&["resume", "paused.test"]).await;
+    fetchers.until("paused.test", paused.len() + 1).await;
     let felt_after = resumed.elapsed();
-    scene.until("rated.test", scene.pages_of("rated.test").len() + 3).await;
-    scene.sites(&["set-rate", "rated.test", "--clear"]).await;
-    let cleared_at = scene.now().await;
+    fetchers.until("rated.test", fetchers.pages_of("rated.test").len() + 3).await;
+    fetchers.sites(&["set-rate", "rated.test", "--clear"]).await;
+    let cleared_at = fetchers.now().await;
 
-    for process in scene.processes.drain(..) {
+    for process in fetchers.processes.drain(..) {
         process.wait(DEADLINE).await.expect_code(0);
     }
-    for (ledger, name) in &scene.ledgers {
-        ledger.balance(&scene.program.file(&format!("{name}.jsonl")));
+    for (ledger, name) in &fetchers.ledgers {
+        ledger.balance(&fetchers.program.file(&format!("{name}.jsonl")));
     }
-    let tolerance = scene.control.tolerance(&scene.origin).await;
-    let verdict = scene.origin.verdict(INTERVAL, tolerance);
+    let tolerance = fetchers.control.tolerance(&fetchers.origin).await;
+    let verdict = fetchers.origin.verdict(INTERVAL, tolerance);
     println!("a resume was felt after {felt_after:?}; {verdict}; tolerance {tolerance:?}");
     assert!(verdict.is_polite(), "{verdict}");
     assert!(felt_after < Duration::from_secs(5), "{felt_after:?}");
-    let mut hits = scene.origin.hits();
+    let mut hits = fetchers.origin.hits();
     hits.retain(|hit| &*hit.site == "rated.test" && hit.at > rated_at && hit.at < cleared_at);
     let gaps: Vec<Duration> = hits.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     // The first may have been on its way when the order came.
