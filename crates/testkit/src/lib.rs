@@ -1,5 +1,6 @@
-//! Tools for tests: a simulated web as the engine sees it, conformance suites, a crash harness, a hostile
-//! server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own with a DNS server and canaries. Never ships.
+//! Tools for tests: a way to wait, a simulated web as the engine sees it, conformance
+//! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own
+//! with a DNS server and canaries. Never ships.
 
 pub mod alone;
 pub mod canary;
@@ -7,6 +8,7 @@ pub mod client;
 pub mod conformance;
 pub mod crash;
 pub mod dns;
+pub mod eventually;
 pub mod fault_proxy;
 pub mod held;
 pub mod hostile;

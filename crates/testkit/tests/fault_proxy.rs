@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 use fetchwell_testkit::held::Held;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -167,7 +168,5 @@ async fn a_proxy_that_is_dropped_takes_its_connections_with_it() {
     drop(rig.proxy);
     assert!(stream.read(&mut [0]).await.is_ok_and(|count| count == 0));
     // The proxy's own task is gone, too.
-    while Held::now().tasks >= before {
-        tokio::task::yield_now().await;
-    }
+    eventually("the end of its task", async || Held::now().tasks < before).await;
 }

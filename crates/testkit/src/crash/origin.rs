@@ -7,6 +7,8 @@ use fetchwell_simweb::{
     CONTROL_SITE, Control, Hit, HitKind, Rule, Server, SiteScript, Verdict, World, judge,
 };
 
+use crate::eventually::eventually_ok;
+
 /// The web that the processes are let loose on. It runs in the test's own process, so that its
 /// record of hits survives every kill and can be read at any moment.
 pub struct Origin {
@@ -38,6 +40,15 @@ impl Origin {
     /// How many pages were asked for so far, each request counted.
     pub fn page_hits(&self) -> usize {
         self.server.world().count(|hit| hit.kind == HitKind::Page && &*hit.site != CONTROL_SITE)
+    }
+
+    /// Waits until there were this many page requests.
+    pub async fn until_page_hits(&self, count: usize) {
+        eventually_ok("pages to be asked for", async || {
+            let hits = self.page_hits();
+            if hits >= count { Ok(()) } else { Err(format!("{hits} of {count} were")) }
+        })
+        .await;
     }
 
     /// How many page requests were answered with 200 beyond the first of each URL.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::eventually::eventually_ok;
+
 /// A process at work. What it says goes to scratch files, so that no full pipe ever holds it up.
 /// Dropping it kills it.
 pub struct Process {
@@ -36,6 +38,18 @@ impl Process {
         let read = self.stderr.read_exact_at(&mut bytes, 0);
         read.unwrap_or_else(|error| panic!("a scratch file can't be read: {error}"));
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until `find` finds something in what it has written to standard error.
+    pub async fn until_said<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
+        eventually_ok(what, async || {
+            let runs = self.is_running();
+            let said = self.said_so_far();
+            let found = find(&said);
+            assert!(runs || found.is_some(), "it ended without {what}:\n{said}");
+            found.ok_or(said)
+        })
+        .await
     }
 
     /// The most memory that it has had so far; none once it has ended.

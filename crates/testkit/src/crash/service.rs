@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::Program;
+use crate::eventually::eventually_ok;
 
-/// How long a service may take to come up, or to end.
+/// How long a service may take to end.
 const DEADLINE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
 
 /// What it says goes to these files in its folder.
 const SAID: &str = "said.txt";
@@ -91,16 +91,15 @@ async fn launch(program: &Program) -> (Child, SocketAddr) {
     let mut command = program.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.stdout(file(SAID)).stderr(file(LOG));
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let began = Instant::now();
-    loop {
-        let log = read(&program.file(LOG));
-        if let Some(address) = listens_on(&log) {
-            return (child, address);
-        }
+    let address = eventually_ok("the service to come up", async || {
         let runs = matches!(child.try_wait(), Ok(None));
-        assert!(runs && began.elapsed() < DEADLINE, "it does not come up:\n{log}");
-        sleep(POLL).await;
-    }
+        let log = read(&program.file(LOG));
+        let address = listens_on(&log);
+        assert!(runs || address.is_some(), "it does not come up:\n{log}");
+        address.ok_or(log)
+    })
+    .await;
+    (child, address)
 }
 
 fn listens_on(log: &str) -> Option<SocketAddr> {
