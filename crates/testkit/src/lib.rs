@@ -1,4 +1,4 @@
-//! Tools for tests: a way to wait, a simulated web as the engine sees it, conformance
+//! Tools for tests: a way to wait, a scene with the program under test, a simulated web as the engine sees it, conformance
 //! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own
 //! with a DNS server and canaries. Never ships.
 
@@ -17,6 +17,7 @@ pub mod plain_http;
 pub mod python;
 pub mod range_server;
 pub mod rig;
+pub mod scene;
 pub mod simulated_web;
 pub mod skip;
 pub mod tls_front;

@@ -22,6 +22,7 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
+use redis::aio::MultiplexedConnection;
 use tokio::sync::OnceCell;
 
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
@@ -50,6 +51,11 @@ impl PostgresStore {
         let url = server_url("FETCHWELL_TEST_POSTGRES_URL")?;
         Some(PostgresStore { url, schema: Arc::default() })
     }
+}
+
+/// The address of a schema that no test has used yet. `None` if no server is named; the skip is reported.
+pub async fn unused_postgres() -> Option<String> {
+    Some(unused_postgres_schema(server_url("FETCHWELL_TEST_POSTGRES_URL")?).await)
 }
 
 /// Makes a schema that no test has used yet, and gives its address.
@@ -145,17 +151,24 @@ impl RedisStore {
     }
 }
 
+/// The address of a database that no test has used yet. `None` if no server is named; the skip is reported.
+pub async fn unused_redis() -> Option<String> {
+    Some(unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await)
+}
+
 /// The address of a database that no test has used yet: the first one counts them.
 pub async fn unused_redis_database(url: String) -> String {
-    let client = redis::Client::open(url.as_str()).expect("an address");
-    let connection = client.get_multiplexed_async_connection().await;
     let mut next = redis::cmd("INCR");
     next.arg("fetchwell-test:databases");
-    let number: i64 = next
-        .query_async(&mut connection.expect("the server answers"))
-        .await
-        .expect("the server counts");
+    let counted = next.query_async(&mut redis_connection(&url).await).await;
+    let number: i64 = counted.expect("the server counts");
     format!("{}/{number}", url.trim_end_matches('/'))
+}
+
+/// A connection to the database at this address.
+pub async fn redis_connection(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).expect("an address");
+    client.get_multiplexed_async_connection().await.expect("the server answers")
 }
 
 impl PolitenessStore for RedisStore {
@@ -197,9 +210,8 @@ impl RedisStore {
     }
 
     /// A line to its database, for those who look at what is there.
-    pub(super) async fn line(&self) -> redis::aio::MultiplexedConnection {
-        let client = redis::Client::open(self.address().await).expect("an address");
-        client.get_multiplexed_async_connection().await.expect("the server answers")
+    pub(super) async fn line(&self) -> MultiplexedConnection {
+        redis_connection(&self.address().await).await
     }
 
     async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {

@@ -19,6 +19,7 @@ pub struct Program {
     path: PathBuf,
     folder: TempDir,
     variables: Vec<(String, String)>,
+    store_variable: &'static str,
     flags: Vec<String>,
 }
 
@@ -26,7 +27,13 @@ impl Program {
     /// The program at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Program {
         let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
-        Program { path: path.into(), folder, variables: Vec::new(), flags: Vec::new() }
+        Program {
+            path: path.into(),
+            folder,
+            variables: Vec::new(),
+            store_variable: "FETCHWELL_STORE",
+            flags: Vec::new(),
+        }
     }
 
     /// Its processes find all `.test` hosts at this origin.
@@ -49,6 +56,17 @@ impl Program {
     pub fn variable(mut self, name: &str, value: &str) -> Program {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Names the [`store`](Program::store) in this variable instead of `FETCHWELL_STORE`.
+    pub fn store_variable(self, store_variable: &'static str) -> Program {
+        Program { store_variable, ..self }
+    }
+
+    /// Its processes use the store at this address.
+    pub fn store(self, url: &str) -> Program {
+        let name = self.store_variable;
+        self.variable(name, url)
     }
 
     /// The folder that its processes work in.
