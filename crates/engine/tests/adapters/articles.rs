@@ -9,7 +9,7 @@ use fetchwell_engine::articles::{Articles, Failure, Gleaned, Wanted};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::links::CategoryLinks;
 use fetchwell_policy::time::Time;
-use fetchwell_testkit::conformance::servers::{server_url, unique, unused_redis_database};
+use fetchwell_testkit::conformance::servers::{redis_connection, unique, unused_redis};
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
 
@@ -26,9 +26,8 @@ struct Rig {
 impl Rig {
     /// `None`, said aloud, where no server is named.
     async fn if_there() -> Option<Rig> {
-        let address = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
-        let client = redis::Client::open(address.as_str()).unwrap();
-        let line = client.get_multiplexed_async_connection().await.unwrap();
+        let address = unused_redis().await?;
+        let line = redis_connection(&address).await;
         let articles = open(&address).await;
         Some(Rig { address, articles, line })
     }

@@ -9,6 +9,7 @@ use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
 use fetchwell_testkit::conformance::kafka::{create_topic, read_topic, unused_topic};
 use fetchwell_testkit::conformance::servers::server_url;
 use fetchwell_testkit::crash::OwnServer;
+use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use rdkafka::admin::{NewTopic, TopicReplication};
 use rdkafka::mocking::MockCluster;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
@@ -21,9 +22,6 @@ const BATCHES_EACH: usize = 40;
 
 /// Between a publisher's batches.
 const PAUSE: Duration = Duration::from_millis(5);
-const POLL: Duration = Duration::from_millis(20);
-/// What takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A broker is started twice within this.
 const OUTAGE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -109,12 +107,7 @@ async fn a_topic_that_goes_is_a_fault_that_says_how_to_make_it_and_passes_when_i
     cluster.topic_error("webpage_log", RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR).unwrap();
     cluster.clear_request_errors(RDKafkaApiKey::Produce);
     // The client asks for the topic from time to time.
-    let again = async {
-        while log.publish(&[event(1)]).await.is_err() {
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    eventually_ok("the topic to be found", async || log.publish(&[event(1)]).await).await;
 }
 
 /// Publishes batches of its own until `is_over`, each as often as it takes. Returns what was confirmed.
@@ -145,9 +138,7 @@ async fn publish_until(
 
 async fn until_more(counter: &AtomicUsize, more: usize) {
     let goal = counter.load(Ordering::SeqCst) + more;
-    while counter.load(Ordering::SeqCst) < goal {
-        tokio::time::sleep(POLL).await;
-    }
+    eventually("more of them", async || counter.load(Ordering::SeqCst) >= goal).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

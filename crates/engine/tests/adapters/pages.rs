@@ -11,7 +11,7 @@ use fetchwell_engine::adapters::sqlite::{self, Durability, SqlitePages, bind_pol
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{PageCache, StoreFault};
 use fetchwell_policy::time::Time;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
+use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -68,12 +68,10 @@ async fn sqlite_conforms_and_remembers() {
 /// Redis goes by its own clock, and forgets by itself.
 #[tokio::test]
 async fn redis_conforms_and_knows_when_to_forget() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
-    let address = unused_redis_database(url).await;
+    let Some(address) = unused_redis().await else { return };
     let pages = RedisPages::open(&address).await.unwrap();
     keeps_bodies(&pages).await;
-    let client = redis::Client::open(address).unwrap();
-    let mut line = client.get_multiplexed_async_connection().await.unwrap();
+    let mut line = redis_connection(&address).await;
     for (key, most) in [("a", HOUR), ("b", 2 * HOUR)] {
         let left_ms: u64 = redis::cmd("PTTL").arg(key).query_async(&mut line).await.unwrap();
         let left = Duration::from_millis(left_ms);

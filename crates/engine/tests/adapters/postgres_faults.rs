@@ -15,7 +15,8 @@ use fetchwell_engine::ports::{Demand, Finished, Lease, Settlement, Source, Taken
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::url::WebUrl;
-use fetchwell_testkit::conformance::servers::{server_url, unused_postgres_schema};
+use fetchwell_testkit::conformance::servers::unused_postgres;
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 
 /// Longer than the test: what is stuck stays so, and shows.
@@ -144,22 +145,20 @@ fn end_of(lease: Lease) -> Finished<FetchResult> {
 
 #[tokio::test]
 async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
-    let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let address = unused_postgres_schema(server).await;
+    let Some(address) = unused_postgres().await else { return };
     let observer = open(&address).await;
     let (one, other) = (Process::start(&address).await, Process::start(&address).await);
     let (lines_hold, work_is_done) = (AtomicBool::new(false), AtomicBool::new(false));
     let submit_then_wait = async {
         let (some, more) = tokio::join!(one.submit_all(1), other.submit_all(2));
         lines_hold.store(true, Ordering::Relaxed);
-        for _ in 0..1_000 {
+        eventually_ok("the end of all messages", async || {
             let ledger = observer.inbox.ledger().await.unwrap();
             assert!(ledger.balances(), "{ledger:?}");
-            if ledger.queued + ledger.delayed + ledger.in_flight == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            let open = ledger.queued + ledger.delayed + ledger.in_flight;
+            if open == 0 { Ok(()) } else { Err(format!("something is stuck: {ledger:?}")) }
+        })
+        .await;
         work_is_done.store(true, Ordering::Relaxed);
         [some, more].concat()
     };

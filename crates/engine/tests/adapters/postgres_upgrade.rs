@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::adapters::postgres::{Database, StoreClock, open_retriever};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::oversight::Filter;
-use fetchwell_testkit::conformance::servers::{server_url, unused_postgres_schema};
+use fetchwell_testkit::conformance::servers::unused_postgres;
 use sqlx::{Connection, Executor, PgConnection};
 
 /// What was not there before operators could look at messages: the last two steps, undone.
@@ -27,8 +27,7 @@ const BEFORE_OVERSIGHT: &str = "
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_had_failed_in_an_older_database_has_its_reason_in_the_newer_one() {
-    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let address = unused_postgres_schema(url).await;
+    let Some(address) = unused_postgres().await else { return };
     drop(Database::open(&address).await.unwrap());
     let mut connection = PgConnection::connect(&address).await.unwrap();
     connection.execute(BEFORE_OVERSIGHT).await.unwrap();

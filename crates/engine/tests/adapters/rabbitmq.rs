@@ -10,11 +10,10 @@ use fetchwell_engine::ports::{
     Demand, Lease, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
 };
 use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
+use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-/// What takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
 fn batch(id: &str) -> Batch {
@@ -32,28 +31,16 @@ async fn proxied(store: &RabbitStore) -> (FaultProxy, RabbitQueue) {
 }
 
 async fn renewed(worker: &RabbitInstance) -> Renewal {
-    let renewing = async {
-        loop {
-            match worker.renew().await {
-                Ok(renewal) => return renewal,
-                Err(_) => sleep(POLL).await,
-            }
-        }
-    };
-    timeout(PATIENCE, renewing).await.expect("the connection comes back")
+    eventually_ok("the connection to come back", async || worker.renew().await).await
 }
 
 async fn take_one(worker: &RabbitInstance) -> Lease {
     let demand = Demand { most: 1, ..Demand::default() };
-    let taking = async {
-        loop {
-            match worker.take(&demand).await {
-                Ok(Taken::Jobs(mut leases)) => return leases.remove(0),
-                _ => sleep(POLL).await,
-            }
-        }
-    };
-    timeout(PATIENCE, taking).await.expect("the batch is delivered")
+    eventually_ok("the batch", async || match worker.take(&demand).await {
+        Ok(Taken::Jobs(mut leases)) => Ok(leases.remove(0)),
+        other => Err(format!("{other:?}")),
+    })
+    .await
 }
 
 #[tokio::test]
@@ -93,9 +80,7 @@ async fn after_a_lost_connection_the_lease_is_lost_and_the_batch_comes_again() {
     proxy.accepted_more_than(connections).await;
     let demand = Demand { most: 1, ..Demand::default() };
     // It is back, and has the batch again; and yet it gives nothing.
-    while worker.take(&demand).await.is_err() {
-        sleep(POLL).await;
-    }
+    eventually_ok("the connection", async || worker.take(&demand).await).await;
     for _ in 0..10 {
         let taken = worker.take(&demand).await.unwrap();
         assert!(matches!(taken, Taken::Idle { .. }), "{taken:?}");
@@ -124,23 +109,14 @@ async fn a_batch_is_not_acknowledged_before_its_dead_letter_is_confirmed() {
     let direct = store.open(Clock::system()).await;
     let dead = Settlement::Dead { reason: "no batch".to_owned() };
     let settling = async { worker.settle(&[(&lease, &dead)]).await };
-    let there = async {
-        while direct.dead().await.unwrap() == 0 {
-            sleep(POLL).await;
-        }
-    };
     tokio::select! {
         settled = settling => panic!("settled without a confirmation: {settled:?}"),
-        arrived = timeout(PATIENCE, there) => arrived.expect("the dead letter arrives"),
+        () = eventually("the dead letter", async || direct.dead().await.unwrap() > 0) => {}
     }
     proxy.cut(Cut::Reset);
-    let waiting = async {
-        while direct.waiting().await.unwrap() == 0 {
-            sleep(POLL).await;
-        }
-    };
     drop(worker);
-    timeout(PATIENCE, waiting).await.expect("the batch was not acknowledged");
+    let waits = async || direct.waiting().await.unwrap() > 0;
+    eventually("the batch, which was not acknowledged", waits).await;
     let (id, body, reason) = ("b-1".to_owned(), b"[]".to_vec(), "no batch".to_owned());
     assert_eq!(store.drain_dead().await, [DrainedBatch { id, body, reason }]);
 }
@@ -151,12 +127,9 @@ async fn what_can_t_be_published_is_told_and_goes_when_the_broker_is_back() {
     let (proxy, queue) = proxied(&store).await;
     proxy.refuse().await.unwrap();
     proxy.cut(Cut::Reset);
-    let publishing = async {
-        while queue.publish(&[batch("b-1")]).await.is_ok() {
-            sleep(POLL).await; // The connection is not known to be lost yet.
-        }
-    };
-    timeout(PATIENCE, publishing).await.expect("it is told");
+    // At first the connection is not known to be lost.
+    let is_told = async || queue.publish(&[batch("b-1")]).await.is_err();
+    eventually("the fault to be told", is_told).await;
     let before = store.open(Clock::system()).await.waiting().await.unwrap();
     proxy.accept().await.unwrap();
     queue.publish(&[batch("b-2")]).await.unwrap();

@@ -13,8 +13,9 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
+use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 use fetchwell_testkit::crash::OwnServer;
+use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
 use sqlx::{Connection, Executor, PgConnection};
@@ -23,8 +24,6 @@ use tokio::process::Command;
 /// So long that no test takes as long, and short enough to be reserved.
 const INTERVAL: Duration = Duration::from_secs(9);
 const RATE: Rate = Rate::every(INTERVAL);
-/// A server that was started again answers within this, or never.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A politeness store on a server, as a process sees it.
@@ -69,7 +68,8 @@ impl Store {
             let (permit, _) = self.go(name, follows_robots).await;
             assert!(permit.slot.at >= least, "{name}: {} is before {least}", permit.slot.at);
         }
-        while self.now().await <= reserved.slot.use_by {} // Until then it need not be spent.
+        // Until then it need not be spent.
+        eventually("the end of the slot", async || self.now().await > reserved.slot.use_by).await;
         let spent = self.0.spend(&site(reserved_for), reserved, RATE).await.unwrap().0;
         assert!(
             matches!(spent, Spend::Wait(later) if later.slot.at >= least),
@@ -95,13 +95,10 @@ fn site(name: &str) -> Site {
     Site::parse(name).unwrap()
 }
 
-async fn redis_keys(url: &str) -> MultiplexedConnection {
-    redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
-}
-
 /// A database that counts as whole, though it is new.
 async fn trusted_redis(url: &str) -> (Store, MultiplexedConnection) {
-    let (store, mut keys) = (Store::on_redis(url).await, redis_keys(url).await);
+    let store = Store::on_redis(url).await;
+    let mut keys = redis_connection(url).await;
     store.now().await;
     let _: () = keys.hset("fetchwell:politeness", "lost_until", 0).await.unwrap();
     (store, keys)
@@ -117,8 +114,8 @@ async fn trusted_postgres(url: &str) -> Store {
 
 /// A server that was away answers again, on a connection of its own.
 async fn until_it_answers(store: &Store) {
-    let answers = async { while store.0.look(&site("nobody.test")).await.is_err() {} };
-    tokio::time::timeout(ANSWERS_WITHIN, answers).await.unwrap();
+    let look = async || store.0.look(&site("nobody.test")).await;
+    eventually_ok("an answer of the server", look).await;
 }
 
 /// What was known before a loss, and reserved, counts for nothing after it.
@@ -140,8 +137,8 @@ async fn lose_but_penalties(store: &Store, loss: impl AsyncFnOnce()) {
 
 #[tokio::test]
 async fn a_redis_that_lost_its_keys_makes_all_wait() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
-    let (store, mut keys) = trusted_redis(&unused_redis_database(url).await).await;
+    let Some(url) = unused_redis().await else { return };
+    let (store, mut keys) = trusted_redis(&url).await;
     lose(&store, async || redis::cmd("FLUSHDB").query_async(&mut keys).await.unwrap()).await;
 }
 
@@ -192,7 +189,7 @@ async fn a_postgres_that_recovered_from_a_crash_makes_all_wait() {
         let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().await;
         assert!(killed.unwrap().success());
         // From here on nobody is let in before the server has recovered.
-        while witness.ping().await.is_ok() {}
+        eventually("the server's crash", async || witness.ping().await.is_err()).await;
     };
     lose(&store, crash_inside).await;
 }
@@ -200,8 +197,8 @@ async fn a_postgres_that_recovered_from_a_crash_makes_all_wait() {
 /// What is not to be forgotten before a time must not expire before it either.
 #[tokio::test]
 async fn keys_in_redis_live_as_long_as_what_they_say() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
-    let (store, mut keys) = trusted_redis(&unused_redis_database(url).await).await;
+    let Some(url) = unused_redis().await else { return };
+    let (store, mut keys) = trusted_redis(&url).await;
     store.report("resting.test", Mark::Neutral, Some(HOUR * 20)).await;
     store.report("limited.test", Mark::Limited, None).await;
     store.report("failed.test", Mark::Failed, None).await;
@@ -225,8 +222,8 @@ async fn keys_in_redis_live_as_long_as_what_they_say() {
 /// The names of the keys are plain, so somebody else may use them for something else.
 #[tokio::test]
 async fn keys_of_somebody_elses_making_in_redis_stop_nobody() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
-    let (store, mut keys) = trusted_redis(&unused_redis_database(url).await).await;
+    let Some(url) = unused_redis().await else { return };
+    let (store, mut keys) = trusted_redis(&url).await;
     let pickled: &[u8] = b"\x80\x04\x95theirs";
     for what in ["rate_limit", "circuit"] {
         let _: () = keys.rpush(format!("{what}:a.test"), "theirs").await.unwrap();
@@ -242,8 +239,7 @@ async fn keys_of_somebody_elses_making_in_redis_stop_nobody() {
 /// As after a jump of the server's clock, which each of many processes may notice.
 #[tokio::test]
 async fn a_past_that_is_not_relied_on_makes_all_wait() {
-    if let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") {
-        let url = unused_redis_database(url).await;
+    if let Some(url) = unused_redis().await {
         let (store, _) = trusted_redis(&url).await;
         let other = RedisKeeper::open(&url).await.unwrap();
         lose(&store, async || other.distrust_the_past().await.unwrap()).await;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use fetchwell_engine::ports::{Demand, Settle, Settlement, Source, Taken};
+use fetchwell_testkit::conformance::servers::redis_connection;
 use fetchwell_testkit::crash::OwnServer;
 use redis::AsyncCommands;
 
-use super::rig::{LIST, connect, open, server_clock};
+use super::rig::{LIST, open, server_clock};
 
 const JOBS: usize = 10_000;
 const SITES: usize = 200;
@@ -20,7 +21,7 @@ const MOST_PER_PAGE: f64 = 4.0;
 async fn a_page_costs_few_commands() {
     let Some(server) = OwnServer::start("redis").await else { return };
     let queue = open(server.url(), server_clock()).await;
-    let mut line = connect(server.url()).await;
+    let mut line = redis_connection(server.url()).await;
     let urls: Vec<String> =
         (0..JOBS).map(|n| format!("http://site{}.test/page/{n}", n % SITES)).collect();
     line.rpush::<_, _, ()>(LIST, &urls).await.unwrap();

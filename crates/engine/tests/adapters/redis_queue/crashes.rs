@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::{Ledger, Renewal, Settle, Settled, Settlement, Source};
+use fetchwell_testkit::conformance::servers::redis_connection;
 use fetchwell_testkit::crash::OwnServer;
+use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use fetchwell_testkit::fault_proxy::{FaultProxy, Faults};
 use redis::AsyncCommands;
 
-use super::rig::{
-    LEASE_TTL, LIST, Rig, at_most, connect, open, server_clock, settle, take, take_all, urls,
-};
-
-/// Restarted servers are asked this often.
-const TRIES: usize = 200;
+use super::rig::{LEASE_TTL, LIST, Rig, at_most, open, server_clock, settle, take, take_all, urls};
 
 #[tokio::test]
 async fn what_was_moved_by_a_process_that_died_before_it_filed_is_filed_by_another() {
@@ -29,9 +26,8 @@ async fn what_was_moved_by_a_process_that_died_before_it_filed_is_filed_by_anoth
     proxy.down(Faults::stall());
     let take_it = doomed.clone();
     let taking = tokio::spawn(async move { take_it.take(&at_most(10)).await });
-    while rig.ask::<usize>(&format!("ZCARD {LIST}:unfiled")).await < 3 {
-        tokio::task::yield_now().await;
-    }
+    let count = format!("ZCARD {LIST}:unfiled");
+    eventually("the move", async || rig.ask::<usize>(&count).await == 3).await;
     taking.abort();
     assert_eq!(rig.ledger().await, Ledger { accepted: 3, queued: 3, ..Ledger::default() });
     assert_eq!(rig.queue.waiting().await.unwrap(), 3);
@@ -100,19 +96,14 @@ async fn a_server_that_is_killed_forgets_nothing_and_things_go_on_by_themselves(
     let worker = queue.instance();
     worker.renew().await.unwrap();
     let push = ["http://a.test/1", "http://a.test/2", "http://b.test/"];
-    connect(server.url()).await.rpush::<_, _, ()>(LIST, &push[..]).await.unwrap();
+    redis_connection(server.url()).await.rpush::<_, _, ()>(LIST, &push[..]).await.unwrap();
     let leases = take(&worker, 2).await;
     settle(&worker, &leases[0], Settlement::Done).await;
     server.crash().await;
     assert!(worker.take(&at_most(1)).await.is_err());
     server.restart().await;
     // The server reads its log first.
-    for _ in 0..TRIES {
-        if worker.renew().await.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually_ok("the server", async || worker.renew().await).await;
     assert_eq!(worker.renew().await.unwrap(), Renewal::Held { ttl: LEASE_TTL });
     settle(&worker, &leases[1], Settlement::Done).await;
     for lease in take(&worker, 10).await {

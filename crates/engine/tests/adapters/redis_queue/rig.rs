@@ -7,7 +7,7 @@ use fetchwell_engine::adapters::redis::{QueueNames, RedisInstance, RedisQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Demand, Lease, Ledger, Settle, Settled, Settlement, Source, Taken};
 use fetchwell_testkit::conformance::HandClock;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
+use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands, FromRedisValue};
 
@@ -27,10 +27,10 @@ pub(crate) struct Rig {
 impl Rig {
     /// `None`, said aloud, where no server is named.
     pub(crate) async fn if_there() -> Option<Rig> {
-        let address = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
+        let address = unused_redis().await?;
         let clock = HandClock::new();
         let queue = open(&address, StoreClock::ByHand(clock.clock())).await;
-        let line = connect(&address).await;
+        let line = redis_connection(&address).await;
         Some(Rig { address, clock, queue, line })
     }
 
@@ -83,11 +83,6 @@ pub(crate) fn server_clock() -> StoreClock {
 
 pub(crate) fn names() -> QueueNames {
     QueueNames { input: LIST.to_owned(), dead_letters: DEAD_LIST.to_owned() }
-}
-
-pub(crate) async fn connect(address: &str) -> MultiplexedConnection {
-    let client = redis::Client::open(address).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
 }
 
 pub(crate) fn at_most(most: usize) -> Demand {

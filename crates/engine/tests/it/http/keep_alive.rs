@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_engine::web::{Exchange, Method, Request};
 use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_testkit::eventually::eventually;
 
 use super::client::{answered, client, client_limited, exchange, fetch, in_time};
 use super::script::{Server, Step, answer, ok};
@@ -117,12 +118,8 @@ async fn a_connection_that_is_given_up_ends_even_when_it_is_busy() {
     let before = tasks.num_alive_tasks();
     let client = client_limited(|limits| limits.max_idle_connections = 0);
     answered(exchange(&client, large_post(&server)).await);
-    let only_the_server_is_left = async {
-        while tasks.num_alive_tasks() > before + 1 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    in_time(only_the_server_is_left).await;
+    let only_the_server_is_left = async || tasks.num_alive_tasks() <= before + 1;
+    in_time(eventually("the end of the connection", only_the_server_is_left)).await;
 }
 
 #[tokio::test]
