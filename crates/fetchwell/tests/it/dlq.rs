@@ -1,52 +1,28 @@
 //! `fetchwell dlq`, on both stores.
 
-use std::time::Duration;
-
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
-use fetchwell_engine::adapters::{NewJob, StoreClock};
-use fetchwell_engine::clock::Clock;
+use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::ports::{Demand, Job, Lane, Settlement, Taken};
 use fetchwell_policy::url::WebUrl;
-use fetchwell_testkit::conformance::dead_letters::LettersQueue;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
 use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
 use serde_json::{Value, json};
 
-const LEASE_TTL: Duration = Duration::from_secs(20);
 const GONE: &str = "the server answered 404";
 
 /// A program, and the queue that it finds.
 struct Place {
-    program: Program,
-    queue: Box<dyn LettersQueue>,
+    scene: Scene,
+    queue: Box<dyn SceneQueue>,
 }
 
 fn program() -> Program {
-    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+    Program::new(env!("CARGO_BIN_EXE_fetchwell")).store_variable("PAGE_FETCHER_REDIS_URL")
 }
 
-async fn embedded() -> Place {
-    let program = program();
-    let db = sqlite::open(&program.file("fetchwell.db"), Durability::Process).unwrap();
-    let clock = sqlite::clock(&db).await.unwrap();
-    let queue = SqliteQueue::open(db, "crawler_queue", clock, LEASE_TTL, false).await.unwrap();
-    Place { program, queue: Box::new(queue) }
-}
-
-/// On Redis, named as the design names it.
-async fn on_redis() -> Option<Place> {
-    let address = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
-    let (input, dead_letters) = ("crawler_queue".to_owned(), "page_fetcher_dlq".to_owned());
-    let names = QueueNames { input, dead_letters };
-    let clock = StoreClock::Server(Clock::system());
-    let queue = RedisQueue::open(&address, &names, clock, LEASE_TTL, false, DEFAULT_POLL).await;
-    let program = program().variable("PAGE_FETCHER_REDIS_URL", &address);
-    Some(Place { program, queue: Box::new(queue.unwrap()) })
-}
-
-/// Twelve of one group, one of another, one that is no URL.
-async fn with_letters(place: Place) -> Place {
+/// With dead letters: twelve of one group, one of another, one that is no URL.
+async fn place(store: StoreKind) -> Option<Place> {
+    let scene = Scene::on(store, program(), []).await?;
+    let queue = scene.queue("crawler_queue").await;
     let mut urls: Vec<String> = (10..22).map(|n| format!("http://a.test/{n}")).collect();
     urls.extend(["http://b.test/x".to_owned(), "nonsense".to_owned()]);
     let job = |url: &String| {
@@ -54,8 +30,8 @@ async fn with_letters(place: Place) -> Place {
         let (lane, payload) = (Lane::default(), Vec::new());
         NewJob::now(Job { url: url.clone(), site, lane, payload, deadline: None })
     };
-    place.queue.enqueue(urls.iter().map(job).collect()).await;
-    let worker = place.queue.undertaker();
+    queue.enqueue(urls.iter().map(job).collect()).await;
+    let worker = queue.undertaker();
     worker.renew().await.unwrap();
     let demand = Demand { most: 100, most_per_site: 100, ..Demand::default() };
     let Taken::Jobs(leases) = worker.take(&demand).await.unwrap() else { panic!("none") };
@@ -63,12 +39,12 @@ async fn with_letters(place: Place) -> Place {
     let details = Some(r#"{"failure":"url_specific","attempts":3}"#.to_owned());
     let ends: Vec<_> = leases.iter().map(|lease| (lease, &settlement, details.clone())).collect();
     worker.settle_with(&ends).await.unwrap();
-    place
+    Some(Place { scene, queue })
 }
 
 impl Place {
     async fn run(&self, arguments: &[&str], code: i32) -> (String, String) {
-        let ended = self.program.run(arguments).await.expect_code(code);
+        let ended = self.scene.program.run(arguments).await.expect_code(code);
         (ended.stdout, ended.stderr)
     }
 
@@ -85,7 +61,6 @@ impl Place {
 }
 
 async fn letters_are_listed_and_shown(place: Place) {
-    let place = with_letters(place).await;
     let groups = place.json(&["dlq", "list"]).await;
     let largest = json!({
         "reason": GONE, "site": "a.test", "letters": 12, "sample_url": "http://a.test/10",
@@ -109,7 +84,6 @@ async fn letters_are_listed_and_shown(place: Place) {
 }
 
 async fn letters_are_retried_and_dropped(place: Place) {
-    let place = with_letters(place).await;
     let group = ["--reason", GONE, "--site", "a.test"];
     let (text, _) = place.run(&[&["dlq", "retry", "--canary"], &group[..]].concat(), 0).await;
     assert_eq!((text.as_str(), place.dead().await), ("retried 10\n", 4));
@@ -127,30 +101,16 @@ async fn letters_are_retried_and_dropped(place: Place) {
 }
 
 async fn an_export_has_every_letter(place: Place) {
-    let place = with_letters(place).await;
     let (lines, _) = place.run(&["dlq", "export"], 0).await;
     assert_eq!(lines.lines().count(), 14);
     place.run(&["dlq", "export", "letters.jsonl"], 0).await;
-    assert_eq!(std::fs::read_to_string(place.program.file("letters.jsonl")).unwrap(), lines);
+    assert_eq!(std::fs::read_to_string(place.scene.program.file("letters.jsonl")).unwrap(), lines);
     let (_, said) = place.run(&["dlq", "export", "no/such/folder/x"], 2).await;
     assert!(said.contains("no/such/folder/x"), "{said}");
 }
 
-macro_rules! on_both_stores {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite_store {
-            $(#[tokio::test] async fn $case() { super::$case(super::embedded().await).await; })+
-        }
-        mod redis_store {
-            $(#[tokio::test] async fn $case() {
-                let Some(place) = super::on_redis().await else { return };
-                super::$case(place).await;
-            })+
-        }
-    };
-}
-
 on_both_stores!(
+    place:
     letters_are_listed_and_shown,
     letters_are_retried_and_dropped,
     an_export_has_every_letter,

@@ -1,15 +1,11 @@
 //! `fetchwell feeds`, on both stores.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::redis::RedisLinks;
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteLinks};
-use fetchwell_engine::links::CategoryLinks;
 use fetchwell_simweb::{Failure, SiteScript};
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
-use fetchwell_testkit::crash::{Origin, Program};
+use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::scene::{Scene, StoreKind};
 use redis::AsyncCommands;
 use serde_json::Value;
 
@@ -17,12 +13,9 @@ const RSS: &str = "application/rss+xml";
 /// Far less than `feeds.max_wait`: what an ingest takes that waits for no closed site.
 const NOT_LONG: Duration = Duration::from_secs(90);
 
-/// A program on a simulated web, and the links that it gathers.
+/// A program that reads feeds on a simulated web.
 struct Place {
-    program: Program,
-    origin: Origin,
-    links: Arc<dyn CategoryLinks>,
-    redis: Option<String>,
+    scene: Scene,
 }
 
 fn rss(links: &[&str]) -> String {
@@ -101,31 +94,21 @@ fn dead() -> SiteScript {
     SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)
 }
 
-fn started() -> (Origin, Program) {
-    let origin =
-        Origin::start([news(), trouble(), resting(), burner(), tracker(), shaky(), dead()]);
-    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "0"]);
-    (origin, program)
+fn sites() -> [SiteScript; 7] {
+    [news(), trouble(), resting(), burner(), tracker(), shaky(), dead()]
 }
 
-async fn embedded() -> Option<Place> {
-    let (origin, program) = started();
-    let db = sqlite::open(&program.file("fetchwell.db"), Durability::Process).unwrap();
-    let clock = sqlite::clock(&db).await.unwrap();
-    Some(Place { program, origin, links: Arc::new(SqliteLinks::new(db, clock)), redis: None })
+fn unpaced() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell")).flags(["--rate", "0"])
 }
 
-async fn on_redis() -> Option<Place> {
-    let address = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
-    let (origin, program) = started();
-    let program = program.flags(["--store", &address]);
-    let links = Arc::new(RedisLinks::open(&address).await.unwrap());
-    Some(Place { program, origin, links, redis: Some(address) })
+async fn place(store: StoreKind) -> Option<Place> {
+    Some(Place { scene: Scene::on(store, unpaced(), sites()).await? })
 }
 
 impl Place {
     async fn ok(&self, arguments: &[&str]) -> String {
-        self.program.run(&[&["feeds"], arguments].concat()).await.expect_code(0).stdout
+        self.scene.program.run(&[&["feeds"], arguments].concat()).await.expect_code(0).stdout
     }
 
     async fn add(&self, category: &str, urls: &[&str]) {
@@ -145,7 +128,7 @@ impl Place {
 
     /// All links, by category, without what all have in common.
     async fn gathered(&self) -> BTreeMap<String, Vec<String>> {
-        let sets = self.links.snapshot().await.unwrap();
+        let sets = self.scene.links().await.snapshot().await.unwrap();
         let name = |url: String| url.replace("http://", "");
         sets.into_iter()
             .map(|set| (set.category, set.urls.into_iter().map(name).collect()))
@@ -161,23 +144,22 @@ impl Place {
 
     /// The statuses that were answered at a path, in order.
     fn statuses(&self, path: &str) -> Vec<u16> {
-        let hits = self.origin.hits();
+        let hits = self.scene.origin.hits();
         hits.iter().filter(|hit| &*hit.path == path).filter_map(|hit| hit.status).collect()
     }
 }
 
 async fn each_kind_of_feed_gives_clean_links_and_each_page_is_there_once(place: Place) {
     let config = "[categories.news]\nfeeds = [\"http://news.test/feed.rss\", \"http://news.test/feed.atom\"]\n";
-    std::fs::write(place.program.file("fetchwell.toml"), config).unwrap();
+    std::fs::write(place.scene.program.file("fetchwell.toml"), config).unwrap();
     place.add("other", &["http://news.test/feed.rdf", "http://news.test/feed.json"]).await;
     let counts = place.ingest(&[]).await;
     assert_eq!((&counts["read"], &counts["new_links"]), (&4.into(), &5.into()), "{counts}");
     let gathered = place.gathered().await;
     assert_eq!(gathered["news"], ["news.test/atom", "news.test/both", "news.test/rss?id=1"]);
     assert_eq!(gathered["other"], ["news.test/json", "news.test/rdf"]);
-    if let Some(address) = &place.redis {
-        let client = redis::Client::open(address.as_str()).unwrap();
-        let mut line = client.get_multiplexed_async_connection().await.unwrap();
+    if place.scene.redis_url().is_some() {
+        let mut line = place.scene.redis().await;
         let key = "rss:category_links:news";
         let left_s: i64 = line.ttl(key).await.unwrap();
         assert!((47 * 3_600..=48 * 3_600).contains(&left_s), "{left_s}");
@@ -192,9 +174,9 @@ async fn each_kind_of_feed_gives_clean_links_and_each_page_is_there_once(place: 
 async fn what_was_read_is_not_due_and_then_asked_for_news_only(place: Place) {
     place.add_hourly("news", &["http://news.test/feed.rss"]).await;
     assert_eq!(place.ingest(&[]).await["new_links"], 2);
-    let hits = place.origin.hits().len();
+    let hits = place.scene.origin.hits().len();
     assert_eq!(place.ingest(&[]).await["not_due"], 1);
-    assert_eq!(place.origin.hits().len(), hits, "nobody is asked");
+    assert_eq!(place.scene.origin.hits().len(), hits, "nobody is asked");
     let counts = place.ingest(&["--all"]).await;
     assert_eq!((&counts["unchanged"], &counts["new_links"]), (&1.into(), &0.into()), "{counts}");
     assert_eq!(place.statuses("/feed.rss"), [200, 304]);
@@ -213,7 +195,7 @@ async fn trouble_with_single_feeds_is_remembered_and_no_error(place: Place) {
     let feeds = ["gone", "missing", "private", "old", "cut"].map(at);
     place.add_hourly("news", &feeds.each_ref().map(String::as_str)).await;
     place.add_hourly("news", &["http://resting.test/busy"]).await;
-    let ended = place.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
+    let ended = place.scene.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
     let counts: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         (&counts["read"], &counts["failed"], &counts["disallowed"]),
@@ -282,7 +264,7 @@ async fn a_feed_whose_site_fails_for_a_moment_is_read_all_the_same(place: Place)
 
 async fn a_dead_site_without_a_known_robots_txt_holds_up_nobody_for_long(place: Place) {
     place.add("news", &["http://dead.test/feed", "http://news.test/feed.rss"]).await;
-    let ended = place.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
+    let ended = place.scene.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
     let counts: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&counts["read"], &counts["failed"]), (&1.into(), &1.into()), "{counts}");
     assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
@@ -304,7 +286,7 @@ async fn lists_come_in_and_go_out(place: Place) {
     let list = "<opml><body><outline text='World &amp; more'><outline text='A' xmlUrl='http://news.test/feed.rss'/>\
                 <outline text='B'><outline xmlUrl='http://news.test/feed.atom'/></outline></outline>\
                 <outline xmlUrl='http://news.test/feed.rss' category='news'/></body></opml>";
-    std::fs::write(place.program.file("in.opml"), list).unwrap();
+    std::fs::write(place.scene.program.file("in.opml"), list).unwrap();
     place.ok(&["import", "in.opml"]).await;
     place.ok(&["add", "--interval", "30m", "http://news.test/feed.rdf"]).await;
     let exported = place.ok(&["export"]).await;
@@ -319,7 +301,7 @@ async fn lists_come_in_and_go_out(place: Place) {
         all.replace("\"subscribed_by\":[\"opml\"]", "\"subscribed_by\":[\"store\"]")
     };
     let (here, there) =
-        (listed(&place.program, &[]).await, listed(&again, &["--opml", "out.opml"]).await);
+        (listed(&place.scene.program, &[]).await, listed(&again, &["--opml", "out.opml"]).await);
     assert_eq!((here.lines().count(), here.contains("\"interval_seconds\":1800")), (3, true));
     assert_eq!(strip_titles(&here), strip_titles(&there));
     let both = place.listed("http://news.test/feed.rss").await;
@@ -327,7 +309,7 @@ async fn lists_come_in_and_go_out(place: Place) {
     place.ok(&["remove", "http://news.test/feed.rss", "--category", "news"]).await;
     let one = place.listed("http://news.test/feed.rss").await;
     assert_eq!(one["categories"], serde_json::json!(["World & more"]));
-    assert_eq!(place.origin.page_hits(), 0, "nobody was asked for anything");
+    assert_eq!(place.scene.origin.page_hits(), 0, "nobody was asked for anything");
 }
 
 /// A feed without a title is written with its address in that place.
@@ -351,33 +333,15 @@ async fn a_trial_tells_what_would_be_added_and_adds_nothing(place: Place) {
         ("http://bad.test/private", 3, "robots.txt"),
         ("ftp://bad.test/", 2, "ftp"),
     ] {
-        let ended = place.program.run(&["feeds", "test", url]).await.expect_code(code);
+        let ended = place.scene.program.run(&["feeds", "test", url]).await.expect_code(code);
         assert!(ended.stderr.contains(said), "{url}: {}", ended.stderr);
     }
     assert_eq!(place.gathered().await, BTreeMap::new());
     assert_eq!(place.ok(&["list", "--json"]).await, "");
 }
 
-macro_rules! on_both_stores {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite_store {
-            use super::*;
-            $(#[tokio::test] async fn $case() {
-                let Some(place) = embedded().await else { return };
-                super::$case(place).await;
-            })+
-        }
-        mod redis_store {
-            use super::*;
-            $(#[tokio::test] async fn $case() {
-                let Some(place) = on_redis().await else { return };
-                super::$case(place).await;
-            })+
-        }
-    };
-}
-
 on_both_stores!(
+    place:
     each_kind_of_feed_gives_clean_links_and_each_page_is_there_once,
     what_was_read_is_not_due_and_then_asked_for_news_only,
     trouble_with_single_feeds_is_remembered_and_no_error,
@@ -391,9 +355,9 @@ on_both_stores!(
 
 #[tokio::test]
 async fn a_trial_of_a_feed_whose_site_is_closed_ends_soon() {
-    let (_origin, program) = started();
-    let program = program.variable("FETCHWELL_BREAKER__FAILURE_THRESHOLD", "1");
-    let ended = program.run(&["feeds", "test", "http://dead.test/feed"]).await.expect_code(4);
+    let program = unpaced().variable("FETCHWELL_BREAKER__FAILURE_THRESHOLD", "1");
+    let scene = Scene::embedded(program, sites());
+    let ended = scene.program.run(&["feeds", "test", "http://dead.test/feed"]).await.expect_code(4);
     assert!(ended.stderr.contains("http://dead.test/feed can't be read"), "{}", ended.stderr);
     assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
 }

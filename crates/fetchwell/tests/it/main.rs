@@ -2,6 +2,27 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+/// Makes two tests of each case: one on SQLite, one on Redis. `$place` builds the argument of the case from the `StoreKind`
+/// and from the expression in parentheses behind the name of the case, if there is one; with `None` the test is skipped.
+macro_rules! on_both_stores {
+    ($place:ident: $($case:ident $(($argument:expr))?),+ $(,)?) => {
+        mod sqlite_store {
+            use super::*;
+            $(#[tokio::test] async fn $case() {
+                let Some(place) = $place(StoreKind::Sqlite, $($argument)?).await else { return };
+                super::$case(place).await;
+            })+
+        }
+        mod redis_store {
+            use super::*;
+            $(#[tokio::test] async fn $case() {
+                let Some(place) = $place(StoreKind::Redis, $($argument)?).await else { return };
+                super::$case(place).await;
+            })+
+        }
+    };
+}
+
 mod articles;
 mod client;
 mod commoncrawl_batch;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::conformance::servers::{server_url, unused_postgres_schema};
+use fetchwell_testkit::conformance::servers::unused_postgres;
 use fetchwell_testkit::crash::{Origin, Program, Service, count_or};
 use fetchwell_testkit::plain_http;
 use serde_json::{Value, json};
@@ -55,8 +55,7 @@ async fn results(service: &Service, many: usize) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
-    let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let target = unused_postgres_schema(server.clone()).await;
+    let Some(target) = unused_postgres().await else { return };
     let origin = web();
     let mut service = Service::start(program(&origin)).await;
     let mut all = HashSet::new();
@@ -94,7 +93,7 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
     let again = service.program().run(&["migrate", "--to", &target]).await.expect_code(0);
     assert!(again.stdout.contains("before"), "{}", again.stdout);
     // Not to a second database either: both would fetch.
-    let other = unused_postgres_schema(server).await;
+    let other = unused_postgres().await.unwrap();
     let refused = service.program().run(&["migrate", "--to", &other]).await.expect_code(2);
     assert!(refused.stderr.contains("go on from there"), "{}", refused.stderr);
     let callers =
@@ -128,8 +127,7 @@ async fn results_in_file(service: &Service) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_move_that_is_cut_off_is_made_whole_by_the_next() {
-    let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let target = unused_postgres_schema(server).await;
+    let Some(target) = unused_postgres().await else { return };
     let origin = web();
     let mut service = Service::start(program(&origin)).await;
     let message = |number| json!({"url": format!("http://slow.test/{number}"), "retailer": "admhr", "correlation_id": "c"});
@@ -168,8 +166,7 @@ async fn what_can_not_be_moved_is_said() {
     program.run(&["callers", "add", "somebody"]).await.expect_code(0);
     let nobody = ["migrate", "--to", "postgres://x@127.0.0.1:1/x"];
     program.run(&nobody).await.expect_code(5);
-    if let Some(server) = server_url("FETCHWELL_TEST_POSTGRES_URL") {
-        let target = unused_postgres_schema(server).await;
+    if let Some(target) = unused_postgres().await {
         program.run(&["--store", &target, "callers", "add", "other"]).await.expect_code(0);
         let ended = program.run(&["migrate", "--to", &target]).await.expect_code(2);
         assert!(ended.stderr.contains("has callers or messages already"), "{}", ended.stderr);

@@ -2,23 +2,17 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::conformance::rounds::RoundsQueue;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
-use fetchwell_testkit::crash::{Origin, Program};
+use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
 
-const LEASE_TTL: Duration = Duration::from_secs(20);
 const PAGES: usize = 30;
 
 /// A program on a simulated web, and the queue that it fills.
 struct Place {
-    program: Program,
-    origin: Origin,
-    queue: Box<dyn RoundsQueue>,
+    scene: Scene,
+    queue: Box<dyn SceneQueue>,
 }
 
 /// A shop with an index of sitemaps: one is compressed, one lists a page of another site, one is not there.
@@ -44,32 +38,16 @@ fn shop() -> SiteScript {
     files.iter().fold(shop, |shop, (path, text)| shop.text(path, "application/xml", text))
 }
 
-fn program(origin: &Origin) -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin).flags(["--rate", "0"]);
+async fn place(store: StoreKind, shop: SiteScript) -> Option<Place> {
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .store_variable("PAGE_FETCHER_REDIS_URL")
+        .flags(["--rate", "0"]);
     let plan = "entries:\n  - {url: 'http://shop.test/', every: 365d}\n  \
                 - {sitemap: 'http://shop.test/sitemap.xml', every: 365d}\n";
     std::fs::write(program.file("plan.yaml"), plan).unwrap();
-    program
-}
-
-async fn embedded(shop: SiteScript) -> Option<Place> {
-    let origin = Origin::start([shop]);
-    let program = program(&origin);
-    let db = sqlite::open(&program.file("fetchwell.db"), Durability::Process).unwrap();
-    let clock = sqlite::clock(&db).await.unwrap();
-    let queue = SqliteQueue::open(db, "crawler_queue", clock, LEASE_TTL, false).await.unwrap();
-    Some(Place { program, origin, queue: Box::new(queue) })
-}
-
-async fn on_redis(shop: SiteScript) -> Option<Place> {
-    let address = unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await;
-    let (input, dead_letters) = ("crawler_queue".to_owned(), "page_fetcher_dlq".to_owned());
-    let names = QueueNames { input, dead_letters };
-    let clock = StoreClock::Server(Clock::system());
-    let queue = RedisQueue::open(&address, &names, clock, LEASE_TTL, false, DEFAULT_POLL).await;
-    let origin = Origin::start([shop]);
-    let program = program(&origin).variable("PAGE_FETCHER_REDIS_URL", &address);
-    Some(Place { program, origin, queue: Box::new(queue.unwrap()) })
+    let scene = Scene::on(store, program, [shop]).await?;
+    let queue = scene.queue("crawler_queue").await;
+    Some(Place { scene, queue })
 }
 
 impl Place {
@@ -91,67 +69,47 @@ fn everything() -> Vec<String> {
 const ONCE: &[&str] = &["schedule", "--plan", "plan.yaml", "--once"];
 
 async fn what_is_due_is_put_once_whoever_comes(place: Place) {
-    let shown = place.program.run(&["schedule", "--plan", "plan.yaml", "--dry-run"]).await;
+    let shown = place.scene.program.run(&["schedule", "--plan", "plan.yaml", "--dry-run"]).await;
     assert_eq!(shown.expect_code(0).stdout.lines().count(), 2);
-    assert!(place.taken().await.is_empty() && place.origin.page_hits() == 0);
+    assert!(place.taken().await.is_empty() && place.scene.origin.page_hits() == 0);
     // One of the sitemaps is not there.
-    let [a, b, c, d] = [(); 4].map(|()| place.program.run(ONCE));
+    let [a, b, c, d] = [(); 4].map(|()| place.scene.program.run(ONCE));
     let (a, b, c, d) = tokio::join!(a, b, c, d);
     let failed = [a, b, c, d].iter().filter(|ended| ended.code == Some(4)).count();
     assert!(failed > 0, "whoever came first has found it missing");
     assert_eq!(place.taken().await, everything());
     // After a restart nothing is due, and nothing is asked for.
-    let hits = place.origin.page_hits();
-    place.program.run(ONCE).await.expect_code(0);
+    let hits = place.scene.origin.page_hits();
+    place.scene.program.run(ONCE).await.expect_code(0);
     assert!(place.taken().await.is_empty());
-    assert_eq!(place.origin.page_hits(), hits);
+    assert_eq!(place.scene.origin.page_hits(), hits);
 }
 
 async fn killed_at_a_sitemap_nothing_is_lost_and_nothing_is_double(place: Place) {
-    let killed = place.program.start(&["schedule", "--plan", "plan.yaml"]);
+    let killed = place.scene.program.start(&["schedule", "--plan", "plan.yaml"]);
     // It is killed when a sitemap has been asked for, somewhere on the way to the list.
-    while place.origin.page_hits() < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    place.scene.origin.until_page_hits(2).await;
     killed.kill().await;
-    place.program.run(ONCE).await.expect_code(4);
+    place.scene.program.run(ONCE).await.expect_code(4);
     assert_eq!(place.taken().await, everything());
 }
 
 async fn a_list_that_is_too_long_gets_nothing(mut place: Place) {
-    place.program = place.program.variable("FETCHWELL_SCHEDULE__MAX_QUEUE", "1");
+    place.scene = place.scene.variable("FETCHWELL_SCHEDULE__MAX_QUEUE", "1");
     let round = fetchwell_engine::rounds::Round { entry: "x".into(), due: Clock::system().wall() };
     place.queue.put(&round, &["http://x.test/".to_owned()], 0).await.unwrap();
-    let ended = place.program.run(ONCE).await.expect_code(0);
+    let ended = place.scene.program.run(ONCE).await.expect_code(0);
     assert!(ended.stderr.contains("schedule.max_queue"), "{}", ended.stderr);
     assert_eq!(place.taken().await, ["http://x.test/"]);
-    place.program.run(ONCE).await;
+    place.scene.program.run(ONCE).await;
     assert_eq!(place.taken().await, ["http://shop.test/"], "and then the list is full again");
 }
 
-macro_rules! on_both_stores {
-    ($($case:ident on $shop:expr),+ $(,)?) => {
-        mod sqlite_store {
-            use super::*;
-            $(#[tokio::test] async fn $case() {
-                let Some(place) = embedded($shop).await else { return };
-                super::$case(place).await;
-            })+
-        }
-        mod redis_store {
-            use super::*;
-            $(#[tokio::test] async fn $case() {
-                let Some(place) = on_redis($shop).await else { return };
-                super::$case(place).await;
-            })+
-        }
-    };
-}
-
 on_both_stores!(
-    what_is_due_is_put_once_whoever_comes on shop(),
-    killed_at_a_sitemap_nothing_is_lost_and_nothing_is_double on shop().slow(Duration::from_millis(50)),
-    a_list_that_is_too_long_gets_nothing on shop(),
+    place:
+    what_is_due_is_put_once_whoever_comes(shop()),
+    killed_at_a_sitemap_nothing_is_lost_and_nothing_is_double(shop().slow(Duration::from_millis(50))),
+    a_list_that_is_too_long_gets_nothing(shop()),
 );
 
 #[tokio::test]

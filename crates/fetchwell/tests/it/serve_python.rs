@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::{Failure, SiteScript};
-use fetchwell_testkit::conformance::servers::{server_url, unused_postgres_schema};
+use fetchwell_testkit::conformance::servers::unused_postgres;
 use fetchwell_testkit::crash::{Origin, Program, Service};
 use fetchwell_testkit::plain_http::ask;
 use fetchwell_testkit::python::python;
@@ -100,8 +100,8 @@ async fn on_sqlite_the_client_and_its_example_are_right() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_postgresql_the_client_and_its_example_are_right() {
-    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    the_client_is_right_on(&unused_postgres_schema(url).await).await;
+    let Some(store) = unused_postgres().await else { return };
+    the_client_is_right_on(&store).await;
 }
 
 /// Verifies the delivery on its standard input, and then that nothing about it may be changed.

@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use fetchwell_simweb::{Failure, SiteScript};
-use fetchwell_testkit::conformance::servers::{
-    server_url, unused_postgres_schema, unused_redis_database,
-};
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service};
 use fetchwell_testkit::plain_http::ask;
+use fetchwell_testkit::scene::{Scene, StoreKind};
 use serde_json::{Value, json};
 
 /// A site that is down for as long as any test runs, so that its URLs wait.
-fn origin() -> Origin {
+fn down() -> [SiteScript; 1] {
     let always = Duration::ZERO..Duration::from_secs(86_400);
-    Origin::start([SiteScript::new("down.test").outage(always, Failure::Refuse)])
+    [SiteScript::new("down.test").outage(always, Failure::Refuse)]
 }
 
-fn program(origin: &Origin) -> Program {
-    Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin)
+fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
 }
 
 async fn top(program: &Program) -> Value {
@@ -26,8 +24,8 @@ async fn top(program: &Program) -> Value {
 }
 
 /// Accepts a message for a site that is down, and looks.
-async fn a_message_that_waits(program: Program) {
-    let service = Service::start(program).await;
+async fn a_message_that_waits(scene: Scene) {
+    let service = Service::start(scene.program).await;
     let body = json!({"url": "http://down.test/", "retailer": "x", "correlation_id": "y"});
     let posted = ask(service.address, &service.token, "POST /fetch", &[], &body.to_string()).await;
     assert_eq!(posted.expect("it answers").status, 200);
@@ -45,23 +43,21 @@ async fn a_message_that_waits(program: Program) {
 
 #[tokio::test]
 async fn on_sqlite() {
-    a_message_that_waits(program(&origin())).await;
+    a_message_that_waits(Scene::embedded(program(), down())).await;
 }
 
 #[tokio::test]
 async fn on_postgres() {
-    let Some(url) = server_url("FETCHWELL_TEST_POSTGRES_URL") else { return };
-    let url = unused_postgres_schema(url).await;
-    a_message_that_waits(program(&origin()).variable("FETCHWELL_STORE", &url)).await;
+    let Some(scene) = Scene::on(StoreKind::Postgres, program(), down()).await else { return };
+    a_message_that_waits(scene).await;
 }
 
 #[tokio::test]
 async fn on_redis() {
-    let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
-    let url = unused_redis_database(url).await;
-    let program = program(&origin()).variable("FETCHWELL_STORE", &url);
-    program.run(&["pages", "add", "http://down.test/", "http://down.test/2"]).await.expect_code(0);
-    let glance = top(&program).await;
+    let Some(scene) = Scene::on(StoreKind::Redis, program(), down()).await else { return };
+    let add = ["pages", "add", "http://down.test/", "http://down.test/2"];
+    scene.program.run(&add).await.expect_code(0);
+    let glance = top(&scene.program).await;
     let queue = &glance["queues"][0];
     assert_eq!(
         (&queue["queue"], &queue["queued"]),
@@ -72,6 +68,6 @@ async fn on_redis() {
 
 #[tokio::test]
 async fn without_a_terminal_it_says_what_to_type() {
-    let told = program(&origin()).run(&["top"]).await.expect_code(2).stderr;
+    let told = program().run(&["top"]).await.expect_code(2).stderr;
     assert!(told.contains("--once"), "{told}");
 }

@@ -53,7 +53,7 @@ async fn an_article_is_shown_by_its_name_or_its_url() {
         assert!(fields["text_len"].is_u64() && fields["fetched_ts"].is_u64(), "{fields}");
         let markdown = door.say(&["show", GOOD, "--markdown"]).await;
         assert_eq!(markdown.trim_end(), fields["markdown"].as_str().unwrap().trim_end());
-        door.program.run(&["articles", "show", "http://a.test/none"]).await.expect_code(4);
+        door.scene.program.run(&["articles", "show", "http://a.test/none"]).await.expect_code(4);
     }
 }
 
@@ -75,6 +75,6 @@ async fn stats_count_what_there_is() {
 async fn another_store_is_refused_with_the_mend() {
     let doors = Door::on_each_store(&[]).await;
     let arguments = ["--store", "postgres://127.0.0.1/x", "articles", "run"];
-    let ended = doors[0].program.run(&arguments).await.expect_code(2);
+    let ended = doors[0].scene.program.run(&arguments).await.expect_code(2);
     assert!(ended.stderr.contains("--store redis://"), "{}", ended.stderr);
 }

@@ -70,9 +70,9 @@ async fn links_become_articles_once() {
 
 /// Neither a page nor a robots.txt; and nothing is said of it.
 async fn nothing_is_asked_for_again(door: &Door) {
-    let before = door.origin.hits().len();
+    let before = door.scene.origin.hits().len();
     let ended = door.run().await;
-    assert_eq!(door.origin.hits().len(), before);
+    assert_eq!(door.scene.origin.hits().len(), before);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
@@ -90,7 +90,7 @@ async fn a_forgetful_server_is_warned_of_once_and_not_where_there_is_nothing_to_
     let door = Door::on_server(&[SiteScript::new("news.test")], server.url().to_owned());
     let mut forget = redis::cmd("CONFIG");
     forget.arg("SET").arg("appendonly").arg("no");
-    forget.query_async::<()>(&mut door.line().await).await.unwrap();
+    forget.query_async::<()>(&mut door.scene.redis().await).await.unwrap();
     nothing_is_asked_for_again(&door).await;
     door.add("news", &["http://news.test/1"]).await;
     let said = door.run().await.stderr;

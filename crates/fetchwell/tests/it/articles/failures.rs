@@ -103,8 +103,8 @@ async fn a_failure_of_the_site_is_an_attempt_after_three_runs() {
         }
         assert_eq!(door.find(links[0]).await.unwrap()["reason"], "FAIL_HTTP");
         assert_eq!(door.find(links[1]).await.unwrap()["reason"], "FAIL_TIMEOUT");
-        let before = door.origin.hits().len();
+        let before = door.scene.origin.hits().len();
         door.run().await;
-        assert_eq!(door.origin.hits().len(), before, "it is left alone now");
+        assert_eq!(door.scene.origin.hits().len(), before, "it is left alone now");
     }
 }

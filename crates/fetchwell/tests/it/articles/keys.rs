@@ -33,7 +33,7 @@ async fn assert_lives_for(line: &mut MultiplexedConnection, key: &str, days: f64
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_types_members_and_lives_are_those_of_the_contract() {
     let Some(door) = door().await else { return };
-    let mut line = door.line().await;
+    let mut line = door.scene.redis().await;
     let urls = [GOOD, BAD, "http://a.test/down"];
     let _: () = line.sadd("rss:category_links:news", &urls[..]).await.unwrap();
     let _: () = line.sadd("rss:category_links:world", GOOD).await.unwrap();
@@ -73,7 +73,7 @@ async fn keys_types_members_and_lives_are_those_of_the_contract() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lives_are_renewed_by_each_article() {
     let Some(door) = door().await else { return };
-    let mut line = door.line().await;
+    let mut line = door.scene.redis().await;
     let renewed = ["rss:articles_by_category:news", "rss:canonical_attempted"];
     door.add("news", &[GOOD]).await;
     door.run().await;
@@ -89,7 +89,7 @@ async fn lives_are_renewed_by_each_article() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_of_29_days_ago_counts_and_one_of_31_does_not() {
     let Some(door) = door().await else { return };
-    let mut line = door.line().await;
+    let mut line = door.scene.redis().await;
     let now: (i64, i64) = redis::cmd("TIME").query_async(&mut line).await.unwrap();
     let urls = ["http://a.test/29", "http://a.test/31", "http://a.test/unknown"];
     for url in urls {
@@ -109,7 +109,7 @@ async fn an_attempt_of_29_days_ago_counts_and_one_of_31_does_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_was_not_attempted_is_new_whatever_is_kept_of_it() {
     let Some(door) = door().await else { return };
-    let mut line = door.line().await;
+    let mut line = door.scene.redis().await;
     let key = format!("rss:article_canonical:{}", uid(GOOD));
     let _: () = line.hset(&key, "status", "success").await.unwrap();
     door.add("news", &[GOOD]).await;

@@ -52,13 +52,13 @@ async fn two_runs_at_once_fetch_no_link_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_run_is_ended_by_the_next() {
     for door in Door::on_each_store(&sites()).await {
-        let door = door.flags(&["--max-in-flight", &IN_FLIGHT.to_string()]);
+        let door = door.variable("FETCHWELL_MAX_IN_FLIGHT", &IN_FLIGHT.to_string());
         let links = links(300);
         add(&door, &links).await;
         let mut killed = 0;
         for pages in [60, 150] {
             let run = door.start();
-            door.until_asked(pages).await;
+            door.scene.origin.until_page_hits(pages).await;
             run.kill().await;
             killed += 1;
         }
@@ -66,7 +66,7 @@ async fn a_killed_run_is_ended_by_the_next() {
         assert!(left > 0, "it was killed too late");
         door.run().await;
         assert_all_done(&door, &links).await;
-        let repeated = door.origin.repeated_pages();
+        let repeated = door.scene.origin.repeated_pages();
         assert!(repeated <= killed * IN_FLIGHT, "{repeated} were fetched again");
     }
 }
@@ -77,7 +77,7 @@ async fn a_run_that_is_stopped_hands_back_what_it_holds() {
         let links = links(300);
         add(&door, &links).await;
         let run = door.start();
-        door.until_asked(60).await;
+        door.scene.origin.until_page_hits(60).await;
         run.terminate().await;
         let ended = run.wait(DEADLINE).await.expect_code(0);
         assert!(ended.stderr.contains("left for the next run"), "{}", ended.stderr);
@@ -85,7 +85,7 @@ async fn a_run_that_is_stopped_hands_back_what_it_holds() {
         assert_eq!(ledger.in_flight, 0, "{ledger:?}");
         door.run().await;
         assert_all_done(&door, &links).await;
-        assert_eq!(door.origin.repeated_pages(), 0);
+        assert_eq!(door.scene.origin.repeated_pages(), 0);
     }
 }
 
@@ -105,8 +105,8 @@ async fn a_run_waits_only_so_long_and_what_is_left_stays() {
         assert_eq!((counts.attempted, &counts.failures), (counts.articles, &[].into()));
         assert_eq!(door.asked().into_keys().filter(|url| url.contains("fast")).count(), 2);
         // The others are new to the next run, and asked for in their time.
-        let hits = door.origin.hits().len();
+        let hits = door.scene.origin.hits().len();
         assert!(door.run().await.stderr.contains("new links"));
-        assert_eq!((door.origin.hits().len(), door.counts().await), (hits, counts));
+        assert_eq!((door.scene.origin.hits().len(), door.counts().await), (hits, counts));
     }
 }

@@ -15,12 +15,12 @@ async fn feeds_become_articles_until_it_is_stopped() {
         let door = door.variable("FETCHWELL_ARTICLES__WATCH_INTERVAL", "200ms");
         let add =
             ["feeds", "add", "http://news.test/rss", "--category", "news", "--interval", "1h"];
-        door.program.run(&add).await.expect_code(0);
-        let watch = door.program.start(&["articles", "watch"]);
-        door.until_asked(3).await;
+        door.scene.program.run(&add).await.expect_code(0);
+        let watch = door.scene.program.start(&["articles", "watch"]);
+        door.scene.origin.until_page_hits(3).await;
         // What comes by another way is found in a later cycle.
         door.add("other", &["http://news.test/3"]).await;
-        door.until_asked(4).await;
+        door.scene.origin.until_page_hits(4).await;
         watch.terminate().await;
         watch.wait(DEADLINE).await.expect_code(0);
         let asked = door.asked();

@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::conformance::kafka::{read_topic, unused_topic};
-use fetchwell_testkit::conformance::servers::server_url;
-use fetchwell_testkit::crash::Origin;
+use fetchwell_testkit::conformance::servers::{redis_connection, server_url, unused_redis};
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::python::python;
+use fetchwell_testkit::scene::StoreKind;
 use redis::AsyncCommands;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::door::{DEADLINE, Door, Store};
+use super::door::{DEADLINE, Door};
 
 const PAGES: [&str; 3] = ["http://shop.test/1", "http://shop.test/2?q=a b", "http://SHOP.test/3"];
 
-fn shop() -> Origin {
-    Origin::start([SiteScript::new("shop.test").robots("User-agent: *\nDisallow: /private")])
+fn shop() -> [SiteScript; 1] {
+    [SiteScript::new("shop.test").robots("User-agent: *\nDisallow: /private")]
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -29,8 +30,7 @@ fn hash(bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_server_urls_become_events_and_pages() {
-    let origin = shop();
-    let door = Door::embedded(&origin);
+    let door = Door::embedded(shop());
     door.add(&PAGES).await;
     door.add(&["http://shop.test/private/4", "nonsense"]).await;
     let running = door.start().await;
@@ -48,31 +48,28 @@ async fn without_any_server_urls_become_events_and_pages() {
     assert_eq!(urls, expected);
     for line in &events {
         let url = line["event"]["url"].as_str().unwrap();
-        let page = door.program.run(&["pages", "show", url]).await.expect_code(0).stdout;
+        let page = door.scene.program.run(&["pages", "show", url]).await.expect_code(0).stdout;
         assert_eq!(line["event"]["content_hash"], hash(page.as_bytes()), "{url}");
     }
     let cursor = events[0]["cursor"].to_string();
     let rest = ["pages", "events", "--after", &cursor, "--limit", "1"];
-    let rest = door.program.run(&rest).await.expect_code(0).stdout;
+    let rest = door.scene.program.run(&rest).await.expect_code(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(&rest).unwrap(), events[1]);
-    door.program.run(&["pages", "show", "http://shop.test/9"]).await.expect_code(4);
-    assert!(origin.hits().iter().all(|hit| &*hit.user_agent == "OttoBot/1.0"));
+    door.scene.program.run(&["pages", "show", "http://shop.test/9"]).await.expect_code(4);
+    assert!(door.scene.origin.hits().iter().all(|hit| &*hit.user_agent == "OttoBot/1.0"));
     assert!(door.ledger().await.balances());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_py_pushes_and_a_python_consumer_reads_pages_by_their_events() {
-    let origin = shop();
     let kafka = server_url("FETCHWELL_TEST_KAFKA_BOOTSTRAP");
-    let (Some(python), Some(kafka), Some(door)) = (python(), kafka, Door::on_redis(&origin).await)
-    else {
-        return;
-    };
+    let door = Door::on(StoreKind::Redis, shop()).await;
+    let (Some(python), Some(kafka), Some(door)) = (python(), kafka, door) else { return };
     let topic = unused_topic();
     let door = door
         .variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", &kafka)
         .variable("PAGE_FETCHER_WEBPAGE_LOG_TOPIC", &topic);
-    let Store::Redis { url, connection } = &door.store else { unreachable!() };
+    let url = door.scene.redis_url().unwrap();
     let running = door.start().await;
 
     let push = "import redis, sys; redis.Redis.from_url(sys.argv[1]).rpush('crawler_queue', *sys.argv[2:])";
@@ -94,7 +91,7 @@ async fn redis_py_pushes_and_a_python_consumer_reads_pages_by_their_events() {
 
     let events = read_topic(&kafka, &topic).await;
     assert_eq!(events.len(), 3);
-    let mut connection = connection.clone();
+    let mut connection = door.scene.redis().await;
     for event in events {
         let value: Value = serde_json::from_str(&event.value).unwrap();
         let url = value["url"].as_str().unwrap();
@@ -114,18 +111,14 @@ async fn redis_py_pushes_and_a_python_consumer_reads_pages_by_their_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_server_alone_is_enough_and_the_rest_is_embedded_with_a_warning() {
-    let origin = shop();
-    if let Some(door) = Door::on_redis(&origin).await {
+    if let Some(door) = Door::on(StoreKind::Redis, shop()).await {
         fetch_one(&door, "no Kafka is named").await;
         assert_eq!(door.events().await[0]["event"]["url"], PAGES[0]);
     }
-    let redis = Door::on_redis(&origin).await;
     let kafka = server_url("FETCHWELL_TEST_KAFKA_BOOTSTRAP");
-    if let (Some(kafka), Some(Store::Redis { url, connection })) =
-        (kafka, redis.map(|door| door.store))
-    {
+    if let (Some(kafka), Some(url)) = (kafka, unused_redis().await) {
         let topic = unused_topic();
-        let door = Door::embedded(&origin)
+        let door = Door::embedded(shop())
             .variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", &kafka)
             .variable("PAGE_FETCHER_WEBPAGE_LOG_TOPIC", &topic)
             .variable("FETCHWELL_PAGES__CACHE", &url);
@@ -133,7 +126,7 @@ async fn one_server_alone_is_enough_and_the_rest_is_embedded_with_a_warning() {
         let events = read_topic(&kafka, &topic).await;
         assert!(events.len() == 1 && events[0].value.contains(PAGES[0]), "{events:?}");
         let key = format!("webpage:{}", hash(PAGES[0].as_bytes()));
-        let cached: bool = connection.clone().exists(key).await.unwrap();
+        let cached: bool = redis_connection(&url).await.exists(key).await.unwrap();
         assert!(cached, "pages.cache names the server that keeps it");
     }
 }
@@ -145,28 +138,26 @@ async fn fetch_one(door: &Door, warning: &str) {
     running.until("pages_fetched_total", |fetched| fetched == 1.0).await;
     running.stop().await;
     assert!(door.log().contains(warning), "{}", door.log());
-    let page = door.program.run(&["pages", "show", PAGES[0]]).await.expect_code(0).stdout;
+    let page = door.scene.program.run(&["pages", "show", PAGES[0]]).await.expect_code(0).stdout;
     assert!(page.contains("The page shop.test/1"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_to_leave_puts_what_waits_back_on_the_list_and_so_does_unpark() {
-    let origin = Origin::start([SiteScript::new("slow.test").slow(Duration::from_secs(3))]);
-    let Some(door) = Door::on_redis(&origin).await else { return };
+    let slow = SiteScript::new("slow.test").slow(Duration::from_secs(3));
+    let Some(door) = Door::on(StoreKind::Redis, [slow]).await else { return };
     let urls: Vec<String> = (0..20).map(|page| format!("http://slow.test/{page}")).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     door.add(&urls).await;
     let door = door.variable("FETCHWELL_RATE", "0.1");
     let running = door.start().await;
-    super::door::until("a hit", || !origin.hits().is_empty()).await;
+    eventually("a hit", async || !door.scene.origin.hits().is_empty()).await;
     running.stop().await;
-    let Store::Redis { connection, .. } = &door.store else { unreachable!() };
-    let mut connection = connection.clone();
-    let left: u64 = connection.llen("crawler_queue").await.unwrap();
+    let left: u64 = door.scene.redis().await.llen("crawler_queue").await.unwrap();
     let ledger = door.ledger().await;
     assert_eq!(left + u64::try_from(ledger.done).unwrap(), 20, "{ledger:?}");
     assert_eq!(ledger.queued + ledger.delayed + ledger.in_flight, 0, "{ledger:?}");
-    let said = door.program.run(&["pages", "unpark"]).await.expect_code(0).stdout;
+    let said = door.scene.program.run(&["pages", "unpark"]).await.expect_code(0).stdout;
     assert_eq!(said, "put 0 back on crawler_queue\n");
 }
 

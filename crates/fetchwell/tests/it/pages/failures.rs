@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::crash::Origin;
+use fetchwell_testkit::eventually::eventually;
+use fetchwell_testkit::scene::StoreKind;
 
-use super::door::{Door, Running, until};
+use super::door::{Door, Running};
 
 /// Retries come at once, so that a row takes no time.
 const AT_ONCE: (&str, &str) = ("PAGE_FETCHER_RETRY_BACKOFF_BASE_SECONDS", "0.01");
@@ -21,19 +23,14 @@ struct Row<'a> {
 impl Row<'_> {
     /// Runs the row on each store; `check` sees it at work, and says how many URLs are to be left.
     async fn check(self, check: impl AsyncFn(&Door, &Origin, &Running<'_>) -> u64) {
-        for on_redis in [false, true] {
-            let origin = Origin::start(self.sites.clone());
-            let door = match on_redis {
-                false => Some(Door::embedded(&origin)),
-                true => Door::on_redis(&origin).await,
-            };
-            let Some(mut door) = door else { continue };
+        for store in [StoreKind::Sqlite, StoreKind::Redis] {
+            let Some(mut door) = Door::on(store, self.sites.clone()).await else { continue };
             for (name, value) in self.variables {
                 door = door.variable(name, value);
             }
             door.add(self.urls).await;
             let running = door.start().await;
-            let left = check(&door, &origin, &running).await;
+            let left = check(&door, &door.scene.origin, &running).await;
             running.stop().await;
             assert_eq!(door.waiting().await, left, "what is left");
         }
@@ -173,7 +170,7 @@ async fn robots_unreachable(
         vec![SiteScript::new("mute.test").robots_status(503), SiteScript::new("other.test")];
     let row = Row { sites, urls: &["http://mute.test/1"], variables: setting };
     row.check(async |door, origin, running| {
-        until("a look at robots.txt", || !origin.hits().is_empty()).await;
+        eventually("a look at robots.txt", async || !origin.hits().is_empty()).await;
         door.add(&["http://other.test/1"]).await;
         running.until("pages_fetched_total", |fetched| fetched >= 1.0).await;
         let left = check(origin, running).await;

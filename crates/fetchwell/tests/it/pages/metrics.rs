@@ -1,10 +1,10 @@
 //! What Prometheus reads: names as in the contract, and their values after a run.
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::Origin;
+use fetchwell_testkit::scene::StoreKind;
 use redis::AsyncCommands;
 
-use super::door::{Door, Store};
+use super::door::Door;
 
 /// Every name of the contract, with its kind.
 const NAMES: [(&str, &str); 16] = [
@@ -28,15 +28,15 @@ const NAMES: [(&str, &str); 16] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_has_its_name_and_its_value() {
-    let origin = Origin::start([
+    let sites = [
         SiteScript::new("a.test")
             .robots("User-agent: *\nDisallow: /private")
             .fails_first("/shaky", 1, 500)
             .status("/gone", 404)
             .page_bytes(2_000),
         SiteScript::new("flaky.test").fails_first("/1", 5, 503),
-    ]);
-    let door = Door::embedded(&origin)
+    ];
+    let door = Door::embedded(sites)
         .variable("PAGE_FETCHER_RETRY_BACKOFF_BASE_SECONDS", "0.01")
         .variable("PAGE_FETCHER_CIRCUIT_BREAKER_INITIAL_BACKOFF_SECONDS", "0.2");
     let paths = ["/1", "/2", "/shaky", "/gone", "/private"];
@@ -86,13 +86,11 @@ async fn every_metric_has_its_name_and_its_value() {
 /// Others read the list of dead letters, and may change it.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis_the_dead_letters_are_those_on_the_list() {
-    let origin = Origin::start([]);
-    let Some(door) = Door::on_redis(&origin).await else { return };
+    let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
     door.add(&["nonsense"]).await;
     let running = door.start().await;
     running.until("dlq_size", |dead| dead == 1.0).await;
-    let Store::Redis { connection, .. } = &door.store else { unreachable!() };
-    let mut connection = connection.clone();
+    let mut connection = door.scene.redis().await;
     let _: () = connection.rpush("page_fetcher_dlq", &["theirs", "too"][..]).await.unwrap();
     running.until("dlq_size", |dead| dead == 3.0).await;
     let _: () = connection.del("page_fetcher_dlq").await.unwrap();

@@ -10,8 +10,9 @@ use fetchwell_engine::gate::WhenUnreachable;
 use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::{Sink, SinkThenSettle, StoreFault};
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
-use fetchwell_testkit::crash::{Origin, is_soak};
+use fetchwell_testkit::crash::is_soak;
 use fetchwell_testkit::rig::Rig;
+use fetchwell_testkit::scene::StoreKind;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
@@ -33,17 +34,14 @@ fn outage_and_pages() -> (Duration, usize) {
     if is_soak() { (Duration::from_secs(60), 520) } else { (Duration::from_secs(8), 30) }
 }
 
-fn origin() -> Origin {
+fn sites() -> [SiteScript; 2] {
     let outage = Duration::ZERO..outage_and_pages().0;
-    Origin::start([
-        SiteScript::new("down.test").outage(outage, Failure::Refuse),
-        SiteScript::new("up.test"),
-    ])
+    [SiteScript::new("down.test").outage(outage, Failure::Refuse), SiteScript::new("up.test")]
 }
 
 /// A real process through a real outage, with short back-offs.
 #[expect(clippy::print_stdout, reason = "figures are for whoever runs the test")]
-async fn an_outage(origin: &Origin, door: Door) {
+async fn an_outage(door: Door) {
     let (outage, up_pages) = outage_and_pages();
     let door = door
         .variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "10")
@@ -59,7 +57,7 @@ async fn an_outage(origin: &Origin, door: Door) {
     let opened = running.metric("circuit_breaker_opened_total").await;
     running.stop().await;
     assert_eq!(door.waiting().await, 0);
-    let hits = origin.hits();
+    let hits = door.scene.origin.hits();
     let (down, up) = (pages_of(&hits, "down.test"), pages_of(&hits, "up.test"));
     let back = down.iter().find(|hit| hit.status == Some(200)).unwrap();
     assert!(up.iter().all(|hit| hit.at < back.at), "others waited");
@@ -77,15 +75,13 @@ async fn an_outage(origin: &Origin, door: Door) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_site_that_comes_back_is_met_by_itself_and_others_did_not_wait() {
-    let origin = origin();
-    an_outage(&origin, Door::embedded(&origin)).await;
+    an_outage(Door::embedded(sites())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis_a_site_that_comes_back_is_met_by_itself_and_others_did_not_wait() {
-    let origin = origin();
-    let Some(door) = Door::on_redis(&origin).await else { return };
-    an_outage(&origin, door).await;
+    let Some(door) = Door::on(StoreKind::Redis, sites()).await else { return };
+    an_outage(door).await;
 }
 
 /// Keeps the dead letters.

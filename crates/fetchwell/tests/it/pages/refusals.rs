@@ -2,14 +2,14 @@
 
 use std::net::TcpListener;
 use std::process::Stdio;
-use std::time::Duration;
 
 use fetchwell_testkit::conformance::servers::server_url;
-use fetchwell_testkit::crash::{Origin, Program};
+use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::eventually::eventually_ok;
+use fetchwell_testkit::scene::StoreKind;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
 
-use super::door::{DEADLINE, Door};
+use super::door::Door;
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
@@ -52,11 +52,10 @@ async fn a_server_that_is_away_ends_it_with_5() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_keeps_to_the_politeness_store_it_was_first_used_with() {
-    let origin = Origin::start([]);
-    let Some(door) = Door::on_redis(&origin).await else { return };
+    let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
     door.add(&["http://a.test/"]).await;
     let elsewhere = [&RUN[..], &["--politeness", "sqlite:other.db"]].concat();
-    ends(&door.program, &elsewhere, 2, &["pace in the store itself", "--politeness"]).await;
+    ends(&door.scene.program, &elsewhere, 2, &["pace in the store itself", "--politeness"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,11 +76,7 @@ async fn a_redis_cluster_is_refused() {
         .unwrap();
     let url = format!("redis://127.0.0.1:{port}");
     let client = redis::Client::open(url.as_str()).unwrap();
-    let began = Instant::now();
-    while client.get_multiplexed_async_connection().await.is_err() {
-        assert!(began.elapsed() < DEADLINE, "it does not come up");
-        sleep(Duration::from_millis(20)).await;
-    }
+    eventually_ok("the cluster", async || client.get_multiplexed_async_connection().await).await;
     let program = program().variable("PAGE_FETCHER_REDIS_URL", &url);
     ends(&program, &RUN, 5, &["is a Redis Cluster", "use a single Redis server"]).await;
 }
