@@ -7,8 +7,9 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program, count_or, seed};
+use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 const SITES: usize = 40;
 const RATE: &str = "5";
@@ -85,20 +86,8 @@ impl FetchRun {
         std::fs::read(self.program.file("rows.jsonl")).unwrap_or_default()
     }
 
-    async fn until_pages_were_asked_for(&self, count: usize) {
-        let began = Instant::now();
-        while self.origin.page_hits() < count {
-            assert!(began.elapsed() < DEADLINE, "no {count} pages were asked for");
-            sleep(Duration::from_millis(2)).await;
-        }
-    }
-
     async fn until_a_row_is_out(&self) {
-        let began = Instant::now();
-        while self.output().is_empty() {
-            assert!(began.elapsed() < DEADLINE, "no row came out");
-            sleep(Duration::from_millis(2)).await;
-        }
+        eventually("a row", async || !self.output().is_empty()).await;
     }
 }
 
@@ -156,7 +145,7 @@ async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
         run.begin(urls(round, 20));
         let before = run.origin.page_hits();
         let stopped = run.resume();
-        run.until_pages_were_asked_for(before + 1).await;
+        run.origin.until_page_hits(before + 1).await;
         sleep(between_ms(&mut chance, 0, 500)).await;
         stopped.stop().await;
         let other = run.resume();
@@ -180,7 +169,7 @@ async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
 async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice() {
     let run = FetchRun::new(10);
     let process = run.resume();
-    run.until_pages_were_asked_for(100).await;
+    run.origin.until_page_hits(100).await;
     process.terminate().await;
     // The grace is 25 s, but nothing here takes longer than 100 ms.
     let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
@@ -200,7 +189,7 @@ async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
     let urls = std::iter::once("http://shop.test/missing".to_owned()).chain(urls).collect();
     let run = FetchRun::of([site], &["--rate", "20"], urls);
     let process = run.resume();
-    run.until_pages_were_asked_for(5).await;
+    run.origin.until_page_hits(5).await;
     process.terminate().await;
     let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
     let rows = String::from_utf8(run.output()).unwrap();
@@ -212,7 +201,7 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
     let site = SiteScript::new("slow.test").slow(Duration::from_secs(3));
     let run = FetchRun::of([site], &["--rate", "0"], vec!["http://slow.test/page".to_owned()]);
     let process = run.resume();
-    run.until_pages_were_asked_for(1).await;
+    run.origin.until_page_hits(1).await;
     process.terminate().await;
     // Two signals that arrive together are one.
     sleep(Duration::from_millis(300)).await;
@@ -229,7 +218,7 @@ async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row(
     for _ in 0..4 {
         let before = run.origin.page_hits();
         let process = run.resume();
-        run.until_pages_were_asked_for(before + 1).await;
+        run.origin.until_page_hits(before + 1).await;
         // Long enough for the store to hear that it has started.
         sleep(Duration::from_millis(300)).await;
         process.kill().await;
@@ -316,7 +305,7 @@ async fn a_file_cut_within_a_row_gets_back_what_it_lost() {
 async fn without_its_store_the_output_says_what_is_missing() {
     let run = FetchRun::new(10);
     let process = run.resume();
-    run.until_pages_were_asked_for(100).await;
+    run.origin.until_page_hits(100).await;
     process.terminate().await;
     process.wait(DEADLINE).await.expect_code(0);
     for entry in std::fs::read_dir(run.program.folder()).unwrap() {

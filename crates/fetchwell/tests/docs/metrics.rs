@@ -2,16 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::time::Duration;
 
 use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
-use tokio::time::{Instant, sleep};
 
 use crate::{archive, read};
-
-const COMES_UP_WITHIN: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(50);
 
 /// A metric's type, and its labels.
 type Metrics = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -89,14 +85,9 @@ async fn compare(heading: &str, address: SocketAddr) {
 }
 
 async fn told(address: SocketAddr) -> Metrics {
-    let began = Instant::now();
-    loop {
-        if let Ok(answer) = ask(address, "", "GET /metrics", &[], "").await {
-            return parse(&String::from_utf8(answer.body).expect("metrics are text"));
-        }
-        assert!(began.elapsed() < COMES_UP_WITHIN, "it does not come up");
-        sleep(POLL).await;
-    }
+    let look = async || ask(address, "", "GET /metrics", &[], "").await;
+    let answer = eventually_ok("metrics", look).await;
+    parse(&String::from_utf8(answer.body).expect("metrics are text"))
 }
 
 fn parse(text: &str) -> Metrics {

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{Ended, Program};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -124,29 +125,23 @@ async fn page(at: SocketAddr, path: &str) -> String {
 
 /// The same, as soon as it says this.
 async fn page_with(at: SocketAddr, path: &str, expected: &str) -> String {
-    let began = Instant::now();
-    loop {
+    eventually_ok(&format!("{expected} in {path}"), async || {
         let page = page(at, path).await;
-        if page.contains(expected) {
-            return page;
-        }
-        assert!(began.elapsed() < DEADLINE, "{path} does not say {expected}: {page}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        if page.contains(expected) { Ok(page) } else { Err(page) }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_dashboard_shows_messages_failures_and_callers_and_lets_nobody_act() {
     let _turn = alone().await;
     let program = program();
-    let process = program.start(&[&SMALL[..], &["--json"]].concat());
-    let at: SocketAddr = loop {
-        let said = process.said_so_far();
-        if let Some((_, address)) = said.split_once("the dashboard is at http://") {
-            break address.split('/').next().unwrap().parse().unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut process = program.start(&[&SMALL[..], &["--json"]].concat());
+    let address = |said: &str| {
+        let (_, address) = said.split_once("the dashboard is at http://")?;
+        address.split_once('/')?.0.parse::<SocketAddr>().ok()
     };
+    let at = process.until_said("the dashboard's address", address).await;
     let completed = page_with(at, "/dashboard/messages?state=completed", "price-watch").await;
     let (_, id) = completed.split_once("/dashboard/messages/msg_").unwrap();
     let one = page(at, &format!("/dashboard/messages/msg_{}", &id[..32])).await;

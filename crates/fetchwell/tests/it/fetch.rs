@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Origin, Program};
+use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::time::{Instant, sleep};
+use tokio::time::timeout;
 
 const HELLO: &str = "<html lang=en><head><title>Hello</title></head><body><article>\
     <h1>Hello</h1><p>The quick brown fox jumps over the lazy dog, day after day.</p>\
@@ -247,7 +248,7 @@ async fn a_reader_that_has_had_enough_ends_it_quietly() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next_line().await.unwrap().is_some());
     drop(lines);
-    let ended = tokio::time::timeout(Duration::from_secs(10), child.wait_with_output()).await;
+    let ended = timeout(Duration::from_secs(10), child.wait_with_output()).await;
     let ended = ended.expect("it must not go on for nobody").unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
@@ -261,11 +262,9 @@ async fn a_long_wait_is_told() {
     let (_origin, program) = shop();
     let program = program.flags(["--rate", "0.05"]);
     let process = program.start(&["fetch", "http://shop.test/hello", "http://shop.test/other"]);
-    let began = Instant::now();
-    while !process.said_so_far().contains("s before request to shop.test") {
-        assert!(began.elapsed() < Duration::from_secs(15), "{}", process.said_so_far());
-        sleep(Duration::from_millis(20)).await;
-    }
+    let is_told = async || process.said_so_far().contains("s before request to shop.test");
+    let told = timeout(Duration::from_secs(15), eventually("word of the wait", is_told)).await;
+    assert!(told.is_ok(), "{}", process.said_so_far());
     process.kill().await;
 }
 

@@ -1,17 +1,13 @@
 //! What operators do, by the API and by the command line: a real process, a real store.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::client::{self, Response};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A service, and the web that it fetches from.
 struct Ground {
@@ -65,16 +61,12 @@ impl Ground {
 
     /// Waits until so many results are there, and returns them.
     async fn results(&self, count: usize) -> Vec<Value> {
-        let began = Instant::now();
-        loop {
+        eventually_ok(&format!("{count} results"), async || {
             let page = self.get("/outbox?limit=1000").await;
             let results = page["messages"].as_array().unwrap().clone();
-            if results.len() >= count {
-                return results;
-            }
-            assert!(began.elapsed() < PATIENCE, "{} results", results.len());
-            sleep(Duration::from_millis(50)).await;
-        }
+            if results.len() >= count { Ok(results) } else { Err(results.len()) }
+        })
+        .await
     }
 
     /// What a command prints, line by line.

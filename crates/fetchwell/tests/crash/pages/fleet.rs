@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
-use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Ledger, StoreFault};
+use fetchwell_engine::ports::Ledger;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::conformance::kafka::read_topic;
 use fetchwell_testkit::crash::{DispatchLog, Origin, OwnServer, Process, Program};
+use fetchwell_testkit::eventually::eventually_ok;
+use fetchwell_testkit::scene::redis_queue;
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
@@ -157,16 +156,11 @@ impl Fleet {
     /// answer was lost is there twice.
     pub(crate) async fn push(&mut self, round: usize) {
         let urls = self.pushed.add(&self.load, round);
-        let began = Instant::now();
-        loop {
-            if let Ok(mut redis) = self.redis().await
-                && redis.rpush::<_, _, ()>(LIST, &urls).await.is_ok()
-            {
-                return;
-            }
-            assert!(began.elapsed() < DEADLINE, "Redis does not come back");
-            sleep(POLL).await;
-        }
+        eventually_ok("Redis to come back", async || {
+            let mut redis = self.redis().await?;
+            redis.rpush::<_, _, ()>(LIST, &urls).await
+        })
+        .await;
     }
 
     /// Waits until nothing waits and nothing is under way. Returns how long that took.
@@ -192,7 +186,7 @@ impl Fleet {
     /// Every URL ended in one way, and in the right one. Returns how many there were, and how many events.
     pub(crate) async fn balance(&self) -> (usize, usize) {
         let Pushed { pages, gone, disallowed } = &self.pushed;
-        let queue = self.queue().await.unwrap();
+        let queue = redis_queue(self.redis.url(), LIST).await.unwrap();
         let ledger = queue.audit().await.unwrap().unwrap();
         let mut redis = self.redis().await.unwrap();
         let dead: Vec<String> = redis.lrange(DEAD, 0, -1).await.unwrap();
@@ -219,14 +213,8 @@ impl Fleet {
     async fn standing(&self) -> Result<(u64, Ledger), String> {
         let mut redis = self.redis().await.map_err(|error| error.to_string())?;
         let listed = redis.llen(LIST).await.map_err(|error| error.to_string())?;
-        let queue = self.queue().await.map_err(|fault| fault.to_string())?;
+        let queue = redis_queue(self.redis.url(), LIST).await.map_err(|fault| fault.to_string())?;
         Ok((listed, queue.ledger().await.map_err(|fault| fault.to_string())?))
-    }
-
-    async fn queue(&self) -> Result<RedisQueue, StoreFault> {
-        let names = QueueNames { input: LIST.to_owned(), dead_letters: DEAD.to_owned() };
-        let clock = StoreClock::Server(Clock::system());
-        RedisQueue::open(self.redis.url(), &names, clock, DEADLINE, false, DEFAULT_POLL).await
     }
 
     async fn redis(&self) -> redis::RedisResult<MultiplexedConnection> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{count_or, is_soak, seed};
+use fetchwell_testkit::eventually::eventually;
 use tokio::time::sleep;
 
 use fleet::{Fleet, INSTANCES, Load};
@@ -95,9 +96,7 @@ async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
 
     // All die with work in their hands, and one comes.
     fleet.push(misfortunes.len()).await;
-    while fleet.in_flight().await == 0 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually("work in hand", async || fleet.in_flight().await > 0).await;
     for instance in 0..INSTANCES {
         fleet.kill(instance).await;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{Control, is_soak, seed};
+use fetchwell_testkit::eventually::eventually;
 use tokio::time::sleep;
 
 use super::below;
@@ -34,9 +35,7 @@ async fn three_instances_keep_every_sites_pace_and_lose_nothing_whatever_happens
     let Some(mut fleet) = Fleet::start(load).await else { return };
     let control = Control::start(&fleet.origin);
     fleet.push(0).await;
-    while fleet.in_flight().await == 0 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually("work in hand", async || fleet.in_flight().await > 0).await;
     for _ in 0..rounds {
         fleet.launch(0).await;
         sleep(Duration::from_millis(500 + below(&mut chance, 500))).await;

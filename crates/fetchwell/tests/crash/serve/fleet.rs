@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::crash::{Ended, Origin, Process, Program};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::{Answer, ask};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -68,11 +69,8 @@ impl Fleet {
         let address = self.addresses[instance];
         let listen = address.to_string();
         self.processes[instance] = Some(self.program.start(&["serve", "--listen", &listen]));
-        let began = Instant::now();
-        while ask(address, &self.token, "GET /livez", &[], "").await.is_err() {
-            assert!(began.elapsed() < DEADLINE, "{address} does not come up");
-            sleep(Duration::from_millis(20)).await;
-        }
+        let live = async || ask(address, &self.token, "GET /livez", &[], "").await;
+        eventually_ok(&format!("{address} to come up"), live).await;
     }
 
     pub(crate) async fn start_all(&mut self) {

@@ -1,5 +1,6 @@
 //! What is published: in order, the same each time, and in the form that workers take.
 
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -127,16 +128,12 @@ async fn metrics_are_told_under_the_names_of_the_design() {
             ("FETCHWELL_COMMONCRAWL__MAX_UNCONFIRMED", "5"),
         ],
     );
-    let mut text = String::new();
-    for _ in 0..600 {
+    let text = eventually_ok("ten batches", async || {
         let asked = fetchwell_testkit::plain_http::ask(address, "-", "GET /metrics", &[], "").await;
-        text = asked.map_or(String::new(), |answer| String::from_utf8(answer.body).unwrap());
-        if text.contains("\nbatcher_batches 10\n") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    assert!(text.contains("\nbatcher_batches 10\n"), "{text}");
+        let text = asked.map_or(String::new(), |answer| String::from_utf8(answer.body).unwrap());
+        if text.contains("\nbatcher_batches 10\n") { Ok(text) } else { Err(text) }
+    })
+    .await;
     assert!(text.contains("# TYPE fetchwell_commoncrawl_records_total counter"), "{text}");
     process.terminate().await;
     process.wait(std::time::Duration::from_secs(60)).await.expect_code(0);

@@ -10,11 +10,12 @@ use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::clock::Clock;
 use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::crash::{OwnServer, count_or};
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::fault_proxy::{FaultProxy, Faults};
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::archive::TestArchive;
 use super::rig::{Published, Rig};
@@ -44,14 +45,6 @@ fn published(batch: &DrainedBatch) -> Published {
 
 async fn waiting(store: &RabbitStore) -> u64 {
     store.open(Clock::system()).await.waiting().await.unwrap()
-}
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so().await {
-        assert!(began.elapsed() < DEADLINE, "it does not come: {what}");
-        sleep(POLL).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,9 +88,9 @@ async fn killed_again_and_again_it_loses_no_batch_and_repeats_them_under_their_i
     for kill in 0..kills {
         let asked_before = server.requests();
         let mut process = rig.start(&["--batch-size", "3"]);
-        while process.is_running() && server.requests() < asked_before + 20 + 7 * (kill % 5) {
-            sleep(Duration::from_millis(2)).await;
-        }
+        let until = asked_before + 20 + 7 * (kill % 5);
+        eventually("enough requests", async || server.requests() >= until || !process.is_running())
+            .await;
         process.kill().await;
         collect(&mut by_id).await;
         let noted = rig.checkpoint()["batches"].as_u64().unwrap_or(0);
@@ -123,9 +116,9 @@ async fn nothing_is_noted_before_it_is_confirmed() {
     let url = format!("{user}@{}/{vhost}", proxy.address());
     let rig = at_broker(&server.base(), &archive, &url, &store.queue);
     let process = rig.start(&[]);
-    until("the batcher asks for a block", async || server.requests() > 0).await;
+    eventually("the batcher to ask for a block", async || server.requests() > 0).await;
     proxy.down(Faults::delay(Duration::from_secs(5)));
-    until("a batch at the broker", async || waiting(&store).await > 0).await;
+    eventually("a batch at the broker", async || waiting(&store).await > 0).await;
     process.kill().await;
     assert_eq!(rig.checkpoint()["batches"].as_u64().unwrap_or(0), 0);
     proxy.heal();
@@ -168,7 +161,7 @@ async fn a_broker_that_is_short_of_memory_is_waited_for() {
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue);
     broker.rabbitmqctl(&["set_vm_memory_high_watermark", "0.000001"]).await;
     let mut process = rig.start(&[]);
-    until("the batcher says that it waits", async || {
+    eventually("the batcher to say that it waits", async || {
         process.said_so_far().contains("takes nothing")
     })
     .await;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
 
@@ -39,9 +40,11 @@ async fn killed_again_and_again_it_publishes_what_one_run_would() {
             let asked_before = server.requests();
             let mut process = rig.start(arguments);
             // It dies at another point of its work each time, by how much it has asked for.
-            while process.is_running() && server.requests() < asked_before + 20 + 7 * (kill % 5) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            let until = asked_before + 20 + 7 * (kill % 5);
+            eventually("enough requests", async || {
+                server.requests() >= until || !process.is_running()
+            })
+            .await;
             killed_at_work += usize::from(process.is_running());
             process.kill().await;
         }
@@ -60,9 +63,7 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
     let process = rig.start(&[]);
-    while server.requests() < 40 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("40 requests", async || server.requests() >= 40).await;
     process.terminate().await;
     let stopped = process.wait(Duration::from_secs(60)).await.expect_code(0);
     assert!(stopped.stderr.contains("goes on where it stopped"), "{}", stopped.stderr);

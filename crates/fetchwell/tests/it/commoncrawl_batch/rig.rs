@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
 use fetchwell_engine::ports::{Demand, Source, Taken};
 use fetchwell_testkit::crash::{Ended, Process, Program};
+use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
 
 use super::archive::{CRAWL, TestArchive};
@@ -76,10 +76,7 @@ impl Rig {
     /// All that waits on the embedded queue, in the order in which it came. A batch stands there once,
     /// however often it was published.
     pub(crate) async fn published(&self) -> Vec<Published> {
-        let db = sqlite::open(&self.program.file("fetchwell.db"), Durability::Process).unwrap();
-        let clock = sqlite::clock(&db).await.unwrap();
-        let queue = SqliteQueue::open(db, "batches", clock, Duration::from_secs(20), false);
-        let instance = queue.await.unwrap().instance();
+        let instance = sqlite_queue(&self.program, "batches").await.instance();
         instance.renew().await.unwrap();
         let demand = Demand { most: 100_000, most_per_site: 100_000, ..Demand::default() };
         let mut leases = Vec::new();

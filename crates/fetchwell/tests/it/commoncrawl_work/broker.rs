@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
-use tokio::time::{Instant, sleep};
 
 use super::archive::TestArchive;
-use super::ground::{DEADLINE, Ground, POLL, reopened};
+use super::ground::{Ground, reopened};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_batch_is_kept_beside_the_queue() {
@@ -60,21 +60,17 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
     ground.publish(&archive.batches(2)).await;
     for death in 1..=4 {
         let worker = ground.work(&[]);
-        let began = Instant::now();
         // The others are done by then, so that nobody dies over them.
-        while ground.marks() < death || ground.known_pages() < 4 {
-            assert!(began.elapsed() < DEADLINE, "worker {death} did not begin the batch");
-            sleep(POLL).await;
-        }
+        eventually(&format!("worker {death} to begin the batch"), async || {
+            ground.marks() >= death && ground.known_pages() >= 4
+        })
+        .await;
         worker.process.kill().await;
     }
     let worker = ground.work(&[]);
     let queue = reopened(&store).await.unwrap();
-    let began = Instant::now();
-    while queue.dead().await.unwrap() == 0 {
-        assert!(began.elapsed() < DEADLINE, "a fifth worker took it");
-        sleep(POLL).await;
-    }
+    let is_dead = async || queue.dead().await.unwrap() > 0;
+    eventually("a batch that no fifth worker takes", is_dead).await;
     ground.wait_for(4).await;
     worker.stop().await;
     let dead = store.drain_dead().await;
@@ -97,9 +93,7 @@ async fn a_batch_that_fails_three_times_is_kept_beside_the_queue() {
     let worker = ground.work(&[]);
     ground.wait_for(2).await;
     let queue = reopened(&store).await.unwrap();
-    while queue.dead().await.unwrap() == 0 {
-        sleep(POLL).await;
-    }
+    eventually("a batch that is given up", async || queue.dead().await.unwrap() > 0).await;
     worker.stop().await;
     let dead = store.drain_dead().await;
     assert_eq!((dead.len(), dead[0].id.as_str()), (1, "batch-0"), "{dead:?}");

@@ -11,6 +11,7 @@ use fetchwell_engine::batches::BatchQueue;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{OwnServer, count_or, seed};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::range_server::RangeServer;
 use tokio::time::{Instant, sleep};
 
@@ -151,12 +152,8 @@ async fn a_broker_that_crashes_loses_no_page_and_doubles_none() {
     let mut fleet = Fleet::start(Ground { program, queue });
     for round in 0..rounds {
         let batches = round_of(&archive, round, rounds);
-        let began = Instant::now();
         // What it had before an answer was lost is there twice, under the same ids.
-        while let Err(fault) = fleet.ground.queue.publish(&batches).await {
-            assert!(began.elapsed() < DEADLINE, "the broker does not come back: {fault}");
-            sleep(Duration::from_millis(100)).await;
-        }
+        eventually_ok("the broker", async || fleet.ground.queue.publish(&batches).await).await;
         sleep(Duration::from_millis(below(&mut chance, 1_000))).await;
         if round > 0 {
             broker.crash().await;

@@ -67,10 +67,7 @@ async fn metrics_are_told_under_the_designs_name_and_ours() {
     ground.publish(&archive.batches(2)).await;
     let worker = ground.work(&[]);
     ground.wait_for(4).await;
-    let mut told = String::new();
-    while !told.contains("worker_batches 2\n") {
-        told = worker.told().await.unwrap_or_default();
-    }
+    let told = worker.until_told("2 batches", |told| told.contains("worker_batches 2\n")).await;
     for line in
         ["fetchwell_commoncrawl_records_total 4\n", "fetchwell_commoncrawl_documents_total 4\n"]
     {

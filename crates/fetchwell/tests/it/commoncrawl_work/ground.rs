@@ -8,18 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
 use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{Process, Program};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http;
+use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 /// Longer than a broker's restart and all that follows from it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
-pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 /// A queue, and a program that works on it.
 pub(crate) struct Ground {
@@ -31,10 +30,7 @@ impl Ground {
     /// Batches in the program's own store.
     pub(crate) async fn embedded(base: &str) -> Ground {
         let program = program(base);
-        let db = sqlite::open(&program.file("fetchwell.db"), Durability::Disk).unwrap();
-        let clock = sqlite::clock(&db).await.unwrap();
-        let ttl = Duration::from_secs(20);
-        let queue = SqliteQueue::open(db, "batches", clock, ttl, false).await.unwrap();
+        let queue = sqlite_queue(&program, "batches").await;
         Ground { program, queue: Arc::new(queue) }
     }
 
@@ -74,12 +70,11 @@ impl Ground {
 
     /// Waits until the manifest knows so many pages, good or broken.
     pub(crate) async fn wait_for(&self, pages: usize) {
-        let began = Instant::now();
-        while self.known_pages() < pages {
+        eventually_ok("pages in the folder", async || {
             let known = self.known_pages();
-            assert!(began.elapsed() < DEADLINE, "{known} of {pages} pages are written");
-            sleep(POLL).await;
-        }
+            if known >= pages { Ok(()) } else { Err(format!("{known} of {pages} are written")) }
+        })
+        .await;
     }
 
     pub(crate) fn known_pages(&self) -> usize {
@@ -145,19 +140,24 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// What it tells of itself.
-    pub(crate) async fn told(&self) -> Option<String> {
-        let answer = plain_http::ask(self.listens, "", "GET /metrics", &[], "").await.ok()?;
-        String::from_utf8(answer.body).ok()
+    /// Waits until that holds of its metrics, and returns them.
+    pub(crate) async fn until_told(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
+        eventually_ok(what, async || {
+            let asked = plain_http::ask(self.listens, "", "GET /metrics", &[], "").await;
+            let told = String::from_utf8(asked.map_err(|error| error.to_string())?.body).unwrap();
+            if holds(&told) { Ok(told) } else { Err(told) }
+        })
+        .await
+    }
+
+    /// Waits until it is up.
+    pub(crate) async fn until_up(&self) {
+        self.until_told("the worker's metrics", |_| true).await;
     }
 
     /// SIGTERM once it is up, and a good end. Returns what it said.
     pub(crate) async fn stop(self) -> String {
-        let began = Instant::now();
-        while self.told().await.is_none() {
-            assert!(began.elapsed() < DEADLINE, "the worker does not come up");
-            sleep(POLL).await;
-        }
+        self.until_up().await;
         self.process.terminate().await;
         self.process.wait(DEADLINE).await.expect_code(0).stderr
     }

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use tokio::time::sleep;
 
 use super::archive::{TestArchive, gzip, html, record};
-use super::ground::{Ground, POLL};
+use super::ground::Ground;
 
 /// The largest record, when inflated: small, so that a test can have many of that size.
 const LARGEST_RECORD_BYTES: usize = 512 << 10;
@@ -96,9 +96,7 @@ async fn memory_does_not_grow_with_what_was_done() {
 /// Works on all pages of an archive, and by how much the worker's memory grew over that.
 async fn growth(ground: Ground, archive: &TestArchive, batch_size: usize) -> (Ground, u64) {
     let worker = ground.work(&[]);
-    while worker.told().await.is_none() {
-        sleep(POLL).await;
-    }
+    worker.until_up().await;
     let before_bytes = worker.process.peak_bytes().unwrap();
     ground.publish(&archive.batches(batch_size)).await;
     ground.wait_for(archive.pages.len()).await;

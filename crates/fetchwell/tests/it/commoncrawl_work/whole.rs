@@ -15,10 +15,10 @@ use fetchwell_testkit::skip::skipped;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::archive::{html, record, response};
-use super::ground::{DEADLINE, Ground, POLL};
+use super::ground::{DEADLINE, Ground};
 
 const CRAWL: &str = "CC-TEST-2024-30";
 const LINES_A_BLOCK: &str = "40";
@@ -126,15 +126,12 @@ async fn pipe(indexed: &Indexed, base: &str, selection: &[&str]) -> Outcome {
     let batched = ground.program.run(&[&batch[..], &quiet, selection].concat()).await;
     let batched: Value = serde_json::from_str(&batched.expect_code(0).stdout).unwrap();
     let worker = ground.work(&[]);
-    let (wanted, began) = (batched["pages"].as_u64().unwrap(), Instant::now());
-    let mut told = String::new();
-    while count_of(&told, "fetchwell_commoncrawl_records_total") < wanted {
-        assert!(began.elapsed() < DEADLINE, "not all of {wanted} pages were looked at: {told}");
-        sleep(POLL).await;
-        told = worker.told().await.unwrap_or_default();
-    }
+    let wanted = batched["pages"].as_u64().unwrap();
+    let looked_at = |told: &str| count_of(told, "fetchwell_commoncrawl_records_total");
+    let what = format!("a look at all of {wanted} pages");
+    let told = worker.until_told(&what, |told| looked_at(told) >= wanted).await;
     worker.stop().await;
-    assert_eq!(count_of(&told, "fetchwell_commoncrawl_records_total"), wanted, "none comes twice");
+    assert_eq!(looked_at(&told), wanted, "none comes twice");
     assert_eq!(ground.queue.waiting().await.unwrap(), 0);
     let documents: BTreeSet<Place> = ground.documents().into_keys().collect();
     let broken = ground.errors().iter().map(broken_page).collect();

@@ -1,6 +1,8 @@
 //! Who gets in, and what they may do.
 
-use super::place::{PAGES, Pages, program, serve, until, web};
+use fetchwell_testkit::eventually::eventually;
+
+use super::place::{PAGES, Pages, program, serve, web};
 use super::visit::{FROM_US, Visitor, csrf, text};
 
 /// Everything that changes something, with fields that would do.
@@ -159,7 +161,7 @@ async fn a_session_ends_with_its_token_or_by_itself() {
     let leaver = Visitor::log_in(service.address, &token).await;
     leaver.page("/").await;
     service.program().run(&["callers", "revoke", "leaver"]).await.expect_code(0);
-    until("the end of a revoked session", async || leaver.get("/").await.status == 303).await;
+    eventually("the end of a revoked session", async || leaver.get("/").await.status == 303).await;
 
     let operator = Visitor::log_in(service.address, &service.token).await;
     assert_eq!(operator.post("/dashboard/logout", &[], &[]).await.status, 403);

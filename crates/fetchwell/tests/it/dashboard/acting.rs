@@ -1,8 +1,9 @@
 //! Orders hit what they name, only that, and are kept in the audit.
 
+use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 
-use super::place::{send, serve, until, web};
+use super::place::{send, serve, web};
 use super::visit::{Visitor, hidden, text};
 
 async fn site(service: &fetchwell_testkit::crash::Service, name: &str) -> Value {
@@ -92,7 +93,8 @@ async fn a_waiting_message_is_cancelled_and_its_way_is_told() {
     let operator = Visitor::log_in(service.address, &service.token).await;
     let id = send(&service, "http://busy.test/now", "held", false).await;
     let page = format!("/dashboard/messages/{id}");
-    until("a message that waits", async || operator.page(&page).await.contains(">delayed<")).await;
+    eventually("a message that waits", async || operator.page(&page).await.contains(">delayed<"))
+        .await;
     operator.submit(&page, "/dashboard/messages/act", &[("what", "cancel"), ("id", &id)]).await;
     let said = operator.page(&page).await;
     assert!(said.contains("was cancelled") && said.contains(">failed<"), "{said}");

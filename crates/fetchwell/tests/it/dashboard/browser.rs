@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_testkit::crash::{Program, Service};
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::skip::skipped;
 use rusqlite::Connection;
@@ -15,7 +16,7 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::place::{Pages, program, send, serve, until, web};
+use super::place::{Pages, program, send, serve, web};
 use super::visit::Visitor;
 
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -69,7 +70,7 @@ async fn fill(service: &Service) {
     program.run(&["articles", "run"]).await.expect_code(0);
     common_crawl(program);
     let operator = Visitor::log_in(service.address, &service.token).await;
-    until("an open breaker", async || {
+    eventually("an open breaker", async || {
         operator.page("/dashboard/sites?is=breaker-open").await.contains("down.test")
     })
     .await;

@@ -1,8 +1,9 @@
 //! The dead letters of `pages`.
 
+use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 
-use super::place::{Pages, program, until, web};
+use super::place::{Pages, program, web};
 use super::visit::{Visitor, hidden, text};
 
 const GROUP: &str = "/dashboard/dead-letters/group?reason=the+server+answered+404&site=shop.test";
@@ -23,8 +24,8 @@ async fn letters_are_grouped_tried_anew_dropped_and_exported() {
     all.extend(["no url <at> all", "http://news.test/gone"]);
     let pages = Pages::start(program(&origin), &all).await;
     let operator = Visitor::log_in(pages.address, &pages.token).await;
-    until("16 dead letters", async || listed(&pages).await.len() == 16).await;
-    until("their count", async || {
+    eventually("16 dead letters", async || listed(&pages).await.len() == 16).await;
+    eventually("their count", async || {
         operator.page("/dashboard/dead-letters").await.contains("16 as of")
     })
     .await;
@@ -61,7 +62,7 @@ async fn letters_are_grouped_tried_anew_dropped_and_exported() {
     let said = revise(&[&meant[..], &[("what", "retry"), ("canary", "1")]].concat()).await;
     assert!(said.contains("Tried anew: 10."), "{said}");
     // Those ten die again, and so were not there to see by then.
-    until("13 dead letters of the group", async || listed(&pages).await.len() == 15).await;
+    eventually("13 dead letters of the group", async || listed(&pages).await.len() == 15).await;
     let said = revise(&[&meant[..], &[("what", "drop")]].concat()).await;
     assert!(said.contains("Taken away for good: 3."), "{said}");
     assert_eq!(listed(&pages).await.len(), 12);

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::{Value, json};
 use tokio::process::Child;
-use tokio::time::{Instant, sleep};
-
-const DEADLINE: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(50);
 
 /// Every page of the dashboard that needs nothing to be there.
 pub(crate) const PAGES: [&str; 7] = [
@@ -96,27 +93,18 @@ impl Pages {
         let mut command = program.command(&arguments);
         let mut child = command.stdout(file("said.txt")).stderr(file("log.txt")).spawn().unwrap();
         let read = |name: &str| std::fs::read_to_string(program.file(name)).unwrap();
-        let began = Instant::now();
-        loop {
-            let (said, log) = (read("said.txt"), read("log.txt"));
-            if let Some((_, rest)) = log.split_once("the dashboard is at http://") {
-                let address = rest.split('/').next().unwrap().parse().unwrap();
-                let token = said.split_whitespace().find(|word| word.starts_with("fw_"));
-                let token = token.unwrap_or_default().to_owned();
-                return Pages { address, token, program, _child: child };
-            }
+        let address = eventually_ok("the dashboard", async || {
             let runs = matches!(child.try_wait(), Ok(None));
-            assert!(runs && began.elapsed() < DEADLINE, "it does not come up:\n{log}");
-            sleep(POLL).await;
-        }
-    }
-}
-
-/// Asks until it is so.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so().await {
-        assert!(began.elapsed() < DEADLINE, "{what} takes too long");
-        sleep(POLL).await;
+            let log = read("log.txt");
+            let address = log.split_once("the dashboard is at http://");
+            assert!(runs || address.is_some(), "it does not come up:\n{log}");
+            let address = address.and_then(|(_, rest)| rest.split('/').next()?.parse().ok());
+            address.ok_or(log)
+        })
+        .await;
+        let said = read("said.txt");
+        let token = said.split_whitespace().find(|word| word.starts_with("fw_"));
+        let token = token.unwrap_or_default().to_owned();
+        Pages { address, token, program, _child: child }
     }
 }

@@ -1,6 +1,8 @@
 //! What pages consist of, whatever they are made from.
 
-use super::place::{PAGES, send, serve, until, web};
+use fetchwell_testkit::eventually::eventually;
+
+use super::place::{PAGES, send, serve, web};
 use super::visit::{Visitor, text};
 use crate::client;
 
@@ -102,7 +104,7 @@ async fn a_page_that_is_watched_comes_anew_until_its_session_ends() {
     client::read_until(&mut stream, |said| said.contains("event: over")).await;
     let stranger = Visitor::stranger(service.address);
     let headers = [("accept", "text/event-stream")];
-    until("an answer", async || {
+    eventually("an answer", async || {
         let answer = stranger.send("GET", "/", &headers, "").await;
         text(&answer).contains("event: over")
     })

@@ -1,19 +1,15 @@
 //! Every metric that is named in `deploy/` is one that the program tells. (The documentation has a test of its own.)
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use fetchwell_testkit::crash::{Program, Service};
 use fetchwell_testkit::plain_http::ask;
-use tokio::process::Child;
-use tokio::time::{Instant, sleep};
 
 use super::deploy;
+use crate::observe::door;
 
-const DEADLINE: Duration = Duration::from_secs(60);
 /// What metrics begin with.
 const BEGINNINGS: [&str; 3] = ["fetchwell_", "page_fetcher_", "process_"];
 
@@ -23,11 +19,11 @@ async fn every_metric_that_is_named_is_told() {
     let service = Service::start(program()).await;
     told.extend(families(service.address).await);
     let pages = program();
-    let (_child, address) = door(&pages, &["pages", "--metrics-listen", "127.0.0.1:0"]).await;
+    let (_process, address) = door(&pages, &["pages", "--metrics-listen", "127.0.0.1:0"]).await;
     told.extend(families(address).await);
     let work = program();
     let arguments = ["commoncrawl", "work", "--base", ".", "--metrics-listen", "127.0.0.1:0"];
-    let (_child, address) = door(&work, &arguments).await;
+    let (_process, address) = door(&work, &arguments).await;
     told.extend(families(address).await);
 
     let mut named = 0;
@@ -53,23 +49,6 @@ async fn families(address: SocketAddr) -> BTreeSet<String> {
     let text = String::from_utf8(answer.body).unwrap();
     let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     kinds.filter_map(|kind| Some(kind.split_once(' ')?.0.to_owned())).collect()
-}
-
-async fn door(program: &Program, arguments: &[&str]) -> (Child, SocketAddr) {
-    let path = program.file("door-log.txt");
-    let mut child =
-        program.command(arguments).stderr(File::create(&path).unwrap()).spawn().unwrap();
-    let began = Instant::now();
-    loop {
-        let log = std::fs::read_to_string(&path).unwrap();
-        let said = log.split_once("metrics are at http://").and_then(|(_, at)| at.split_once('/'));
-        if let Some((address, _)) = said {
-            return (child, address.parse().unwrap());
-        }
-        let runs = matches!(child.try_wait(), Ok(None));
-        assert!(runs && began.elapsed() < DEADLINE, "it does not come up:\n{log}");
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Every text in `deploy/`.

@@ -1,19 +1,15 @@
 //! What Prometheus reads from each door: our own names, and what they say after a run.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Origin, Process, Program, Service};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
-use tokio::process::Child;
-use tokio::time::{Instant, sleep};
 
 use super::program;
-
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A page of metrics: each sample by its name and labels, each family with its kind.
 pub(crate) struct Page {
@@ -68,33 +64,24 @@ pub(crate) async fn page_at(address: SocketAddr) -> Page {
 }
 
 async fn until(address: SocketAddr, sample: &str, is: impl Fn(f64) -> bool) -> Page {
-    let began = Instant::now();
-    loop {
+    eventually_ok(sample, async || {
         let page = page_at(address).await;
-        if page.samples.get(sample).is_some_and(|value| is(*value)) {
-            return page;
-        }
-        assert!(began.elapsed() < DEADLINE, "{sample} in\n{}", page.text);
-        sleep(Duration::from_millis(20)).await;
-    }
+        let holds = page.samples.get(sample).is_some_and(|value| is(*value));
+        if holds { Ok(page) } else { Err(page.text) }
+    })
+    .await
 }
 
 /// Starts a door, and waits until it says where its metrics are.
-pub(crate) async fn door(program: &Program, arguments: &[&str]) -> (Child, SocketAddr) {
-    let path = program.file("door-log.txt");
-    let mut command = program.command(arguments);
-    let mut child = command.stderr(File::create(&path).unwrap()).spawn().unwrap();
-    let began = Instant::now();
-    loop {
-        let log = std::fs::read_to_string(&path).unwrap();
-        let said = log.split_once("metrics are at http://").and_then(|(_, at)| at.split_once('/'));
-        if let Some((address, _)) = said {
-            return (child, address.parse().unwrap());
-        }
-        let runs = matches!(child.try_wait(), Ok(None));
-        assert!(runs && began.elapsed() < DEADLINE, "it does not come up:\n{log}");
-        sleep(Duration::from_millis(20)).await;
-    }
+pub(crate) async fn door(program: &Program, arguments: &[&str]) -> (Process, SocketAddr) {
+    let mut process = program.start(arguments);
+    let address = |log: &str| {
+        let (_, rest) = log.split_once("metrics are at http://")?;
+        let (address, _) = rest.split_once('/')?;
+        Some(address.parse().unwrap())
+    };
+    let address = process.until_said("the address of its metrics", address).await;
+    (process, address)
 }
 
 fn origin() -> Origin {
@@ -120,7 +107,7 @@ async fn pages_counts_what_it_does() {
     let urls = paths.map(|path| format!("http://a.test{path}"));
     let urls: Vec<&str> = urls.iter().map(String::as_str).chain(["http://down.test/1"]).collect();
     program.run(&[&["pages", "add"], &urls[..]].concat()).await.expect_code(0);
-    let (_child, address) = door(&program, &["pages", "--metrics-listen", "127.0.0.1:0"]).await;
+    let (_process, address) = door(&program, &["pages", "--metrics-listen", "127.0.0.1:0"]).await;
     until(address, r#"fetchwell_outcomes_total{door="pages",outcome="done"}"#, |n| n == 3.0).await;
     until(address, r#"fetchwell_breakers_open{door="pages"}"#, |open| open == 1.0).await;
     until(address, r#"fetchwell_in_flight{door="pages"}"#, |n| n == 0.0).await;
@@ -161,9 +148,9 @@ async fn what_a_dead_instance_held_is_counted_as_rescued() {
     let program = program.variable("FETCHWELL_LEASE__HEARTBEAT", "500ms");
     program.run(&["pages", "add", "http://slow.test/1"]).await.expect_code(0);
     let listen = ["pages", "--metrics-listen", "127.0.0.1:0"];
-    let (mut dying, address) = door(&program, &listen).await;
+    let (dying, address) = door(&program, &listen).await;
     until(address, r#"fetchwell_leases_held{door="pages"}"#, |held| held == 1.0).await;
-    dying.kill().await.unwrap();
+    dying.kill().await;
     let (_next, address) = door(&program, &listen).await;
     until(address, r#"fetchwell_rescues_total{door="pages"}"#, |rescued| rescued == 1.0).await;
 }
@@ -195,7 +182,7 @@ async fn articles_watch_tells_where_it_is_asked_to() {
     let program = program().on(&origin).variable("FETCHWELL_ARTICLES__WATCH_INTERVAL", "200ms");
     let feed = ["feeds", "add", "http://news.test/rss", "--category", "news"];
     program.run(&feed).await.expect_code(0);
-    let (_child, address) =
+    let (_process, address) =
         door(&program, &["articles", "watch", "--metrics-listen", "127.0.0.1:0"]).await;
     // Counted over all cycles, each of which has parts of its own.
     let read = r#"fetchwell_outcomes_total{door="feeds",outcome="done"}"#;

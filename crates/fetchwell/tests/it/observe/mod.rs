@@ -7,6 +7,8 @@ mod logs;
 mod measures;
 mod traces;
 
+pub(crate) use measures::door;
+
 use fetchwell_testkit::crash::Program;
 
 /// The program in a folder of its own.

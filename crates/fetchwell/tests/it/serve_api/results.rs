@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
+use fetchwell_testkit::eventually::eventually;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::service::{Service, message};
 use crate::client::{connect, read_until, request};
@@ -111,11 +112,8 @@ async fn a_stream_ends_with_its_token() {
 async fn results_are_gone_soon_after_their_time() {
     let service = Service::start(&[("FETCHWELL_RETRIEVER__RETENTION", "1s")]).await;
     submit(&service, 0..1).await;
-    let going = async {
-        while service.get("/outbox?after=0").await.status != 410 {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
+    let is_gone = async || service.get("/outbox?after=0").await.status == 410;
+    let going = eventually("the end of the results", is_gone);
     // Far less than the minute that longer retentions are looked after by.
     timeout(Duration::from_secs(30), going).await.expect("they are gone in time");
 }

@@ -1,26 +1,18 @@
 //! A service whose store goes away.
 
-use std::time::Duration;
-
 use fetchwell_testkit::crash::{OwnServer, Service};
-use tokio::time::{Instant, sleep};
+use fetchwell_testkit::eventually::eventually_ok;
 
 use super::place::{accepted, get, message, no_way_out, post};
-use crate::client::Response;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks until it has this status.
-async fn until(service: &Service, path: &str, status: u16) -> Response {
-    let began = Instant::now();
-    loop {
+async fn until(service: &Service, path: &str, status: u16) {
+    eventually_ok(&format!("{status} at {path}"), async || {
         let answer = get(service.address, &service.token, path).await;
-        if answer.status == status {
-            return answer.expect(status);
-        }
-        assert!(began.elapsed() < PATIENCE, "{path} has {}:\n{}", answer.status, service.log());
-        sleep(Duration::from_millis(100)).await;
-    }
+        let state = || format!("it has {}:\n{}", answer.status, service.log());
+        if answer.status == status { Ok(()) } else { Err(state()) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

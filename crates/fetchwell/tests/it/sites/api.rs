@@ -7,6 +7,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::AuditEntry;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::{Value, json};
 
 use crate::client::{self, Response};
@@ -140,12 +141,9 @@ async fn a_message_to_a_paused_site_waits_and_its_deadline_says_why() {
 }
 
 async fn until_ended(service: &Service, path: &str) -> Value {
-    for _ in 0..1_200 {
+    eventually_ok(&format!("the end of {path}"), async || {
         let message = get(service, path).await;
-        if !message["outbox"].is_null() {
-            return message;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} does not end:\n{}", service.log());
+        if message["outbox"].is_null() { Err(service.log()) } else { Ok(message) }
+    })
+    .await
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
 use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program};
-use tokio::time::{Instant, sleep};
+use fetchwell_testkit::eventually::eventually_ok;
+use tokio::time::Instant;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -52,11 +53,11 @@ impl TwoFetchers {
 
     /// Waits until a site has been asked for so many pages.
     async fn until(&self, site: &str, pages: usize) {
-        let began = Instant::now();
-        while self.pages_of(site).len() < pages {
-            assert!(began.elapsed() < DEADLINE, "{site} has {}", self.pages_of(site).len());
-            sleep(Duration::from_millis(20)).await;
-        }
+        eventually_ok(&format!("{pages} pages of {site}"), async || {
+            let asked_for = self.pages_of(site).len();
+            if asked_for >= pages { Ok(()) } else { Err(asked_for) }
+        })
+        .await;
     }
 
     async fn sites(&self, arguments: &[&str]) {
@@ -123,11 +124,7 @@ async fn a_robots_txt_that_is_to_be_read_again_is_while_its_site_is_being_fetche
     let ledger = Ledger::of((0..40).map(|n| format!("http://a.test/{n}")).collect());
     ledger.write_list(&program.file("list"));
     let process = program.start(&["fetch", "@list", "-o", "rows.jsonl"]);
-    let began = Instant::now();
-    while origin.page_hits() < 5 {
-        assert!(began.elapsed() < DEADLINE);
-        sleep(Duration::from_millis(20)).await;
-    }
+    origin.until_page_hits(5).await;
     program.run(&["sites", "refetch-robots", "a.test"]).await.expect_code(0);
     let pages_before = origin.page_hits();
     process.wait(DEADLINE).await.expect_code(0);
