@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
-use super::features::{self, Feature};
+use super::features::Feature;
 use super::kinds::Kind;
 use super::layer::Raw;
 
@@ -103,11 +103,11 @@ impl Kind for Store {
         match server.map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => cfg_select! {
                 feature = "postgres" => Ok(StoreUrl::Postgres(SecretUrl(text.to_owned()))),
-                _ => Err(features::POSTGRES.missing()),
+                _ => Err(super::features::POSTGRES.missing()),
             },
             Some("redis" | "rediss") => cfg_select! {
                 feature = "redis" => Ok(StoreUrl::Redis(SecretUrl(text.to_owned()))),
-                _ => Err(features::REDIS.missing()),
+                _ => Err(super::features::REDIS.missing()),
             },
             _ => Err(Wrong::new(
                 "names no store that is known",

@@ -62,6 +62,25 @@ pub(crate) async fn raw(to: SocketAddr, request: &[u8]) -> Response {
     read_to_end(stream).await
 }
 
+/// Whether the server, on this machine, has read all that was sent to it: a server that stops resets a connection with
+/// an unread request.
+pub(crate) fn has_read(stream: &TcpStream) -> bool {
+    let server = hex_port(stream.peer_addr().unwrap());
+    let client = hex_port(stream.local_addr().unwrap());
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    // Of each socket: a number, its own address, the other end's, its state, and "unsent:unread" bytes.
+    let is_read = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_it = fields[1].ends_with(&server) && fields[2].ends_with(&client);
+        is_it && fields[4].ends_with(":00000000")
+    };
+    sockets.lines().skip(1).any(is_read)
+}
+
+fn hex_port(address: SocketAddr) -> String {
+    format!(":{:04X}", address.port())
+}
+
 pub(crate) async fn read_to_end(mut stream: TcpStream) -> Response {
     let mut bytes = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an answer").unwrap();

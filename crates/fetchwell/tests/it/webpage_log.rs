@@ -15,7 +15,9 @@ use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::{Event, EventLog, PageCache, SinkThenSettle};
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::conformance::kafka::unused_topic;
-use fetchwell_testkit::conformance::servers::{server_url, unused_redis_database};
+use fetchwell_testkit::conformance::servers::{
+    redis_connection, server_url, unused_redis_database,
+};
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::rig::Rig;
 use serde_json::Value;
@@ -103,8 +105,7 @@ async fn the_example_finds_the_page_of_every_event_once() {
     let (cache, events) = run_the_door().await;
     tokio::time::resume();
     let redis = unused_redis_database(redis).await;
-    let client = redis::Client::open(redis.as_str()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = redis_connection(&redis).await;
     let mut expected = Vec::new();
     for event in &events {
         let value: Value = serde_json::from_str(&event.value).unwrap();

@@ -22,6 +22,7 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
+use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use tokio::sync::OnceCell;
 
@@ -35,6 +36,8 @@ use crate::skip::skipped;
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
+/// How long a server may take to answer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often queues are looked at for what others put in.
 const QUEUE_POLL: Duration = Duration::from_millis(500);
 
@@ -168,7 +171,12 @@ pub async fn unused_redis_database(url: String) -> String {
 /// A connection to the database at this address.
 pub async fn redis_connection(url: &str) -> MultiplexedConnection {
     let client = redis::Client::open(url).expect("an address");
-    client.get_multiplexed_async_connection().await.expect("the server answers")
+    // The client's own limit is half a second, which a busy machine exceeds.
+    let patient = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let connection = client.get_multiplexed_async_connection_with_config(&patient).await;
+    connection.expect("the server answers")
 }
 
 impl PolitenessStore for RedisStore {

@@ -1,6 +1,8 @@
 //! `fetchwell doctor` against settings, files and real servers that are wrong in one thing.
 
-use fetchwell_testkit::conformance::servers::{server_url, unused_postgres_schema};
+use fetchwell_testkit::conformance::servers::{
+    redis_connection, server_url, unused_postgres_schema,
+};
 use fetchwell_testkit::crash::{OwnServer, Program};
 use serde_json::Value;
 
@@ -136,8 +138,7 @@ async fn a_server_that_is_not_there_is_told_with_its_address_and_without_its_pas
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_that_would_lose_urls_is_found_out() {
     let Some(server) = OwnServer::start("redis").await else { return };
-    let client = redis::Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = redis_connection(server.url()).await;
     let mut set = async |name: &str, value: &str| {
         let mut command = redis::cmd("CONFIG");
         command.arg("SET").arg(name).arg(value);

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
+use fetchwell_testkit::eventually::eventually;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::service::{Service, message};
-use crate::client::{connect, read_to_end, request};
+use crate::client::{connect, has_read, read_to_end, request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_fault_has_its_status() {
@@ -188,7 +189,7 @@ async fn a_stop_ends_what_waits_and_the_process_ends_well() {
     let mut polling = connect(service.address).await;
     let poll = request("GET", "/outbox?wait=60", &[("authorization", &bearer)], "");
     polling.write_all(&poll).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    eventually("the service reads the request", async || has_read(&polling)).await;
     let id = service.child.id().unwrap().to_string();
     let stopped = Instant::now();
     let sent = tokio::process::Command::new("kill").args(["-s", "TERM", &id]).status().await;
