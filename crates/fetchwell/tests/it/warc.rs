@@ -14,6 +14,7 @@ use fetchwell_archive::warc::parse_record;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{Failure, SiteScript, site_name};
 use fetchwell_testkit::crash::{Ledger, Origin, Program, seed};
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::skip::skipped;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -257,10 +258,14 @@ async fn killed_and_resumed_every_url_has_one_answer_and_one_row() {
     for kill in 0..3 {
         let process = program.start(&RESUME);
         tokio::time::sleep(Duration::from_millis(100 + chance.next_u64() % 300)).await;
+        if kill == 1 {
+            let has_begun = async || path.metadata().is_ok_and(|file| file.len() > 0);
+            eventually("the archive has a record", has_begun).await;
+        }
         process.kill().await;
         if kill == 1 {
             // As a write that the crash cut off would leave it.
-            let mut torn = std::fs::read(&path).unwrap_or_default();
+            let mut torn = std::fs::read(&path).unwrap();
             torn.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0]);
             std::fs::write(&path, torn).unwrap();
         }

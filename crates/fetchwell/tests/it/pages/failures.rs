@@ -113,8 +113,13 @@ async fn a_429_is_waited_out_and_no_failure() {
     let (interval, retry_after) = (Duration::from_secs(2), Duration::from_secs(1));
     let site = SiteScript::new("strict.test").strict_limiter(interval, Some(retry_after));
     let urls = ["http://strict.test/1", "http://strict.test/2"];
-    // One failure would open the circuit.
-    let variables = [AT_ONCE, ("PAGE_FETCHER_CIRCUIT_BREAKER_FAILURE_THRESHOLD", "1")];
+    let variables = [
+        AT_ONCE,
+        // One failure would open the circuit.
+        ("PAGE_FETCHER_CIRCUIT_BREAKER_FAILURE_THRESHOLD", "1"),
+        // The second request must not be on its way before the first one is answered.
+        ("FETCHWELL_MAX_IN_FLIGHT", "1"),
+    ];
     let row = Row { sites: vec![site], urls: &urls, variables: &variables };
     row.check(async |_, origin, running| {
         running.until("pages_fetched_total", |fetched| fetched == 2.0).await;

@@ -218,7 +218,11 @@ mod tests {
             let want: Vec<u64> = (begin.max(1)..=end).map(|number| number as u64).collect();
             prop_assert_eq!(numbers, want);
         }
+    }
 
+    proptest! {
+        // Each is hundreds of kilobytes of bytes by chance.
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn any_file_comes_to_an_end(file in prop::collection::vec(any::<u8>(), 0..400_000)) {
             search(&file, "*.com");
