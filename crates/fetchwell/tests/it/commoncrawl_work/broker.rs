@@ -62,7 +62,7 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
         let worker = ground.work(&[]);
         // The others are done by then, so that nobody dies over them.
         eventually(&format!("worker {death} to begin the batch"), async || {
-            ground.marks() >= death && ground.known_pages() >= 4
+            ground.marks_of("batch-1") >= death && ground.known_pages() >= 4
         })
         .await;
         worker.process.kill().await;

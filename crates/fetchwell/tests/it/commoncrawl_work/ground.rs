@@ -86,6 +86,11 @@ impl Ground {
         self.counted("begun.db", "SELECT count(*) FROM begun")
     }
 
+    /// Workers that began this batch and did not end it.
+    pub(crate) fn marks_of(&self, batch: &str) -> usize {
+        self.counted("begun.db", &format!("SELECT count(*) FROM begun WHERE batch = '{batch}'"))
+    }
+
     fn counted(&self, file: &str, count: &str) -> usize {
         let counted = |connection: rusqlite::Connection| {
             connection.query_row(count, [], |row| row.get::<_, usize>(0))

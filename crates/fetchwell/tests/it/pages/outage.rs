@@ -31,7 +31,7 @@ fn pages_of<'a>(hits: &'a [Hit], site: &str) -> Vec<&'a Hit> {
 /// How long the site is down, and how many pages another one has meanwhile, at 10 a second. In the long form
 /// the other is to be at its full pace nearly as long as the outage lasts.
 fn outage_and_pages() -> (Duration, usize) {
-    if is_soak() { (Duration::from_secs(60), 520) } else { (Duration::from_secs(15), 30) }
+    if is_soak() { (Duration::from_secs(60), 520) } else { (Duration::from_secs(30), 30) }
 }
 
 fn sites() -> [SiteScript; 2] {

@@ -90,7 +90,7 @@ async fn run(python: &Path, service: &Service, size: &Size, seed: u64) -> Value 
         .arg(beside.join("schemathesis.toml"))
         .args(["run", &format!("http://{}/openapi.json", service.address), "--no-color"])
         .args(["--checks", "all", "--max-examples", size.examples, "--seed", &seed.to_string()])
-        .args(["--report", "json", "--report-json-path"])
+        .args(["--max-response-time", "120", "--report", "json", "--report-json-path"])
         .arg(&report)
         .current_dir(folder.path())
         .env("FETCHWELL_TOKEN", &service.token)
