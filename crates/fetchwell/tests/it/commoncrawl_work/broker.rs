@@ -57,12 +57,13 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     let ground = Ground::on(&store, &server.base()).await;
-    ground.publish(&archive.batches(2)).await;
+    let batches = archive.batches(2);
+    ground.publish(&batches).await;
     for death in 1..=4 {
         let worker = ground.work(&[]);
         // The others are done by then, so that nobody dies over them.
         eventually(&format!("worker {death} to begin the batch"), async || {
-            ground.marks_of("batch-1") >= death && ground.known_pages() >= 4
+            ground.marks_of(&batches[1]) >= death && ground.known_pages() >= 4
         })
         .await;
         worker.process.kill().await;

@@ -16,6 +16,7 @@ use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http;
 use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Longer than a broker's restart and all that follows from it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
@@ -87,8 +88,10 @@ impl Ground {
     }
 
     /// Workers that began this batch and did not end it.
-    pub(crate) fn marks_of(&self, batch: &str) -> usize {
-        self.counted("begun.db", &format!("SELECT count(*) FROM begun WHERE batch = '{batch}'"))
+    pub(crate) fn marks_of(&self, batch: &Batch) -> usize {
+        let digest = Sha256::digest(&batch.body);
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.counted("begun.db", &format!("SELECT count(*) FROM begun WHERE batch = '{name}'"))
     }
 
     fn counted(&self, file: &str, count: &str) -> usize {
