@@ -23,7 +23,7 @@ use fetchwell_policy::url::{Origin, UrlFault, WebUrl};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::{Exit, ExplainArgs};
+use crate::cli::{Exit, ExplainArgs, Running};
 use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
@@ -76,7 +76,11 @@ struct BreakerPart {
 }
 
 /// Explains a URL.
-pub(crate) async fn run(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, json))
+}
+
+async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
     let url = match WebUrl::parse(&args.url) {
         Ok(url) => url,
         Err(

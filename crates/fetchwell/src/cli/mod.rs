@@ -13,6 +13,7 @@ mod schedule;
 mod sites;
 
 use std::path::PathBuf;
+use std::pin::Pin;
 
 use clap::builder::{RangedI64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -30,8 +31,8 @@ pub(crate) use oversight::{
     WhichMessages,
 };
 pub(crate) use pages::{PagesArgs, PagesCommand};
+pub use run::main;
 pub(crate) use run::print;
-pub use run::run;
 pub(crate) use schedule::ScheduleArgs;
 pub(crate) use sites::{SitesCommand, SitesListArgs};
 
@@ -44,12 +45,18 @@ pub(crate) use sites::{SitesCommand, SitesListArgs};
     propagate_version = true,
     max_term_width = 100
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalFlags,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// A command at work.
+///
+/// Each command boxes its future in its own module. Then its code is generated there, beside that
+/// of the others; else all of it would be generated at once where commands are chosen.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Exit>> + 'a>>;
 
 /// Flags that every command takes.
 #[derive(Debug, Args)]

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
@@ -13,8 +14,24 @@ use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::{demo, doctor, doors, explain, health, telemetry};
 
-/// Does what was typed.
-pub async fn run(cli: Cli) -> Result<Exit, Exit> {
+/// The whole program, from its arguments to its exit code.
+///
+/// It is here and not in the binary because the code of a future is generated in the crate that
+/// polls it: the binary would take as long to compile as the library.
+#[tokio::main]
+pub async fn main() -> ExitCode {
+    let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
+    let last_words = exit.to_string();
+    if !last_words.is_empty() {
+        #[expect(clippy::print_stderr, reason = "the last words, when logging may not have begun")]
+        {
+            eprintln!("fetchwell: {last_words}");
+        }
+    }
+    exit.code()
+}
+
+async fn run(cli: Cli) -> Result<Exit, Exit> {
     let environment = process_environment();
     let working_directory = std::env::current_dir()?;
     let mut flags = cli.global.settings();

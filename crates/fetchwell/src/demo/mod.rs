@@ -28,7 +28,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::cli::{DemoArgs, Exit, GlobalFlags};
+use crate::cli::{DemoArgs, Exit, GlobalFlags, Running};
 use crate::doors::fetch;
 use crate::plant::{Parts, random_seed};
 use crate::settings::{Flag, Settings, Sources};
@@ -61,7 +61,11 @@ const MESSAGES_WAIT_AT_MOST: Duration = Duration::from_secs(3_600);
 const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
 
 /// Runs the demo, and says what it has shown.
-pub(crate) async fn run(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(args: &'a DemoArgs, flags: &'a GlobalFlags) -> Running<'a> {
+    Box::pin(run_inner(args, flags))
+}
+
+async fn run_inner(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
     let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
     let settings = settings(flags, folder.path(), &[])?;
     let size = Size {

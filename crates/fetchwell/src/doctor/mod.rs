@@ -15,12 +15,16 @@ mod print;
 mod servers;
 mod settings;
 
-use crate::cli::{Exit, print as print_bytes};
+use crate::cli::{Exit, Running, print as print_bytes};
 use crate::settings::{Door, Settings, Sources, features};
 use finding::{Finding, Verdict};
 
 /// Examines everything.
-pub(crate) async fn run(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(sources, as_json))
+}
+
+async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
     // The names that a design has for settings count for its door only; all doors are to be looked at.
     let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
     let pages = Settings::load(&Sources { own_names_of: &[Door::Pages], ..*sources });

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::articles::Articles;
 
-use crate::cli::{ArticlesCommand, Exit};
+use crate::cli::{ArticlesCommand, Exit, Running};
 use crate::doors::notation::sha1_hex;
 use crate::settings::Settings;
 
@@ -43,7 +43,11 @@ pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>
 }
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: ArticlesCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: ArticlesCommand,
     as_json: bool,

@@ -16,16 +16,16 @@ pub(crate) use print::{letter_line, site_name};
 pub(crate) use which::CANARIES;
 
 use super::url_list::UrlList;
-use crate::cli::{DlqCommand, Exit, ListArgs, Which, print};
+use crate::cli::{DlqCommand, Exit, ListArgs, Running, Which, print};
 use crate::plant::sqlite_path;
 use crate::settings::Settings;
 
 /// Does what was typed.
-pub(crate) async fn run(
-    settings: &Settings,
-    command: DlqCommand,
-    as_json: bool,
-) -> Result<Exit, Exit> {
+pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> Result<Exit, Exit> {
     let letters = open(settings).await?;
     let letters = &*letters;
     match command {

@@ -23,7 +23,7 @@ use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Exit, FeedsCommand};
+use crate::cli::{Exit, FeedsCommand, Running};
 use crate::measures::DoorName;
 use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::Settings;
@@ -40,7 +40,11 @@ pub(crate) use subscribed::DEFAULT_CATEGORY;
 const DOWN_FOR_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: FeedsCommand,
     as_json: bool,

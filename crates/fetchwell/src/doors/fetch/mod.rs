@@ -20,7 +20,7 @@ use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cli::{Exit, FetchArgs, Format};
+use crate::cli::{Exit, FetchArgs, Format, Running};
 use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
@@ -38,7 +38,11 @@ pub(crate) use progress::Progress;
 const PASSING: &str = "fetch:passing:";
 
 /// Fetches what was asked for, and says how it went.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -> Running<'_> {
+    Box::pin(run_inner(settings, args, json, quiet))
+}
+
+async fn run_inner(
     settings: &Settings,
     args: FetchArgs,
     json: bool,

@@ -4,16 +4,16 @@ use anyhow::anyhow;
 use fetchwell_engine::oversight::{QueueLedger, Recount};
 
 use super::print as lines;
-use crate::cli::{Exit, LedgerArgs, print};
+use crate::cli::{Exit, LedgerArgs, Running, print};
 use crate::doors::retriever::open_store;
 use crate::settings::Settings;
 
 /// Does what was typed.
-pub(crate) async fn run(
-    settings: &Settings,
-    args: &LedgerArgs,
-    as_json: bool,
-) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Result<Exit, Exit> {
     let queues = match &settings.values.store {
         #[cfg(feature = "redis")]
         crate::settings::StoreUrl::Redis(url) => {

@@ -7,7 +7,7 @@ use fetchwell_engine::oversight::{
 };
 
 use super::{print as lines, which};
-use crate::cli::{Exit, MessagesCommand, MessagesListArgs, WhichMessages, print};
+use crate::cli::{Exit, MessagesCommand, MessagesListArgs, Running, WhichMessages, print};
 use crate::doors::retriever::open_store;
 use crate::settings::Settings;
 
@@ -17,7 +17,11 @@ const CALLER: &str = "cli";
 const FROM: &str = "command line";
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: MessagesCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: MessagesCommand,
     as_json: bool,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::print::line;
 use crate::api::OutboxView;
-use crate::cli::{Exit, TailArgs, print};
+use crate::cli::{Exit, Running, TailArgs, print};
 use crate::doors::retriever::open_store;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -24,7 +24,11 @@ struct Tailed {
 }
 
 /// Does what was typed.
-pub(crate) async fn run(settings: &Settings, args: &TailArgs, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TailArgs, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: &TailArgs, as_json: bool) -> Result<Exit, Exit> {
     let (store, _) = open_store(settings).await?;
     let mut cursors = BTreeMap::new();
     let mut newest = advance(&store, args, &mut cursors, as_json).await?;

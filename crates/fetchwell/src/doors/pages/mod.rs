@@ -20,11 +20,15 @@ pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};
 pub use record::{DeadLetterDetails, PageRecord, WebpageFetched};
 
-use crate::cli::{Exit, PagesCommand};
+use crate::cli::{Exit, PagesCommand, Running};
 use crate::settings::Settings;
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: Option<PagesCommand>,
     json: bool,

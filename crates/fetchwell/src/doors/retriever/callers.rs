@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::store::open_store;
 use crate::api::{TOKEN_CACHE, Token};
-use crate::cli::{CallersCommand, Exit, print};
+use crate::cli::{CallersCommand, Exit, Running, print};
 use crate::doors::signing::WebhookSecret;
 use crate::settings::Settings;
 use crate::timestamp::rfc3339;
@@ -15,7 +15,11 @@ use crate::timestamp::rfc3339;
 const FROM: &str = "command line";
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: CallersCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: CallersCommand,
     as_json: bool,

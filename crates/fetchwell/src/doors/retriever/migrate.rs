@@ -4,12 +4,16 @@ use fetchwell_engine::adapters::moving::{Moved, move_retriever};
 use fetchwell_engine::adapters::sqlite;
 use serde_json::json;
 
-use crate::cli::{Exit, print};
+use crate::cli::{Exit, Running, print};
 use crate::plant::{open_queue_database, open_queue_db};
 use crate::settings::{Settings, StoreUrl};
 
 /// Moves all that `serve` keeps from the one store to the other.
-pub(crate) async fn run(from: &Settings, to: &Settings, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(from, to, as_json))
+}
+
+async fn run_inner(from: &Settings, to: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let (file, database) = (&from.values.store, &to.values.store);
     let (StoreUrl::Sqlite(path), StoreUrl::Postgres(url)) = (file, database) else {
         return Err(Exit::Usage(format!(

@@ -1,11 +1,12 @@
 //! `fetchwell migrate` in a build without PostgreSQL.
 
-use crate::cli::Exit;
+use crate::cli::{Exit, Running};
 use crate::settings::Settings;
 use crate::settings::features::POSTGRES;
 
 /// There is nowhere to move to.
-pub(crate) async fn run(_: &Settings, _: &Settings, _: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(_: &'a Settings, _: &'a Settings, _: bool) -> Running<'a> {
     let wrong = POSTGRES.missing();
-    Err(Exit::Usage(format!("migrate {}\n    {}", wrong.problem, wrong.mend)))
+    let text = format!("migrate {}\n    {}", wrong.problem, wrong.mend);
+    Box::pin(std::future::ready(Err(Exit::Usage(text))))
 }

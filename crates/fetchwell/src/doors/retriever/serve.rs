@@ -20,7 +20,7 @@ use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
 use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
-use crate::cli::Exit;
+use crate::cli::{Exit, Running};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
@@ -39,7 +39,11 @@ const PRUNE_AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const PRUNE_MOST: u32 = 500;
 
 /// Serves until it is told to stop.
-pub(crate) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
+pub(crate) fn serve(settings: &Settings) -> Running<'_> {
+    Box::pin(serve_inner(settings))
+}
+
+async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     let listener = listen(settings.retriever_address()).await?;
     let address = listener.local_addr()?;
     let stop = stop_on_signal();

@@ -20,7 +20,7 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use super::url_list::UrlList;
-use crate::cli::{Exit, ScheduleArgs, print};
+use crate::cli::{Exit, Running, ScheduleArgs, print};
 use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
@@ -31,11 +31,11 @@ use scheduler::Scheduler;
 use sitemaps::Sitemaps;
 
 /// Does what was typed.
-pub(crate) async fn run(
-    settings: &Settings,
-    args: ScheduleArgs,
-    as_json: bool,
-) -> Result<Exit, Exit> {
+pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Result<Exit, Exit> {
     let entries = plan_file::read(&args.plan).map_err(Exit::Usage)?;
     let settings = &with_room_for_sitemaps(settings);
     let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;

@@ -9,7 +9,7 @@ use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 
 use super::retriever::open_store;
-use crate::cli::{Exit, SitesCommand, SitesListArgs, print};
+use crate::cli::{Exit, Running, SitesCommand, SitesListArgs, print};
 use crate::plant::open_politeness;
 use crate::settings::Settings;
 
@@ -17,7 +17,11 @@ pub(crate) use desk::{Obeyed, Operator, SiteDesk, action, detail};
 pub(crate) use row::SiteRow;
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
     settings: &Settings,
     command: SitesCommand,
     as_json: bool,

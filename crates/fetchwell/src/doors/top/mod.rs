@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::cli::{Exit, TopArgs, print};
+use crate::cli::{Exit, Running, TopArgs, print};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal_and;
 use crate::terminal::{self, Screen};
@@ -27,7 +27,11 @@ const KEYS_EVERY: Duration = Duration::from_millis(50);
 const ONCE_AFTER: Duration = Duration::from_secs(1);
 
 /// Does what was typed.
-pub(crate) async fn run(settings: &Settings, args: &TopArgs, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TopArgs, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: &TopArgs, as_json: bool) -> Result<Exit, Exit> {
     let place = Place::open(settings).await?;
     if args.once || as_json {
         return once(&place, as_json).await;

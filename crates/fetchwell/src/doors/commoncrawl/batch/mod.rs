@@ -28,7 +28,7 @@ use tracing::{error, info, warn};
 
 use super::archive::Archive;
 use super::queue::BatchPlace;
-use crate::cli::{BatchArgs, Exit, print};
+use crate::cli::{BatchArgs, Exit, Running, print};
 use crate::doors::telling;
 use crate::measures::DoorName;
 use crate::settings::Settings;
@@ -50,7 +50,11 @@ const MAX_BYTES_AHEAD: u64 = 32 << 20;
 const ANY: &str = "any";
 
 /// Does what was typed.
-pub(crate) async fn run(
+pub(crate) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json, quiet))
+}
+
+async fn run_inner(
     settings: &Settings,
     args: BatchArgs,
     as_json: bool,

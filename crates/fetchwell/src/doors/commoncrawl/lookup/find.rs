@@ -8,12 +8,16 @@ use tracing::{info, warn};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
-use crate::cli::{Exit, FindArgs, print};
+use crate::cli::{Exit, FindArgs, Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::settings::Settings;
 
 /// Does what was typed.
-pub(crate) async fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
+    Box::pin(find_inner(settings, args, as_json))
+}
+
+async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
     let crawl = settings.values.commoncrawl_crawl.as_str();
     let keys = Keys::of(&args.pattern).map_err(Exit::Usage)?;
     let archive = Archive::open_to_look(settings).await?;

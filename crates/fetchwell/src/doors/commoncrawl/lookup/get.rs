@@ -10,7 +10,7 @@ use tracing::{error, info};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
-use crate::cli::{Exit, Format, GetArgs, print};
+use crate::cli::{Exit, Format, GetArgs, Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
@@ -22,7 +22,11 @@ const MAX_CAPTURES: usize = 100_000;
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// Does what was typed.
-pub(crate) async fn get(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
+pub(crate) fn get(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {
+    Box::pin(get_inner(settings, args, as_json))
+}
+
+async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
     let format = if as_json { Format::Json } else { args.format };
     let crawl = settings.values.commoncrawl_crawl.as_str();
     if args.url.contains('*') {

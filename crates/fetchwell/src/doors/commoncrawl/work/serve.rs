@@ -16,7 +16,7 @@ use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{WorkRules, plan};
-use crate::cli::{Exit, WorkArgs};
+use crate::cli::{Exit, Running, WorkArgs};
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
@@ -33,7 +33,11 @@ const AGE_LOOK: Duration = Duration::from_secs(1);
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Works until it is told to stop, or until the archive says no.
-pub(in super::super) async fn serve(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
+pub(in super::super) fn serve(settings: &Settings, args: WorkArgs) -> Running<'_> {
+    Box::pin(serve_inner(settings, args))
+}
+
+async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let values = &settings.values;
     let listener = telling::listen(values.commoncrawl_work_metrics_listen).await?;
     let stop = stop_on_signal();
