@@ -138,7 +138,7 @@ async fn a_move_that_is_cut_off_is_made_whole_by_the_next() {
     service.stop().await;
     for kill in 0..count_or("FETCHWELL_TEST_MIGRATE_KILLS", 2) {
         let moving = service.program().start(&["migrate", "--to", &target]);
-        sleep(Duration::from_millis(60 + 180 * kill)).await;
+        sleep(Duration::from_millis(60 + 90 * (kill % 4))).await;
         moving.kill().await;
     }
     service.program().run(&["migrate", "--to", &target]).await.expect_code(0);
