@@ -52,10 +52,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// A command at work.
+/// The future of a running command.
 ///
 /// Each command boxes its future in its own module. Then its code is generated there, beside that
-/// of the others; else all of it would be generated at once where commands are chosen.
+/// of the others; otherwise all of it would be generated where commands are dispatched.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Exit>> + 'a>>;
 
 /// Flags that every command takes.

@@ -1,4 +1,4 @@
-//! The Cargo features: what a build may leave out, and what the program says then.
+//! The Cargo features that a build can leave out, and the error for a setting that needs a missing one.
 
 use std::sync::LazyLock;
 

@@ -52,7 +52,7 @@ const NOT_RUN: [(&str, &str); 13] = [
     ("docs/operations.md", "what it finds depends on the machine"),
     ("docs/pages.md", "another instance has the port for metrics on this machine"),
     ("docs/quickstart.md", "it clones, installs and compiles"),
-    ("docs/quickstart.md", "it compiles for some minutes"),
+    ("docs/quickstart.md", "it takes several minutes to compile"),
     ("docs/quickstart.md", "it needs a build without Redis"),
     ("docs/quickstart.md", "it takes a minute of a terminal"),
 ];

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::settings::features::PARQUET;
 
-/// The settings refuse the format; yet a build that has it may have left a segment behind.
+/// The settings refuse the format, but a build that has it may have left a segment behind.
 pub(super) fn write(_: &File, _: &Path) -> io::Result<()> {
     let wrong = PARQUET.missing();
     Err(io::Error::other(format!("it {}; {}", wrong.problem, wrong.mend)))
