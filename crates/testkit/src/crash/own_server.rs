@@ -57,7 +57,8 @@ impl OwnServer {
     /// Starts it again, on what it left. Helpers of a killed server may still hold that for a moment.
     pub async fn restart(&self) {
         for _ in 0..RESTARTS {
-            if self.command("start").status().await.is_ok_and(|status| status.success()) {
+            // Its output is read: the script fails when it cannot say that the server is ready.
+            if self.command("start").output().await.is_ok_and(|output| output.status.success()) {
                 return;
             }
         }
