@@ -36,6 +36,7 @@ mod doors;
 mod feeds;
 mod fetch;
 mod guard;
+mod gzip_bomb;
 mod hostile;
 mod migrate;
 mod observe;

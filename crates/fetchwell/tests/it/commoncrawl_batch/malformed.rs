@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use fetchwell_testkit::range_server::{Manner, RangeServer};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::json;
-use std::io::Write;
 
 use super::archive::{TestArchive, gzip, page};
 use super::rig::{Rig, urls};
+use crate::gzip_bomb::gzip_bomb;
 
 /// A good block, a bad one, a good one.
 fn around(bad: impl FnOnce(&mut TestArchive)) -> TestArchive {
@@ -28,7 +26,7 @@ async fn a_bad_block_is_counted_and_noted_and_the_others_are_published() {
     let cut = good[..good.len() - 9].to_vec();
     let html = b"<html>Slow down, please.</html>".to_vec();
     let mut line_past_end = String::new();
-    for (bad, kind) in [(cut, "gzip"), (html, "gzip"), (gzip_bomb(), "gzip")] {
+    for (bad, kind) in [(cut, "gzip"), (html, "gzip"), (gzip_bomb(1_024), "gzip")] {
         let archive = around(|archive| archive.add_raw_block(KEY, &bad));
         expect_one_unread(&archive, kind).await;
     }
@@ -56,16 +54,6 @@ async fn expect_one_unread(archive: &TestArchive, kind: &str) {
     assert!(archive.index.contains(noted), "{noted} can be read again as it is");
     assert_eq!(checkpoint["is_finished"], json!(true));
     rig.batch(&[]).await.expect_code(4); // It is not forgotten by the next run.
-}
-
-/// A member that inflates to 1 GiB.
-pub(crate) fn gzip_bomb() -> Vec<u8> {
-    let mut member = GzEncoder::new(Vec::new(), Compression::best());
-    let zeros = vec![0; 1 << 20];
-    for _ in 0..1_024 {
-        member.write_all(&zeros).unwrap();
-    }
-    member.finish().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::archive::{TestArchive, gzip};
 use super::rig::Rig;
+use crate::gzip_bomb::gzip_bomb;
 
 /// The largest block, as it is when inflated.
 const LARGEST_BLOCK_BYTES: usize = 16 << 20;
@@ -51,7 +52,7 @@ async fn garbage_takes_no_more_memory_than_the_largest_block_and_a_little() {
         archive.add_raw_block(&format!("com,example)/{number} 20240712000102"), &garbage);
     }
     for number in 2..4 {
-        let block = super::malformed::gzip_bomb();
+        let block = gzip_bomb(1_024);
         archive.add_raw_block(&format!("com,example)/{number} 20240712000102"), &block);
     }
     let (told, peak_bytes) = unfiltered(&archive, 4).await;

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{TestArchive, html, record, text, url};
 use super::ground::Ground;
+use crate::gzip_bomb::gzip_bomb;
 
 async fn served(archive: &TestArchive) -> RangeServer {
     RangeServer::sound(archive.files.clone()).await
@@ -124,7 +125,7 @@ async fn bad_records_are_kept_with_their_place_and_stop_nothing() {
     archive.pages[7]["metadata"]["filename"] = "../../etc/passwd".into();
     archive.add("missing.warc.gz", &good); // 8: no such file.
     archive.files.remove("missing.warc.gz");
-    archive.add(file, &bomb()); // 9: 256 MiB when inflated.
+    archive.add(file, &gzip_bomb(256)); // 9: 256 MiB when inflated.
     archive.add(file, &record(10, &html(10))); // 10: good.
     let server = served(&archive).await;
     for ground in Ground::all(&server.base()).await {
@@ -178,15 +179,4 @@ async fn an_odd_item_costs_no_other_of_its_batch() {
         assert!(reasons[0].contains("item 3 of 5") && reasons[0].contains("timestamp"));
         assert!(reasons[1].contains("item 5 of 5"), "{reasons:?}");
     }
-}
-
-/// A gzip member that inflates to 256 MiB.
-fn bomb() -> Vec<u8> {
-    use std::io::Write as _;
-    let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    let piece = vec![b'a'; 1 << 20];
-    for _ in 0..256 {
-        member.write_all(&piece).unwrap();
-    }
-    member.finish().unwrap()
 }

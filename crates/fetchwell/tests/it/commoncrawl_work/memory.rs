@@ -1,15 +1,13 @@
 //! What a worker holds in memory, whatever the archive is made of, and however long it works.
 
-use std::io::Write;
 use std::time::Duration;
 
 use fetchwell_testkit::range_server::RangeServer;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use tokio::time::sleep;
 
 use super::archive::{TestArchive, gzip, html, record};
 use super::ground::Ground;
+use crate::gzip_bomb::gzip_bomb;
 
 /// The largest record, when inflated: small, so that a test can have many of that size.
 const LARGEST_RECORD_BYTES: usize = 512 << 10;
@@ -26,7 +24,7 @@ const FLAT_WITHIN_BYTES: u64 = 16 << 20;
 /// lines that are made of them as much again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_pages_and_bombs_are_read_within_a_bound() {
-    let (large, bomb) = (record(0, &largest_page()), bomb());
+    let (large, bomb) = (record(0, &largest_page()), gzip_bomb(1_024));
     let mut archive = TestArchive::default();
     for number in 0..102 {
         let member = if number % 17 == 16 { &bomb } else { &large };
@@ -47,7 +45,7 @@ async fn the_largest_pages_and_bombs_are_read_within_a_bound() {
 /// by side; read with the settings that everybody has.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_broken_takes_no_more_than_the_largest_record_and_a_little() {
-    let (good, bomb) = (record(0, &html(0)), bomb());
+    let (good, bomb) = (record(0, &html(0)), gzip_bomb(1_024));
     let wrapped_bomb = with_compressed_body(&bomb);
     // It says that it has just what is allowed, and has more.
     let boast = [&bomb[..64 << 10], &(16u32 << 20).to_le_bytes()].concat();
@@ -119,14 +117,4 @@ fn with_compressed_body(body: &[u8]) -> Vec<u8> {
     let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
     let head = format!("{head}: {}\r\n\r\n", http.len());
     gzip(&[head.as_bytes(), &http, b"\r\n\r\n"].concat())
-}
-
-/// A gzip member that inflates to 1 GiB.
-fn bomb() -> Vec<u8> {
-    let mut member = GzEncoder::new(Vec::new(), Compression::best());
-    let piece = vec![b'a'; 1 << 20];
-    for _ in 0..1_024 {
-        member.write_all(&piece).unwrap();
-    }
-    member.finish().unwrap()
 }
