@@ -216,7 +216,8 @@ async fn a_hard_run(server: Option<&OwnServer>) {
 }
 
 async fn a_quiet_run(server: Option<&OwnServer>) {
-    let size = size();
+    // There is no trouble that it would have to outlast.
+    let size = Size { pages_per_site: 16, ..size() };
     let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), false);
     let control = Control::start(&fetchers.origin);
     fetchers.start_three();

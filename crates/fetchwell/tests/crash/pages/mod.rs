@@ -9,7 +9,6 @@ mod politeness;
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
-use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{count_or, is_soak, seed};
 use fetchwell_testkit::eventually::eventually;
 use tokio::time::sleep;
@@ -58,7 +57,6 @@ fn below(chance: &mut Chance, end: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
-    let _turn = alone().await;
     let mut chance = Chance::seeded(seed());
     let load = Load {
         sites: 20,

@@ -1,13 +1,14 @@
 //! The dashboard in a real Chromium, driven by Playwright: `browser.py` says what is done there.
 //!
 //! It needs `FETCHWELL_TEST_PYTHON` (an environment with playwright, as `scripts/setup --test` makes) and
-//! Chromium; without them it says that it skips. `FETCHWELL_SCREENSHOTS` names a folder for pictures.
+//! Chromium; without them it says that it skips. `FETCHWELL_SCREENSHOTS` names a folder for pictures; with it, and in
+//! the soak, every page is looked at in both colours and both widths.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use fetchwell_testkit::crash::{Program, Service};
+use fetchwell_testkit::crash::{Program, Service, is_soak};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::skip::skipped;
@@ -107,6 +108,7 @@ async fn a_real_browser_finds_every_page_in_order_and_every_button_at_work() {
     all.extend(["no url at all", "http://news.test/gone"]);
     let pages = Pages::start(program(&origin), &all).await;
     let shots = std::env::var_os("FETCHWELL_SCREENSHOTS").map(PathBuf::from);
+    let is_thorough = is_soak() || shots.is_some();
     let shots = shots.unwrap_or_else(|| service.program().file("screenshots"));
     std::fs::create_dir_all(&shots).unwrap();
 
@@ -115,6 +117,7 @@ async fn a_real_browser_finds_every_page_in_order_and_every_button_at_work() {
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/dashboard/browser.py"))
         .env("CHROMIUM", chromium)
         .env("SCREENSHOTS", &shots)
+        .envs(is_thorough.then_some(("THOROUGH", "1")))
         .env("SERVE_URL", format!("http://{}", service.address))
         .env("OPERATOR_TOKEN", &service.token)
         .env("VIEWER_TOKEN", viewer)

@@ -29,7 +29,7 @@ struct Size {
 }
 
 const SHORT: Size =
-    Size { fewest_cases: 500, examples: "16", fewest_accepted: 10.0, fewest_successes: 2.0 };
+    Size { fewest_cases: 250, examples: "8", fewest_accepted: 5.0, fewest_successes: 1.0 };
 const LONG: Size =
     Size { fewest_cases: 5_000, examples: "320", fewest_accepted: 300.0, fewest_successes: 50.0 };
 
