@@ -94,7 +94,7 @@ impl Rig {
             limits: Limits::default(),
             retry: RetryRule::PAGES,
             rows: Arc::default(),
-            watch: Arc::new(|_| Duration::ZERO),
+            watch: Arc::new(|_| Ok(Duration::ZERO)),
             watcher: Arc::new(|_| {}),
         }
     }
@@ -105,10 +105,11 @@ impl Rig {
         self
     }
 
-    /// With something that sees the questions of each turn, and says how long the turn takes.
+    /// With something that sees the questions of each turn, and says how long the turn takes or why it
+    /// fails.
     pub fn with_watch(
         mut self,
-        watch: impl Fn(&[SiteAsk]) -> Duration + Send + Sync + 'static,
+        watch: impl Fn(&[SiteAsk]) -> Result<Duration, StoreFault> + Send + Sync + 'static,
     ) -> Rig {
         self.watch = Arc::new(watch);
         self

@@ -14,8 +14,8 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tokio::time::sleep;
 
-/// Sees the questions of each turn, and says how long the turn takes.
-pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Duration + Send + Sync>;
+/// Sees the questions of each turn, and says how long the turn takes or why it fails.
+pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreFault> + Send + Sync>;
 
 /// The store, and who watches it.
 pub(crate) struct WatchedPoliteness(pub(crate) Arc<MemoryPoliteness>, pub(crate) Watch);
@@ -23,7 +23,7 @@ pub(crate) struct WatchedPoliteness(pub(crate) Arc<MemoryPoliteness>, pub(crate)
 #[async_trait]
 impl Politeness for WatchedPoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
-        let takes = (self.1)(asks);
+        let takes = (self.1)(asks)?;
         if !takes.is_zero() {
             sleep(takes).await;
         }

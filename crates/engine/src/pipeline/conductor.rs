@@ -384,6 +384,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Woken::Head(HeadNews::Late(report)) => {
                 self.reports.push(report);
+                // It can't wait: the next head may be another process's. And where the store gave its word for
+                // this one, it has come back.
+                self.turn_at = self.turn_at.min(self.now());
                 return Ok(());
             }
             Woken::Head(HeadNews::Early(site, early_by)) => {

@@ -1,17 +1,25 @@
-//! A run on a slow politeness store does not end before the store has heard all: a penalty outlives us.
+//! What the politeness store must hear in time: a penalty before the run ends, for it outlives us; a late head
+//! before the next one leaves, which may be another process's.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::{
     Lease, Moment, Plan, Politeness, Settlement, Sink, SinkThenSettle, Step, StoreFault,
 };
-use fetchwell_engine::web::{Outcome, Request};
+use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web};
+use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::rig::Rig;
+use fetchwell_testkit::simulated_web::SimulatedWeb;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// One attempt, whatever comes of it.
@@ -39,11 +47,8 @@ impl Sink<()> for Nowhere {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_last_answer_is_told_before_the_run_ends() {
-    let rig = Rig::new([SiteScript::new("a.test").status("/too-fast", 429)])
-        .with_watch(|_| Duration::from_secs(1));
-    rig.enqueue(["http://a.test/too-fast"]);
+/// Asks for each URL once.
+async fn run(rig: &Rig) {
     let instance = Arc::new(rig.queue.instance());
     let door = Door {
         source: instance.clone(),
@@ -52,7 +57,83 @@ async fn the_last_answer_is_told_before_the_run_ends() {
         obituary: Arc::new(|_, _| Vec::new()),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_is_told_before_the_run_ends() {
+    let rig = Rig::new([SiteScript::new("a.test").status("/too-fast", 429)])
+        .with_watch(|_| Ok(Duration::from_secs(1)));
+    rig.enqueue(["http://a.test/too-fast"]);
+    run(&rig).await;
     assert_eq!(rig.queue.ledger().done, 1);
     let state = rig.politeness.look(&Site::parse("a.test").unwrap()).await.unwrap().0.unwrap();
     assert_eq!(state.limited_in_a_row, 1);
+}
+
+/// A web where a head is held up on its way while the politeness store is away.
+struct HeldUp {
+    web: SimulatedWeb,
+    store: Arc<MemoryPoliteness>,
+    store_is_away: Arc<AtomicBool>,
+    clock: Clock,
+    /// When the head left, and which one the store knew of a moment later.
+    left: Mutex<Option<(Time, Time)>>,
+}
+
+const HOP: Duration = Duration::from_millis(50);
+
+#[async_trait]
+impl Web for HeldUp {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn Leave,
+        phases: &mut Phases,
+    ) -> Exchange {
+        if request.url.path_and_query() != "/late" {
+            return self.web.exchange(request, leave, phases).await;
+        }
+        if !leave.to_write().await {
+            return Exchange::NotSent;
+        }
+        self.store_is_away.store(true, Ordering::Relaxed);
+        sleep(HOP).await;
+        self.store_is_away.store(false, Ordering::Relaxed);
+        let left = self.clock.now();
+        leave.left_late();
+        sleep(HOP).await;
+        let state = self.store.look(&request.url.site()).await.unwrap().0.unwrap();
+        *self.left.lock().unwrap() = Some((left, state.pace.last_head()));
+        Exchange::Failed(Happened::Network(NetworkFault::Reset))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_head_is_told_of_as_soon_as_the_store_is_back() {
+    let store_is_away = Arc::new(AtomicBool::new(false));
+    let is_away = store_is_away.clone();
+    let refused = Arc::new(AtomicBool::new(false));
+    let was_refused = refused.clone();
+    // The second site answers while the store is away, so that telling of it fails.
+    let sites = [SiteScript::new("a.test"), SiteScript::new("b.test").slow(HOP / 5)];
+    let rig = Rig::new(sites).with_watch(move |_| {
+        if is_away.load(Ordering::Relaxed) {
+            was_refused.store(true, Ordering::Relaxed);
+            return Err(StoreFault::Unavailable("away".to_owned()));
+        }
+        Ok(Duration::ZERO)
+    });
+    let web = Arc::new(HeldUp {
+        web: SimulatedWeb::new(rig.world.clone(), "TestBot/1.0"),
+        store: rig.politeness.clone(),
+        store_is_away,
+        clock: rig.clock.clone(),
+        left: Mutex::default(),
+    });
+    let rig = rig.with_web(web.clone());
+    rig.enqueue(["http://a.test/late", "http://b.test/"]);
+    run(&rig).await;
+    assert!(refused.load(Ordering::Relaxed), "nobody asked the store while it was away");
+    let (left, known) = web.left.lock().unwrap().unwrap();
+    assert!(known >= left, "the store knew only of a head {:?} before", left.since(known));
 }

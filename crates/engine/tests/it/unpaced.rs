@@ -18,7 +18,7 @@ fn rig(sites: impl IntoIterator<Item = SiteScript>) -> (Rig, Arc<AtomicUsize>) {
     let count = asked.clone();
     let mut rig = Rig::new(sites).with_watch(move |asks| {
         count.fetch_add(asks.len(), Ordering::Relaxed);
-        Duration::ZERO
+        Ok(Duration::ZERO)
     });
     rig.rules.pace.default_interval = Duration::ZERO;
     rig.limits.max_in_flight = MAX_IN_FLIGHT;
