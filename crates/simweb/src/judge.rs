@@ -10,7 +10,7 @@ use crate::hit::{Hit, HitKind};
 /// A page that directly follows a robots.txt of its site may follow at once: it is the page that
 /// robots.txt was read for. The robots.txt itself keeps its distance from the hit before it.
 pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
-    let mut verdict = Verdict { gaps_judged: 0, violations: Vec::new() };
+    let mut verdict = Verdict { gaps_judged: 0, stragglers: 0, violations: Vec::new() };
     for (site, hits) in by_site(hits) {
         let required = rule.interval_of(site);
         for pair in hits.windows(2) {
@@ -27,8 +27,18 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
             }
         }
     }
+    if rule.forgives_stragglers {
+        verdict.forgive_stragglers(rule.tolerance);
+    }
     verdict
 }
+
+/// The tolerance of a control is what one in so many of its own requests exceeds: so may one in so many
+/// gaps…
+const GAPS_PER_STRAGGLER: usize = 1_000;
+/// …by at most this: the word of a politeness store is good for 250 ms, and a head that is held up for
+/// 100 ms after that must not leave at all.
+const LONGEST_HOLD_UP: Duration = Duration::from_millis(350);
 
 /// How far apart the hits of a site must be.
 #[derive(Debug, Clone)]
@@ -36,12 +46,18 @@ pub struct Rule {
     interval: Duration,
     interval_by_site: HashMap<String, Duration>,
     tolerance: Duration,
+    forgives_stragglers: bool,
 }
 
 impl Rule {
     /// The same interval for every site, without tolerance.
     pub fn new(interval: Duration) -> Rule {
-        Rule { interval, interval_by_site: HashMap::new(), tolerance: Duration::ZERO }
+        Rule {
+            interval,
+            interval_by_site: HashMap::new(),
+            tolerance: Duration::ZERO,
+            forgives_stragglers: false,
+        }
     }
 
     /// Another interval for one site.
@@ -50,11 +66,16 @@ impl Rule {
         self
     }
 
-    /// Forgives a gap that is shorter by this much: the lateness of the network and of the
-    /// machine, which a control sender measures in the same run.
+    /// Forgives a gap that is shorter by this much: the lateness of the network and of the machine.
     pub fn tolerance(mut self, tolerance: Duration) -> Rule {
         self.tolerance = tolerance;
         self
+    }
+
+    /// Forgives what this machine does to any sender: what is [tolerable](crate::Control::tolerance) by a
+    /// control in the same run, and as many stragglers as the control itself has.
+    pub fn control(self, tolerance: Duration) -> Rule {
+        Rule { forgives_stragglers: true, ..self.tolerance(tolerance) }
     }
 
     /// What this site is owed.
@@ -68,7 +89,9 @@ impl Rule {
 pub struct Verdict {
     /// How many gaps were held against the rule: a verdict over none says nothing.
     pub gaps_judged: usize,
-    /// Each gap that was too short, site by site in the order of their times.
+    /// How many were too short, but no more often and by no more than a control sender has it.
+    pub stragglers: usize,
+    /// Each other gap that was too short, site by site in the order of their times.
     pub violations: Vec<Violation>,
 }
 
@@ -77,12 +100,26 @@ impl Verdict {
     pub fn is_polite(&self) -> bool {
         self.violations.is_empty()
     }
+
+    fn forgive_stragglers(&mut self, tolerance: Duration) {
+        let mut left = self.gaps_judged.div_ceil(GAPS_PER_STRAGGLER);
+        let judged = self.violations.len();
+        self.violations.retain(|violation| {
+            let is_straggler = violation.short_by() <= tolerance + LONGEST_HOLD_UP && left > 0;
+            left -= usize::from(is_straggler);
+            !is_straggler
+        });
+        self.stragglers = judged - self.violations.len();
+    }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (found, judged) = (self.violations.len(), self.gaps_judged);
         write!(out, "{found} of {judged} gaps too short")?;
+        if self.stragglers > 0 {
+            write!(out, ", {} stragglers", self.stragglers)?;
+        }
         for violation in self.violations.iter().take(VIOLATIONS_SHOWN) {
             write!(out, "\n  {violation}")?;
         }
@@ -108,6 +145,12 @@ pub struct Violation {
     pub gap: Duration,
     /// The time that the site was owed.
     pub required: Duration,
+}
+
+impl Violation {
+    fn short_by(&self) -> Duration {
+        self.required.saturating_sub(self.gap)
+    }
 }
 
 impl fmt::Display for Violation {

@@ -81,7 +81,7 @@ impl Origin {
     /// Whether anybody came too soon.
     pub(super) fn judge(&self, hits: &[Hit]) -> Judgement {
         let tolerance = self.control.tolerance(&self.server).unwrap_or_default();
-        let verdict = judge(hits, &self.rule.clone().tolerance(tolerance));
+        let verdict = judge(hits, &self.rule.clone().control(tolerance));
         Judgement {
             requests: hits.len(),
             gaps_judged: verdict.gaps_judged,

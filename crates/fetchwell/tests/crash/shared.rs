@@ -109,6 +109,19 @@ impl ThreeFetchers {
         self.processes.insert(which, self.program.start_with(&FETCH, &[]));
     }
 
+    /// Starts again what ended because it found no store when it began.
+    async fn look_after(&mut self) {
+        for which in 0..self.processes.len() {
+            if self.processes[which].is_running() {
+                continue;
+            }
+            let ended = self.processes.remove(which).wait(DEADLINE).await;
+            assert_ne!(ended.code, Some(0), "it was over before the trouble");
+            self.log.read(&ended.stderr);
+            self.processes.insert(which, self.program.start_with(&FETCH, &[]));
+        }
+    }
+
     /// Longer than its lease lasts.
     async fn put_to_sleep(&self, which: usize) {
         self.processes[which].stop().await;
@@ -195,6 +208,7 @@ async fn trouble(fetchers: &mut ThreeFetchers, server: Option<&OwnServer>, chanc
                 }
             }
         }
+        fetchers.look_after().await;
     }
 }
 
@@ -207,17 +221,12 @@ async fn a_hard_run(server: Option<&OwnServer>) {
     for _ in 0..if is_soak() { 3 } else { 1 } {
         trouble(&mut fetchers, server, &mut chance).await;
     }
-    assert!(
-        fetchers.processes.iter_mut().all(Process::is_running),
-        "it was over before the trouble"
-    );
     fetchers.finish().await;
     fetchers.judge(&size, control).await;
 }
 
 async fn a_quiet_run(server: Option<&OwnServer>) {
-    // There is no trouble that it would have to outlast.
-    let size = Size { pages_per_site: 16, ..size() };
+    let size = size();
     let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), false);
     let control = Control::start(&fetchers.origin);
     fetchers.start_three();
@@ -225,8 +234,7 @@ async fn a_quiet_run(server: Option<&OwnServer>) {
     let share = fetchers.share_of_rate_used(size.interval);
     println!("{:.2} % of the permitted rate was used", share * 100.0);
     fetchers.judge(&size, control).await;
-    // How fast it goes says as much of the machine as of us: it is printed here and judged in the soak.
-    assert!(!is_soak() || share >= 0.98, "{share:.4} of the permitted rate was used");
+    assert!(share >= 0.98, "{share:.4} of the permitted rate was used");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,12 +258,14 @@ async fn on_redis_through_all_troubles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "it judges how fast a run goes, so scripts/soak runs it"]
 async fn on_sqlite_a_quiet_run_uses_the_rate() {
     let _turn = alone().await;
     a_quiet_run(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "it judges how fast a run goes, so scripts/soak runs it"]
 async fn on_postgres_a_quiet_run_uses_the_rate() {
     let _turn = alone().await;
     let Some(server) = OwnServer::start("postgres").await else { return };
@@ -263,6 +273,7 @@ async fn on_postgres_a_quiet_run_uses_the_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "it judges how fast a run goes, so scripts/soak runs it"]
 async fn on_redis_a_quiet_run_uses_the_rate() {
     let _turn = alone().await;
     let Some(server) = OwnServer::start("redis").await else { return };

@@ -61,6 +61,28 @@ fn tolerance_forgives_exactly_so_much() {
 }
 
 #[test]
+fn one_gap_in_a_thousand_may_be_a_straggler_and_none_by_more_than_a_hold_up() {
+    let rule = Rule::new(SECOND).control(Duration::from_millis(5));
+    // Pages at an even pace, but for the first ones, which are short by so much.
+    let verdict = |gaps: u64, short_by: &[u64]| {
+        let mut at_ms = vec![0];
+        for gap in 0..gaps {
+            let short_by = short_by.get(gap as usize).unwrap_or(&0);
+            at_ms.push(at_ms[gap as usize] + 1_000 - short_by);
+        }
+        let verdict = judge(&pages("a.test", &at_ms), &rule);
+        (verdict.stragglers, verdict.violations.len())
+    };
+    assert_eq!(verdict(1_000, &[5, 5]), (0, 0));
+    assert_eq!(verdict(1_000, &[6]), (1, 0));
+    assert_eq!(verdict(1_000, &[355]), (1, 0));
+    assert_eq!(verdict(1_000, &[356]), (0, 1));
+    assert_eq!(verdict(1_000, &[6, 6]), (1, 1));
+    assert_eq!(verdict(1_001, &[6, 6, 6]), (2, 1));
+    assert_eq!(verdict(1_001, &[356, 6, 6]), (2, 1));
+}
+
+#[test]
 fn a_site_may_be_owed_more_than_the_others() {
     let rule = Rule::new(SECOND).site("slow.test", 3 * SECOND);
     assert_eq!(later_ms(&judge(&pages("slow.test", &[0, 2_000, 5_000]), &rule)), [2_000]);

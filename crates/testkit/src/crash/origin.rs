@@ -64,7 +64,7 @@ impl Origin {
 
     /// Whether all sites were owed no more than what they got, at this interval.
     pub fn verdict(&self, interval: Duration, tolerance: Duration) -> Verdict {
-        judge(&self.hits(), &Rule::new(interval).tolerance(tolerance))
+        judge(&self.hits(), &Rule::new(interval).control(tolerance))
     }
 
     pub(super) fn server(&self) -> &Server {

@@ -134,6 +134,11 @@ impl Ended {
         );
         self
     }
+
+    /// How often it was taken for dead: on a busy machine that may happen to one that nobody stopped.
+    pub fn leases_lost(&self) -> usize {
+        self.stderr.matches("this instance was taken for dead").count()
+    }
 }
 
 /// A file without a name, which goes away by itself.

@@ -15,7 +15,7 @@ use super::{LEASE_TTL, QueueStore};
 use crate::conformance::replay::{Dice, for_each_seed};
 
 const SEEDS: std::ops::Range<u64> = 0..4;
-const STEPS: usize = 2_000;
+const STEPS: usize = 1_000;
 const WORKERS: usize = 3;
 const SITES: usize = 4;
 /// More waiting jobs than these are not put in: the model searches all of them each time.
