@@ -33,11 +33,10 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
     verdict
 }
 
-/// The tolerance of a control is what one in so many of its own requests exceeds: so may one in so many
-/// gaps…
+/// One gap in so many may exceed the tolerance, because one in so many of the control's own requests does.
 const GAPS_PER_STRAGGLER: usize = 1_000;
-/// …by at most this: the word of a politeness store is good for 250 ms, and a head that is held up for
-/// 100 ms after that must not leave at all.
+/// By how much it may: the word of a politeness store is good for 250 ms, and a request that is held up for
+/// 100 ms after that is not sent. Half of what the site is owed must be left in any case.
 const LONGEST_HOLD_UP: Duration = Duration::from_millis(350);
 
 /// How far apart the hits of a site must be.
@@ -72,8 +71,8 @@ impl Rule {
         self
     }
 
-    /// Forgives what this machine does to any sender: what is [tolerable](crate::Control::tolerance) by a
-    /// control in the same run, and as many stragglers as the control itself has.
+    /// Forgives what this machine does to any sender: the [tolerance](crate::Control::tolerance) of a control
+    /// in the same run, and one straggler in each thousand gaps, or part of a thousand.
     pub fn control(self, tolerance: Duration) -> Rule {
         Rule { forgives_stragglers: true, ..self.tolerance(tolerance) }
     }
@@ -89,7 +88,7 @@ impl Rule {
 pub struct Verdict {
     /// How many gaps were held against the rule: a verdict over none says nothing.
     pub gaps_judged: usize,
-    /// How many were too short, but no more often and by no more than a control sender has it.
+    /// How many were too short, and forgiven.
     pub stragglers: usize,
     /// Each other gap that was too short, site by site in the order of their times.
     pub violations: Vec<Violation>,
@@ -105,7 +104,8 @@ impl Verdict {
         let mut left = self.gaps_judged.div_ceil(GAPS_PER_STRAGGLER);
         let judged = self.violations.len();
         self.violations.retain(|violation| {
-            let is_straggler = violation.short_by() <= tolerance + LONGEST_HOLD_UP && left > 0;
+            let hold_up = LONGEST_HOLD_UP.min(violation.required / 2);
+            let is_straggler = violation.short_by() <= tolerance + hold_up && left > 0;
             left -= usize::from(is_straggler);
             !is_straggler
         });
@@ -118,7 +118,7 @@ impl fmt::Display for Verdict {
         let (found, judged) = (self.violations.len(), self.gaps_judged);
         write!(out, "{found} of {judged} gaps too short")?;
         if self.stragglers > 0 {
-            write!(out, ", {} stragglers", self.stragglers)?;
+            write!(out, ", {} more forgiven", self.stragglers)?;
         }
         for violation in self.violations.iter().take(VIOLATIONS_SHOWN) {
             write!(out, "\n  {violation}")?;

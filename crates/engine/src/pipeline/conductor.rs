@@ -384,8 +384,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Woken::Head(HeadNews::Late(report)) => {
                 self.reports.push(report);
-                // It can't wait: the next head may be another process's. And where the store gave its word for
-                // this one, it has come back.
+                // Not after the delay of a retry: another process may send the next request.
                 self.turn_at = self.turn_at.min(self.now());
                 return Ok(());
             }

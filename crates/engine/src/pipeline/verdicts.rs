@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, HORIZON, Permit, Verdict};
+use fetchwell_policy::site::{Because, HORIZON, Mark, Permit, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
@@ -310,7 +310,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     &fault,
                     "the politeness store can't be asked: no requests until it can",
                 );
-                self.turn_at = self.store_retry_at();
+                let left_late =
+                    |told: &SiteReport| matches!(told.report.mark, Mark::LeftLate { .. });
+                // One that came up meanwhile is told at once, as in any other case.
+                self.turn_at = match self.reports.iter().any(left_late) {
+                    true => self.now(),
+                    false => self.store_retry_at(),
+                };
                 reports.append(&mut self.reports);
                 self.reports = reports;
                 self.asks.splice(0..0, asks);

@@ -1,5 +1,5 @@
-//! What the politeness store must hear in time: a penalty before the run ends, for it outlives us; a late head
-//! before the next one leaves, which may be another process's.
+//! Reports that must reach the politeness store in time: a penalty before the run ends, and a late request before the
+//! next one is sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -109,7 +109,7 @@ impl Web for HeldUp {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_head_is_told_of_as_soon_as_the_store_is_back() {
+async fn a_late_request_is_reported_as_soon_as_the_store_is_back() {
     let store_is_away = Arc::new(AtomicBool::new(false));
     let is_away = store_is_away.clone();
     let refused = Arc::new(AtomicBool::new(false));

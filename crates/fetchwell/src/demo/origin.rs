@@ -31,6 +31,8 @@ pub(super) struct Judgement {
     pub(super) too_early: usize,
     /// What was forgiven: what a control sender was late by, one time in a thousand.
     pub(super) tolerance_ms: f64,
+    /// Gaps that were shorter still, and forgiven: one in a thousand, as the control has them.
+    pub(super) stragglers: usize,
 }
 
 /// What a site has seen.
@@ -87,6 +89,7 @@ impl Origin {
             gaps_judged: verdict.gaps_judged,
             too_early: verdict.violations.len(),
             tolerance_ms: (tolerance.as_secs_f64() * 1e4).round() / 10.0,
+            stragglers: verdict.stragglers,
         }
     }
 }

@@ -94,8 +94,15 @@ impl Report {
                 self.results(messages, [FetchResult::SUCCESS, FetchResult::REFUSED_BY_ROBOTS])
             ),
             format!(
-                "politeness  {} requests by both, {} came too early ({} gaps judged by the sites, tolerance {} ms)",
-                origin.requests, origin.too_early, origin.gaps_judged, origin.tolerance_ms
+                "politeness  {} requests by both, {} came too early ({} gaps judged by the sites, tolerance {} ms{})",
+                origin.requests,
+                origin.too_early,
+                origin.gaps_judged,
+                origin.tolerance_ms,
+                match origin.stragglers {
+                    0 => String::new(),
+                    stragglers => format!(", {stragglers} stragglers forgiven"),
+                }
             ),
             format!("ledgers     fetch: {}", balance(fetch)),
             format!("            messages: {}", balance(messages)),

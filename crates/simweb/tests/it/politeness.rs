@@ -83,6 +83,13 @@ fn one_gap_in_a_thousand_may_be_a_straggler_and_none_by_more_than_a_hold_up() {
 }
 
 #[test]
+fn a_straggler_leaves_half_of_what_its_site_is_owed() {
+    let rule = Rule::new(Duration::from_millis(100)).control(Duration::from_millis(5));
+    assert!(judge(&pages("a.test", &[0, 45]), &rule).is_polite());
+    assert!(!judge(&pages("a.test", &[0, 44]), &rule).is_polite());
+}
+
+#[test]
 fn a_site_may_be_owed_more_than_the_others() {
     let rule = Rule::new(SECOND).site("slow.test", 3 * SECOND);
     assert_eq!(later_ms(&judge(&pages("slow.test", &[0, 2_000, 5_000]), &rule)), [2_000]);

@@ -170,13 +170,17 @@ pub async fn unused_redis_database(url: String) -> String {
 
 /// A connection to the database at this address.
 pub async fn redis_connection(url: &str) -> MultiplexedConnection {
-    let client = redis::Client::open(url).expect("an address");
+    try_redis_connection(url).await.expect("the server answers")
+}
+
+/// The same, to a server that may be away.
+pub async fn try_redis_connection(url: &str) -> redis::RedisResult<MultiplexedConnection> {
+    let client = redis::Client::open(url)?;
     // The client's own limit is half a second, which a busy machine exceeds.
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
-    let connection = client.get_multiplexed_async_connection_with_config(&patient).await;
-    connection.expect("the server answers")
+    client.get_multiplexed_async_connection_with_config(&patient).await
 }
 
 impl PolitenessStore for RedisStore {

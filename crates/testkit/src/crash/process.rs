@@ -135,7 +135,7 @@ impl Ended {
         self
     }
 
-    /// How often it was taken for dead: on a busy machine that may happen to one that nobody stopped.
+    /// How often it lost its lease. On a busy machine that can happen without a SIGSTOP.
     pub fn leases_lost(&self) -> usize {
         self.stderr.matches("this instance was taken for dead").count()
     }

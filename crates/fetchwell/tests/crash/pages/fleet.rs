@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::Ledger;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::conformance::kafka::read_topic;
+use fetchwell_testkit::conformance::servers::try_redis_connection;
 use fetchwell_testkit::crash::{DispatchLog, Origin, OwnServer, Process, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::scene::redis_queue;
@@ -218,7 +219,7 @@ impl Fleet {
     }
 
     async fn redis(&self) -> redis::RedisResult<MultiplexedConnection> {
-        redis::Client::open(self.redis.url())?.get_multiplexed_async_connection().await
+        try_redis_connection(self.redis.url()).await
     }
 }
 

@@ -7,6 +7,7 @@ use fetchwell_simweb::SiteScript;
 use super::door::{DEADLINE, Door};
 
 const SITES: usize = 10;
+const LINKS: usize = 200;
 const IN_FLIGHT: usize = 8;
 
 fn sites() -> Vec<SiteScript> {
@@ -38,9 +39,9 @@ async fn two_runs_at_once_fetch_no_link_twice() {
         let door = door
             // Neither takes more than it fetches at once, so that there is work for both.
             .variable("FETCHWELL_WINDOW", &IN_FLIGHT.to_string())
-            // Nobody dies here, and a short lease would end whenever the disk is slow.
+            // No run is killed in this test, and a short lease would end whenever the disk is slow.
             .variable("FETCHWELL_LEASE__TTL", "20s");
-        let links = links(200);
+        let links = links(LINKS);
         add(&door, &links).await;
         let runs = [door.start(), door.start()];
         for run in runs {
@@ -48,7 +49,7 @@ async fn two_runs_at_once_fetch_no_link_twice() {
             assert!(said.contains("Fetching"), "the other run did it all: {said}");
         }
         let asked = door.asked();
-        assert_eq!(asked.len(), 200);
+        assert_eq!(asked.len(), LINKS);
         let twice: Vec<_> = asked.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "{twice:?}");
         assert_all_done(&door, &links).await;
@@ -59,7 +60,7 @@ async fn two_runs_at_once_fetch_no_link_twice() {
 async fn a_killed_run_is_ended_by_the_next() {
     for door in Door::on_each_store(&sites()).await {
         let door = door.variable("FETCHWELL_MAX_IN_FLIGHT", &IN_FLIGHT.to_string());
-        let links = links(200);
+        let links = links(LINKS);
         add(&door, &links).await;
         let mut killed = 0;
         for pages in [40, 100] {
@@ -68,7 +69,7 @@ async fn a_killed_run_is_ended_by_the_next() {
             run.kill().await;
             killed += 1;
         }
-        let left = 200 - door.counts().await.articles;
+        let left = LINKS as u64 - door.counts().await.articles;
         assert!(left > 0, "it was killed too late");
         door.run().await;
         assert_all_done(&door, &links).await;
@@ -80,7 +81,7 @@ async fn a_killed_run_is_ended_by_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_stopped_hands_back_what_it_holds() {
     for door in Door::on_each_store(&sites()).await {
-        let links = links(200);
+        let links = links(LINKS);
         add(&door, &links).await;
         let run = door.start();
         door.scene.origin.until_page_hits(40).await;
