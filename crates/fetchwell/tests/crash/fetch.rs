@@ -86,6 +86,13 @@ impl FetchRun {
         std::fs::read(self.program.file("rows.jsonl")).unwrap_or_default()
     }
 
+    /// How many URLs are under way, as far as the store knows.
+    fn count_started(&self) -> usize {
+        let store = rusqlite::Connection::open(self.program.file("fetchwell.db")).unwrap();
+        let count = "SELECT count(*) FROM job WHERE started = 1";
+        store.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() as usize
+    }
+
     async fn until_a_row_is_out(&self) {
         eventually("a row", async || !self.output().is_empty()).await;
     }
@@ -218,18 +225,17 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row() {
-    let site = SiteScript::new("slow.test").slow(Duration::from_secs(2));
+    let site = SiteScript::new("slow.test").slow(Duration::from_secs(5));
     let urls = ["a", "b"].map(|page| format!("http://slow.test/{page}")).to_vec();
     let run = FetchRun::of([site], &["--rate", "0"], urls);
-    for _ in 0..4 {
+    // Three times both are under way, then each on its own.
+    for under_way in [2, 2, 2, 1] {
         let before = run.origin.page_hits();
         let process = run.resume();
-        run.origin.until_page_hits(before + 1).await;
-        // Long enough for the store to hear that it has started.
-        sleep(Duration::from_millis(300)).await;
+        run.origin.until_page_hits(before + under_way).await;
+        eventually("the store to know", async || run.count_started() == under_way).await;
         process.kill().await;
     }
-    // Three times both were under way, then each on its own.
     assert_eq!(run.origin.page_hits(), 7);
     run.resume().wait(DEADLINE).await.expect_code(4);
     let rows = run.balance();
