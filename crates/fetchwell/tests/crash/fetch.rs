@@ -19,6 +19,8 @@ const MAX_IN_FLIGHT: usize = 32;
 const KILLS_PER_LIST: usize = 3;
 /// Far longer than any run here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a run that is stopped may finish what is under way.
+const GRACE: Duration = Duration::from_secs(25);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
 /// A web, the program let loose on it, and what it is to fetch.
@@ -184,8 +186,8 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     let process = run.resume();
     run.origin.until_page_hits(100).await;
     process.terminate().await;
-    // The grace is 25 s, but nothing here takes longer than 100 ms.
-    let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
+    // Nothing here takes longer than 100 ms.
+    let ended = process.wait(GRACE / 2).await.expect_code(0);
     assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
     let rows = run.output().iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(rows, run.origin.page_hits(), "what was asked for has its row");
@@ -204,22 +206,23 @@ async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
     let process = run.resume();
     run.origin.until_page_hits(5).await;
     process.terminate().await;
-    let ended = process.wait(Duration::from_secs(5)).await.expect_code(0);
+    let ended = process.wait(GRACE / 2).await.expect_code(0);
     let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
-    let site = SiteScript::new("slow.test").slow(Duration::from_secs(3));
+    let answers_after = Duration::from_secs(5);
+    let site = SiteScript::new("slow.test").slow(answers_after);
     let run = FetchRun::of([site], &["--rate", "0"], vec!["http://slow.test/page".to_owned()]);
-    let process = run.resume();
+    let mut process = run.resume();
     run.origin.until_page_hits(1).await;
     process.terminate().await;
     // Two signals that arrive together are one.
-    sleep(Duration::from_millis(300)).await;
+    process.until_said("that it stops", |said| said.find("stopping")).await;
     process.terminate().await;
-    process.wait(Duration::from_secs(1)).await.expect_code(130);
+    process.wait(answers_after).await.expect_code(130);
     run.resume_to_the_end().await;
 }
 

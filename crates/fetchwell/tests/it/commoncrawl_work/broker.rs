@@ -61,9 +61,10 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
     ground.publish(&batches).await;
     for death in 1..=4 {
         let worker = ground.work(&[]);
-        // The others are done by then, so that nobody dies over them.
+        // The others are settled by then, so that nobody dies over them.
         eventually(&format!("worker {death} to begin the batch"), async || {
-            ground.marks_of(&batches[1]) >= death && ground.known_pages() >= 4
+            let marks = ground.marks_of(&batches[1]);
+            marks >= death && ground.known_pages() >= 4 && ground.marks() == marks
         })
         .await;
         worker.process.kill().await;
