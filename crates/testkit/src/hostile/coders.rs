@@ -1,5 +1,6 @@
 //! Bodies in every content encoding.
 
+use async_compression::Level;
 use async_compression::tokio::write::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder};
 use futures::FutureExt;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -25,7 +26,9 @@ pub(super) fn raw_deflate(text: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn brotli(text: &[u8]) -> Vec<u8> {
-    encoded(BrotliEncoder::new(Vec::new()), text, BrotliEncoder::into_inner)
+    // A bomb at the best level would take seconds.
+    let encoder = BrotliEncoder::with_quality(Vec::new(), Level::Fastest);
+    encoded(encoder, text, BrotliEncoder::into_inner)
 }
 
 /// What a zstd frame begins with: its magic number, no extras, and a window of this size.

@@ -63,6 +63,8 @@ def examine(page: Page, what: str) -> None:
 
 
 def picture(page: Page, name: str, whole: bool = False) -> None:
+    if not THOROUGH:
+        return
     page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
 
 
