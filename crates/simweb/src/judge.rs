@@ -33,7 +33,7 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
     verdict
 }
 
-/// One gap in so many may exceed the tolerance, because one in so many of the control's own requests does.
+/// One gap per thousand, rounded up, may be shorter than the tolerance allows: that is the control's 99.9th percentile.
 const GAPS_PER_STRAGGLER: usize = 1_000;
 /// By how much it may: the word of a politeness store is good for 250 ms, and a request that is held up for
 /// 100 ms after that is not sent. Half of what the site is owed must be left in any case.
@@ -72,7 +72,7 @@ impl Rule {
     }
 
     /// Forgives what this machine does to any sender: the [tolerance](crate::Control::tolerance) of a control
-    /// in the same run, and one straggler in each thousand gaps, or part of a thousand.
+    /// in the same run, and one straggler per thousand gaps, rounded up.
     pub fn control(self, tolerance: Duration) -> Rule {
         Rule { forgives_stragglers: true, ..self.tolerance(tolerance) }
     }
@@ -104,8 +104,8 @@ impl Verdict {
         let mut left = self.gaps_judged.div_ceil(GAPS_PER_STRAGGLER);
         let judged = self.violations.len();
         self.violations.retain(|violation| {
-            let hold_up = LONGEST_HOLD_UP.min(violation.required / 2);
-            let is_straggler = violation.short_by() <= tolerance + hold_up && left > 0;
+            let forgiven = (tolerance + LONGEST_HOLD_UP).min(violation.required / 2);
+            let is_straggler = violation.short_by() <= forgiven && left > 0;
             left -= usize::from(is_straggler);
             !is_straggler
         });

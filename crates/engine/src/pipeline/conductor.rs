@@ -384,7 +384,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Woken::Head(HeadNews::Late(report)) => {
                 self.reports.push(report);
-                // Not after the delay of a retry: another process may send the next request.
+                // Do not wait for the retry delay: another process may send the next request.
                 self.turn_at = self.turn_at.min(self.now());
                 return Ok(());
             }

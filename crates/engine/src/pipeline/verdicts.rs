@@ -312,7 +312,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 );
                 let left_late =
                     |told: &SiteReport| matches!(told.report.mark, Mark::LeftLate { .. });
-                // One that came up meanwhile is told at once, as in any other case.
+                // A late request that was noted meanwhile is reported at once, as in `handle`.
                 self.turn_at = match self.reports.iter().any(left_late) {
                     true => self.now(),
                     false => self.store_retry_at(),

@@ -74,7 +74,9 @@ fn lower_bound(urls: &[String], interval: Duration, capacity_per_s: f64) -> f64 
 
 /// Fetches skewed work, and tells when the last page was asked for and what the bound is.
 async fn skewed_run(with_dead_site: bool) -> (f64, f64) {
-    let (sites, count, latency) = (1_000, 10_000, seconds(0.1));
+    let sites = 1_000;
+    let count = 10_000;
+    let latency = seconds(0.1);
     let urls = zipf_urls(sites, count, 1.0, 42);
     let mut scripts: Vec<_> = (1..=sites)
         .map(|rank| SiteScript::new(&site_name(rank)).page_bytes(200).slow(latency))

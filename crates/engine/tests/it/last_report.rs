@@ -114,7 +114,7 @@ async fn a_late_request_is_reported_as_soon_as_the_store_is_back() {
     let is_away = store_is_away.clone();
     let refused = Arc::new(AtomicBool::new(false));
     let was_refused = refused.clone();
-    // The second site answers while the store is away, so that telling of it fails.
+    // The second site answers while the store is away, so that the report about it fails.
     let sites = [SiteScript::new("a.test"), SiteScript::new("b.test").slow(HOP / 5)];
     let rig = Rig::new(sites).with_watch(move |_| {
         if is_away.load(Ordering::Relaxed) {
@@ -133,7 +133,7 @@ async fn a_late_request_is_reported_as_soon_as_the_store_is_back() {
     let rig = rig.with_web(web.clone());
     rig.enqueue(["http://a.test/late", "http://b.test/"]);
     run(&rig).await;
-    assert!(refused.load(Ordering::Relaxed), "nobody asked the store while it was away");
+    assert!(refused.load(Ordering::Relaxed), "the store was not called while it was away");
     let (left, known) = web.left.lock().unwrap().unwrap();
-    assert!(known >= left, "the store knew only of a head {:?} before", left.since(known));
+    assert!(known >= left, "the store only knew of a request sent {:?} earlier", left.since(known));
 }

@@ -31,7 +31,7 @@ pub(super) struct Judgement {
     pub(super) too_early: usize,
     /// What was forgiven: what a control sender was late by, one time in a thousand.
     pub(super) tolerance_ms: f64,
-    /// Gaps that were shorter still, and forgiven: one in a thousand, as the control has them.
+    /// Even shorter gaps that were forgiven: at most one per thousand, rounded up.
     pub(super) stragglers: usize,
 }
 

@@ -101,6 +101,7 @@ impl Report {
                 origin.tolerance_ms,
                 match origin.stragglers {
                     0 => String::new(),
+                    1 => ", 1 straggler forgiven".to_owned(),
                     stragglers => format!(", {stragglers} stragglers forgiven"),
                 }
             ),

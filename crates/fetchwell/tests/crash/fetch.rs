@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT: usize = 32;
 const KILLS_PER_LIST: usize = 3;
 /// Far longer than any run here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long a run that is stopped may finish what is under way.
+/// How long a stopped run may take to finish what is under way.
 const GRACE: Duration = Duration::from_secs(25);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
@@ -175,7 +175,7 @@ async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
         "{stops} stops, {leases_lost} leases lost: {repeated} pages fetched again; {verdict}; tolerance \
          {tolerance:?}"
     );
-    assert!(leases_lost > 0, "nobody was taken for dead");
+    assert!(leases_lost > 0, "no instance lost its lease");
     assert!(repeated <= leases_lost * MAX_IN_FLIGHT, "{repeated} pages fetched again");
     assert!(verdict.is_polite(), "{verdict}");
 }
@@ -231,12 +231,15 @@ async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row(
     let site = SiteScript::new("slow.test").slow(Duration::from_secs(5));
     let urls = ["a", "b"].map(|page| format!("http://slow.test/{page}")).to_vec();
     let run = FetchRun::of([site], &["--rate", "0"], urls);
-    // Three times both are under way, then each on its own.
+    // Both URLs are under way at the first three kills, one at the fourth.
     for under_way in [2, 2, 2, 1] {
         let before = run.origin.page_hits();
         let process = run.resume();
         run.origin.until_page_hits(before + under_way).await;
-        eventually("the store to know", async || run.count_started() == under_way).await;
+        eventually("the store to mark the URLs as started", async || {
+            run.count_started() == under_way
+        })
+        .await;
         process.kill().await;
     }
     assert_eq!(run.origin.page_hits(), 7);

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(300);
 const LEASE_TTL: Duration = Duration::from_secs(4);
 /// Two probes of a site are at least this far apart: the shortest open time, less its jitter.
 const LEAST_BETWEEN_PROBES: Duration = Duration::from_millis(800);
-/// The exit code of one that can't reach its store.
+/// The exit code when the store can't be reached.
 const STORE_IS_AWAY: i32 = 5;
 const FETCH: [&str; 6] = ["-v", "fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
@@ -91,7 +91,8 @@ impl ThreeFetchers {
         ledger.write_list(&program.file("list"));
         let clock = FalseClock::new(program.file("clock"));
         let log = DispatchLog::default();
-        let (processes, is_on_server) = (Vec::new(), politeness.is_some());
+        let processes = Vec::new();
+        let is_on_server = politeness.is_some();
         ThreeFetchers { origin, program, ledger, clock, processes, log, is_on_server }
     }
 
@@ -99,7 +100,7 @@ impl ThreeFetchers {
         self.processes = (0..3).map(|which| self.start(which)).collect();
     }
 
-    /// The last of the three goes by the false clock.
+    /// The third process runs on the false clock.
     fn start(&self, which: usize) -> Process {
         let variables = if which == 2 { self.clock.variables().to_vec() } else { Vec::new() };
         self.program.start_with(&FETCH, &variables)
@@ -110,7 +111,7 @@ impl ThreeFetchers {
         self.replace(which, &ended);
     }
 
-    /// Starts again what found no store when it began.
+    /// Restarts processes that ended because the store was down when they started.
     async fn look_after(&mut self) {
         for which in 0..self.processes.len() {
             if self.processes[which].is_running() {
@@ -122,8 +123,11 @@ impl ThreeFetchers {
         }
     }
 
+    /// Only at the start: a run that has begun waits for its store.
     fn found_no_store(&self, ended: &Ended) -> bool {
-        self.is_on_server && ended.code == Some(STORE_IS_AWAY)
+        let mut log = DispatchLog::default();
+        log.read(&ended.stderr);
+        self.is_on_server && ended.code == Some(STORE_IS_AWAY) && log.is_empty()
     }
 
     fn replace(&mut self, which: usize, ended: &Ended) {

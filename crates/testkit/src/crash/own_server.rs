@@ -57,7 +57,7 @@ impl OwnServer {
     /// Starts it again, on what it left. Helpers of a killed server may still hold that for a moment.
     pub async fn restart(&self) {
         for _ in 0..RESTARTS {
-            // Not `status`: the script fails when nobody reads what it prints.
+            // `output`, not `status`, which closes the pipe: the script fails when it can't write.
             if self.command("start").output().await.is_ok_and(|output| output.status.success()) {
                 return;
             }

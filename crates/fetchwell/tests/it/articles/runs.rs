@@ -11,7 +11,7 @@ const LINKS: usize = 200;
 const IN_FLIGHT: usize = 8;
 
 fn sites() -> Vec<SiteScript> {
-    let slow = Duration::from_millis(20);
+    let slow = Duration::from_millis(100);
     (0..SITES).map(|n| SiteScript::new(&format!("s{n}.test")).slow(slow)).collect()
 }
 

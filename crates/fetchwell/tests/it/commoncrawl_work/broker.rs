@@ -61,7 +61,7 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
     ground.publish(&batches).await;
     for death in 1..=4 {
         let worker = ground.work(&[]);
-        // The others are settled by then, so that nobody dies over them.
+        // Once the other batches are settled, the kill counts only against this one.
         eventually(&format!("worker {death} to begin the batch"), async || {
             let marks = ground.marks_of(&batches[1]);
             marks >= death && ground.known_pages() >= 4 && ground.marks() == marks
