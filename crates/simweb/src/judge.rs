@@ -33,10 +33,11 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
     verdict
 }
 
-/// One gap per thousand, rounded up, may be shorter than the tolerance allows: that is the control's 99.9th percentile.
+/// One gap per thousand, rounded up, may fall short by more than the tolerance, because the tolerance is the control's
+/// 99.9th percentile.
 const GAPS_PER_STRAGGLER: usize = 1_000;
-/// By how much it may: the word of a politeness store is good for 250 ms, and a request that is held up for
-/// 100 ms after that is not sent. Half of what the site is owed must be left in any case.
+/// How far beyond the tolerance: the answer of a politeness store is valid for 250 ms, and a request that is held up for
+/// another 100 ms is not sent. At least half of the required gap must remain in any case.
 const LONGEST_HOLD_UP: Duration = Duration::from_millis(350);
 
 /// How far apart the hits of a site must be.

@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT: usize = 32;
 const KILLS_PER_LIST: usize = 3;
 /// Far longer than any run here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long a stopped run may take to finish what is under way.
+/// How long a stopped run may take to finish what is under way: the default of `shutdown_grace`.
 const GRACE: Duration = Duration::from_secs(25);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
@@ -220,7 +220,7 @@ async fn a_second_signal_ends_it_at_once_and_nothing_is_lost() {
     run.origin.until_page_hits(1).await;
     process.terminate().await;
     // Two signals that arrive together are one.
-    process.until_said("that it stops", |said| said.find("stopping")).await;
+    process.until_said("a message that it is stopping", |said| said.find("stopping")).await;
     process.terminate().await;
     process.wait(answers_after).await.expect_code(130);
     run.resume_to_the_end().await;

@@ -22,6 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(300);
 const LEASE_TTL: Duration = Duration::from_secs(4);
 /// Two probes of a site are at least this far apart: the shortest open time, less its jitter.
 const LEAST_BETWEEN_PROBES: Duration = Duration::from_millis(800);
+/// The test fails after more restarts than this: the store is down only once, for a few seconds.
+const MOST_RESTARTS: usize = 20;
 /// The exit code when the store can't be reached.
 const STORE_IS_AWAY: i32 = 5;
 const FETCH: [&str; 6] = ["-v", "fetch", "@list", "--output", "rows.jsonl", "--resume"];
@@ -52,6 +54,7 @@ struct ThreeFetchers {
     log: DispatchLog,
     /// Whether the politeness store is a server, which may be away.
     is_on_server: bool,
+    restarts: usize,
 }
 
 impl ThreeFetchers {
@@ -93,7 +96,7 @@ impl ThreeFetchers {
         let log = DispatchLog::default();
         let processes = Vec::new();
         let is_on_server = politeness.is_some();
-        ThreeFetchers { origin, program, ledger, clock, processes, log, is_on_server }
+        ThreeFetchers { origin, program, ledger, clock, processes, log, is_on_server, restarts: 0 }
     }
 
     fn start_three(&mut self) {
@@ -119,15 +122,24 @@ impl ThreeFetchers {
             }
             let ended = self.processes.remove(which).wait(DEADLINE).await;
             assert!(self.found_no_store(&ended), "it was over before the trouble: {ended:?}");
-            self.replace(which, &ended);
+            self.restart(which, &ended);
         }
     }
 
-    /// Only at the start: a run that has begun waits for its store.
+    /// Whether it ended because the store was down at its start. A run that has begun waits for the store instead.
     fn found_no_store(&self, ended: &Ended) -> bool {
         let mut log = DispatchLog::default();
         log.read(&ended.stderr);
         self.is_on_server && ended.code == Some(STORE_IS_AWAY) && log.is_empty()
+    }
+
+    fn restart(&mut self, which: usize, ended: &Ended) {
+        self.restarts += 1;
+        assert!(
+            self.restarts <= MOST_RESTARTS,
+            "too many restarts, the store is still down: {ended:?}"
+        );
+        self.replace(which, ended);
     }
 
     fn replace(&mut self, which: usize, ended: &Ended) {
@@ -147,7 +159,7 @@ impl ThreeFetchers {
         while let Some(process) = self.processes.pop() {
             let ended = process.wait(DEADLINE).await;
             if self.found_no_store(&ended) {
-                self.replace(self.processes.len(), &ended);
+                self.restart(self.processes.len(), &ended);
             } else {
                 self.log.read(&ended.expect_code(0).stderr);
             }

@@ -26,7 +26,7 @@ pub(super) fn raw_deflate(text: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn brotli(text: &[u8]) -> Vec<u8> {
-    // A bomb at the best level would take seconds.
+    // At the default level, compressing a bomb takes seconds.
     let encoder = BrotliEncoder::with_quality(Vec::new(), Level::Fastest);
     encoded(encoder, text, BrotliEncoder::into_inner)
 }

@@ -33,7 +33,7 @@ fn bombs() -> Vec<Behaviour> {
         ("gzip-bomb", "16 MiB in a gzip of 16 kB", "gzip", gzip(&zeros)),
         ("deflate-bomb", "16 MiB in a zlib of 16 kB", "deflate", zlib(&zeros)),
         ("raw-deflate-bomb", "16 MiB in a raw deflate of 16 kB", "deflate", raw_deflate(&zeros)),
-        ("brotli-bomb", "16 MiB in a Brotli of some bytes", "br", brotli(&zeros)),
+        ("brotli-bomb", "16 MiB in a Brotli of a few kB", "br", brotli(&zeros)),
         ("zstd-bomb", "16 MiB in a zstd of 512 bytes", "zstd", zstd_bomb),
     ]
     .map(|(name, does, encoding, body)| encoded(name, does, encoding, &body).bad(Bomb))
