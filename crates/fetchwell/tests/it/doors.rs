@@ -256,7 +256,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_block_of_the_index_becomes_batches() {
+async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
     let line = |page: usize| {
         let languages = if page.is_multiple_of(2) { "eng" } else { "deu,engx" };
         let metadata = json!({"status": "200", "languages": languages});
@@ -273,21 +273,24 @@ async fn a_block_of_the_index_becomes_batches() {
     let web = archive(path, [before, block].concat());
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
-    let batching = Batching { filter, batch_size: 50, by_file: false };
+    let batching = Batching { filter, by_file: false };
     let planner: Planner<BlockEnd> = Arc::new(move |lease| block::plan(&batching, lease));
     let line = Lines::new(cluster_line.as_bytes()).next().unwrap().unwrap();
     let jobs = || vec![block::job(&indexes, 0, &line).unwrap()];
     let (records, ledger) = run(planner.clone(), jobs(), web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 1));
-    let BlockYield::Read { pages: Pages::Batches(batches), sifted, .. } = &records[0].what else {
+    let BlockYield::Read { pages: Pages::InOrder(pages), sifted, .. } = &records[0].what else {
         panic!("{records:?}");
     };
-    let size =
-        |batch: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(batch).unwrap().len();
-    assert_eq!(batches.iter().map(size).collect::<Vec<_>>(), [50, 50, 20]);
+    let surt = |page: &[u8]| {
+        let page: serde_json::Value = serde_json::from_slice(page).unwrap();
+        page["surt_url"].as_str().unwrap().to_owned()
+    };
+    let surts: Vec<String> = pages.iter().map(surt).collect();
+    assert_eq!((surts.len(), surts[0].as_str(), surts[119].as_str()), (120, "com,example)/0", "com,example)/238"));
     assert_eq!((sifted.wanted, sifted.malformed), (120, 1));
     let (again, _) = run(planner, jobs(), web).await;
-    assert_eq!(again, records, "the same block gives the same batches");
+    assert_eq!(again, records, "the same block gives the same pages");
 }
 
 /// A WARC record of a page that says its number.

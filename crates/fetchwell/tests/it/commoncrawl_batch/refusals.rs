@@ -18,7 +18,7 @@ async fn a_403_ends_the_run_and_the_next_goes_on() {
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
-    let ended = rig.batch(&[]).await.expect_code(4);
+    let ended = rig.batch(&["--batch-size", "2"]).await.expect_code(4);
     assert!(ended.stderr.contains("the archive answered 403"), "{}", ended.stderr);
     assert!(server.requests() < 40, "it did not go on asking");
     let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -32,6 +32,8 @@ async fn a_403_ends_the_run_and_the_next_goes_on() {
         "cluster.idx",
         "--metrics-listen",
         "",
+        "--batch-size",
+        "2",
         "--base",
         &sound.base(),
     ]);

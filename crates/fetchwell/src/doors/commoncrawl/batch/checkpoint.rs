@@ -20,6 +20,9 @@ pub(super) struct Checkpoint {
     pub(super) selection: Json,
     /// From where on it is to be done.
     pub(super) position: Position,
+    /// Pages before that window that fill no batch, as JSON: the next batch begins with them.
+    #[serde(default)]
+    pub(super) pending: Vec<String>,
     /// Batches that were confirmed.
     pub(super) batches: u64,
     /// Pages in them.
@@ -36,6 +39,10 @@ pub(super) struct Checkpoint {
     /// Whether the end of `cluster.idx` was reached.
     pub(super) is_finished: bool,
 }
+
+/// The mark of a selection whose batches are filled across the blocks of the index. Batches of earlier versions
+/// end with their block, and those versions refuse a checkpoint with this mark as another selection.
+pub(super) const ACROSS_BLOCKS: &str = "across-blocks";
 
 /// A place between two batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +94,11 @@ impl Checkpoint {
     /// All pages that were published, those of a cut batch as well.
     pub(super) fn pages_published(&self) -> u64 {
         self.pages + self.cut.map_or(0, |cut| cut.pages)
+    }
+
+    /// Whether its batches are filled across the blocks of the index.
+    pub(super) fn is_across_blocks(&self) -> bool {
+        self.selection.get(ACROSS_BLOCKS) == Some(&Json::Bool(true))
     }
 
     /// What differs between the selection of this file and another.
@@ -168,6 +180,7 @@ mod tests {
             Checkpoint { selection: json!({"lang": "eng"}), ..Checkpoint::default() };
         checkpoint.note_unread("a line", "a reason");
         checkpoint.position = Position::at(7).behind("x").behind("y");
+        checkpoint.pending = vec!["{\"surt_url\":\"com,example)/ü\"}".to_owned()];
         file.write(&checkpoint).unwrap();
         assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("another batcher")));
         drop(file);
@@ -181,6 +194,32 @@ mod tests {
         let path = folder.path().join("notes.json");
         std::fs::write(&path, "{\"mine\": 1}").unwrap();
         assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("no checkpoint")));
+    }
+
+    /// As version 35692d3 wrote it.
+    #[test]
+    fn a_checkpoint_of_an_earlier_version_is_read_and_keeps_its_batching() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.checkpoint");
+        let earlier = json!({
+            "selection": {"crawl": "CC-MAIN-2024-30", "lang": "eng", "batch-size": 50, "by-file": null},
+            "position": {"index_offset": 120, "batches": 1, "digest": "00ff"},
+            "batches": 4, "pages": 160,
+            "counts": {
+                "blocks": 3, "bytes": 9, "lines": 200, "wanted": 110, "filtered": {}, "errors": {},
+            },
+            "unread_blocks": 0, "unread": [], "cut": null, "is_finished": false,
+        });
+        std::fs::write(&path, serde_json::to_vec(&earlier).unwrap()).unwrap();
+        let (_file, kept) = CheckpointFile::open(&path).ok().unwrap();
+        let kept = kept.unwrap();
+        assert!(!kept.is_across_blocks() && kept.pending.is_empty());
+        assert_eq!((kept.position.index_offset, kept.position.batches, kept.pages), (120, 1, 160));
+        let mut newer = kept.selection.clone();
+        newer[ACROSS_BLOCKS] = true.into();
+        let across = Checkpoint { selection: newer, ..kept.clone() };
+        assert!(across.is_across_blocks());
+        assert_eq!(across.differences(&kept.selection), [ACROSS_BLOCKS], "it refuses ours");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Publisher {
     pub(super) async fn close(&self, is_end: bool) -> Result<Checkpoint, StoreFault> {
         let mut state = self.state.lock().await;
         if is_end {
-            let last = state.windows.close();
+            let last = state.windows.close_last();
             last.into_iter().for_each(|window| state.outgoing.add(window));
             self.publish(&mut state).await?;
             // A limit may have cut the last window short, and a full queue kept it back.
