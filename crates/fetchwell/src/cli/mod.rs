@@ -22,7 +22,9 @@ use crate::settings::Flag;
 use crate::settings::features::long_version;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
-pub(crate) use commoncrawl::{BatchArgs, CommonCrawlCommand, FindArgs, GetArgs, WorkArgs};
+pub(crate) use commoncrawl::{
+    BatchArgs, CommonCrawlCommand, DeadCommand, FindArgs, GetArgs, RetryErrorsArgs, WorkArgs,
+};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use feeds::{FeedsArgs, FeedsCommand};

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
-use fetchwell::doors::commoncrawl::work::{DocumentFilter, InHand, WorkRecord, WorkRules};
+use fetchwell::doors::commoncrawl::work::{
+    BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
+};
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
@@ -336,6 +338,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
+        base: Arc::new(BaseCheck::of(&"http://archive.test/")),
     });
     let planner: Planner<WorkRecord> =
         Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));

@@ -13,6 +13,7 @@ use super::byte_range::REFUSED_BY_ARCHIVE;
 use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
+use super::work::NO_ARCHIVE;
 use crate::cli::Exit;
 use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules};
@@ -71,10 +72,11 @@ impl Archive {
         self.root.join(&format!("cc-index/collections/{crawl}/indexes/"))
     }
 
-    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and a disk
-    /// that can't be read is a failure.
+    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and an archive
+    /// that is not there or a disk that can't be read is a failure.
     pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
-        match self.is_guarded && reason != REFUSED_BY_ARCHIVE {
+        let is_of_archive = reason == REFUSED_BY_ARCHIVE || reason.starts_with(NO_ARCHIVE);
+        match self.is_guarded && !is_of_archive {
             true => Exit::Refused,
             false => Exit::SomeFailed,
         }

@@ -11,7 +11,9 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
 
-use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::doors::commoncrawl::byte_range::{
+    ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
+};
 use crate::doors::foregone::{Foregone, by_payload};
 
 /// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
@@ -196,7 +198,10 @@ impl Plan<BlockEnd> for BlockPlan {
             (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would fare no better.
             (Happened::Refused(why), _) => return Step::Halt(why.clone()),
-            (Happened::Answered(200..=299), Some(answer)) => self.read(answer),
+            (Happened::Answered(200..=299), Some(answer)) => match self.after_short(answer, moment) {
+                Some(again) => return Step::Finish(Vec::new(), again),
+                None => self.read(answer),
+            },
             (happened, _) => match self.next(&outcome, moment) {
                 Next::Again { at, history } => {
                     return Step::Finish(Vec::new(), Settlement::retry(at, history));
@@ -216,6 +221,15 @@ impl BlockPlan {
 
     fn request(&self) -> Request {
         self.range().request(self.url.clone())
+    }
+
+    /// Another attempt, where less came than was asked for.
+    fn after_short(&self, answer: &Answer, moment: Moment) -> Option<Settlement> {
+        let Err(RangeFault::Short(..)) = self.range().of(answer) else { return None };
+        match after_short_answer(self.history, moment) {
+            Next::Again { at, history } => Some(Settlement::retry(at, history)),
+            Next::Finish => None,
+        }
     }
 
     fn next(&self, outcome: &Outcome, moment: Moment) -> Next {
@@ -354,6 +368,22 @@ mod tests {
         {
             assert_eq!(kind(Happened::Answered(status), failures), Some(want), "{status}");
         }
+    }
+
+    #[test]
+    fn a_range_that_comes_short_is_asked_for_again() {
+        let end_after = |failures| {
+            let mut short = outcome(Happened::Answered(206), "12345");
+            let answer = short.answer.as_mut().unwrap();
+            answer.headers.insert("content-range", "bytes 0-4/99".parse().unwrap());
+            end_with(block(failures), short)
+        };
+        let (ends, settlement) = end_after(0);
+        assert!(ends.is_empty() && matches!(settlement, Settlement::Retry { .. }), "{settlement:?}");
+        let (ends, settlement) = end_after(2);
+        assert_eq!(settlement, Settlement::Done);
+        let BlockYield::Unread { kind: "range", reason } = &ends[0].what else { panic!("{ends:?}") };
+        assert!(reason.contains("only 5 of 9 bytes"), "{reason}");
     }
 
     /// Batches are published in order, so all that follow wait for such a block.

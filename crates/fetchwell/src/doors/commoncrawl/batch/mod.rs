@@ -90,12 +90,10 @@ async fn run_inner(
     }
     let target = match file {
         None => None,
-        Some(checkpoint) => Some(Target {
-            queue: BatchPlace::open(settings, &archive.parts.clock).await?.as_port(),
-            checkpoint,
-            max_unconfirmed: values.commoncrawl_max_unconfirmed,
-            max_waiting: values.commoncrawl_max_queue,
-        }),
+        Some(checkpoint) => {
+            let place = BatchPlace::open(settings, &archive.parts.clock).await?;
+            Some(Target { outlet: place.filled_within_bounds(settings), checkpoint })
+        }
     };
     let begun_at = earlier.position.index_offset;
     info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());

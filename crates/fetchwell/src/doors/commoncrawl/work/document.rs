@@ -197,6 +197,11 @@ impl Document {
     }
 }
 
+/// Whether this begins as a record does, sound or not: web archives have nothing else.
+pub(super) fn is_record(stored: &[u8]) -> bool {
+    stored.starts_with(&GZIP) || stored.starts_with(b"WARC/")
+}
+
 /// The bytes of a record, of at most `max_bytes`: what its gzip member holds, or what stands there.
 pub(in crate::doors::commoncrawl) fn record_bytes(
     stored: &[u8],

@@ -15,6 +15,7 @@ mod columns;
 #[cfg(not(feature = "parquet"))]
 #[path = "columns_off.rs"]
 mod columns;
+mod errors;
 mod lines;
 mod manifest;
 mod recovery;
@@ -34,6 +35,7 @@ use fetchwell_policy::time::Time;
 use tokio::sync::Mutex;
 use tracing::warn;
 
+pub(super) use self::errors::{ErrorEntry, ErrorFile};
 use self::lines::Lines;
 pub(super) use self::manifest::Written;
 use self::segment::Segment;
