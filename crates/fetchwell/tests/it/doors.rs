@@ -289,7 +289,10 @@ async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
         page["surt_url"].as_str().unwrap().to_owned()
     };
     let surts: Vec<String> = pages.iter().map(surt).collect();
-    assert_eq!((surts.len(), surts[0].as_str(), surts[119].as_str()), (120, "com,example)/0", "com,example)/238"));
+    assert_eq!(
+        (surts.len(), surts[0].as_str(), surts[119].as_str()),
+        (120, "com,example)/0", "com,example)/238")
+    );
     assert_eq!((sifted.wanted, sifted.malformed), (120, 1));
     let (again, _) = run(planner, jobs(), web).await;
     assert_eq!(again, records, "the same block gives the same pages");

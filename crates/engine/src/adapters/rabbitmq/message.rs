@@ -205,7 +205,10 @@ mod tests {
         assert_eq!(seen.properties, dead.properties);
         let anew = Outgoing::anew(&queue, b"[]", &seen.properties);
         assert_eq!(anew.properties.headers().as_ref(), Some(&theirs));
-        assert_eq!((name_of(&anew.properties, b"[]"), reason_of(&anew.properties)), ("b-1".into(), "".into()));
+        assert_eq!(
+            (name_of(&anew.properties, b"[]"), reason_of(&anew.properties)),
+            ("b-1".into(), "".into())
+        );
         assert_eq!(history_of(&anew.properties, now), History::default());
         assert_eq!(delay_of(&anew.properties, now), Duration::ZERO);
     }

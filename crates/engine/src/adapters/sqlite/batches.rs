@@ -30,7 +30,8 @@ impl DeadBatches for SqliteQueue {
         let mut from = None;
         loop {
             let page = self.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-            let batch = |letter: DeadLetter| DeadBatch { id: letter.url, reason: letter.group.reason };
+            let batch =
+                |letter: DeadLetter| DeadBatch { id: letter.url, reason: letter.group.reason };
             batches.extend(page.letters.into_iter().map(batch));
             from = page.next;
             if from.is_none() {

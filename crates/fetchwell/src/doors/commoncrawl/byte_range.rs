@@ -109,8 +109,7 @@ impl ByteRange {
         let stated = answer.header("content-range").unwrap_or_default();
         let length = answer.body.len() as u64;
         let is_whole = stated.starts_with(&format!("bytes {}-{}/", self.offset, self.last()));
-        let is_short =
-            if is_whole { length < self.length } else { self.is_begun_by(stated) };
+        let is_short = if is_whole { length < self.length } else { self.is_begun_by(stated) };
         if is_short {
             return Err(RangeFault::Short(length.min(self.length), self.length));
         }

@@ -198,7 +198,8 @@ impl Plan<BlockEnd> for BlockPlan {
             (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would fare no better.
             (Happened::Refused(why), _) => return Step::Halt(why.clone()),
-            (Happened::Answered(200..=299), Some(answer)) => match self.after_short(answer, moment) {
+            (Happened::Answered(200..=299), Some(answer)) => match self.after_short(answer, moment)
+            {
                 Some(again) => return Step::Finish(Vec::new(), again),
                 None => self.read(answer),
             },
@@ -379,10 +380,15 @@ mod tests {
             end_with(block(failures), short)
         };
         let (ends, settlement) = end_after(0);
-        assert!(ends.is_empty() && matches!(settlement, Settlement::Retry { .. }), "{settlement:?}");
+        assert!(
+            ends.is_empty() && matches!(settlement, Settlement::Retry { .. }),
+            "{settlement:?}"
+        );
         let (ends, settlement) = end_after(2);
         assert_eq!(settlement, Settlement::Done);
-        let BlockYield::Unread { kind: "range", reason } = &ends[0].what else { panic!("{ends:?}") };
+        let BlockYield::Unread { kind: "range", reason } = &ends[0].what else {
+            panic!("{ends:?}")
+        };
         assert!(reason.contains("only 5 of 9 bytes"), "{reason}");
     }
 

@@ -61,7 +61,9 @@ impl Publisher {
     async fn publish(&self, state: &mut State) -> Result<(), StoreFault> {
         while !state.outgoing.is_empty() {
             let most = match &self.target {
-                Some(target) if state.outgoing.has_batches() => target.outlet.room(&self.stop).await?,
+                Some(target) if state.outgoing.has_batches() => {
+                    target.outlet.room(&self.stop).await?
+                }
                 _ => usize::MAX,
             };
             if most == 0 {

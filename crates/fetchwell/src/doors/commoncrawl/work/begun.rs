@@ -61,8 +61,9 @@ impl Begun {
             leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
         let ids = leases.iter().map(|lease| lease.id);
         self.held().extend(ids.zip(contents.iter().cloned()));
-        let counted =
-            self.db.write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
+        let counted = self
+            .db
+            .write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
         let counts: Vec<u32> = counted.await?;
         for (lease, interruptions) in leases.iter_mut().zip(counts) {
             lease.interruptions = interruptions;
@@ -305,7 +306,11 @@ mod tests {
         begun.settle(&[(one, &Settlement::Done)]).await.unwrap();
         drop(begun); // It dies when the other batch is alone.
         let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
-        assert_eq!(counts(&leases), [3], "those before were not alone, though the other batch is done");
+        assert_eq!(
+            counts(&leases),
+            [3],
+            "those before were not alone, though the other batch is done"
+        );
         for died_alone in 2..=4 {
             let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
             assert_eq!(counts(&leases), [died_alone.max(3)]);

@@ -52,7 +52,8 @@ pub(in super::super) enum ErrorEntry {
 impl ErrorFile {
     /// Opens the file of a folder; a fault in words where no worker has written there.
     pub(in super::super) fn open(folder: &Path) -> Result<ErrorFile, String> {
-        let fault = |what: &str| format!("{}: {what}; --output names another folder", folder.display());
+        let fault =
+            |what: &str| format!("{}: {what}; --output names another folder", folder.display());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags)
             .map_err(|error| fault(&format!("no worker has written there ({error})")))?;

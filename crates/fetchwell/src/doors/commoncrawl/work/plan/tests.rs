@@ -85,7 +85,9 @@ fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages()
             plan.step(Some(answered()), MOMENT)
         };
         for _ in 0..2 {
-            let Step::Finish(records, Settlement::HandBack { at }) = end() else { panic!("{said}") };
+            let Step::Finish(records, Settlement::HandBack { at }) = end() else {
+                panic!("{said}")
+            };
             assert!(records.is_empty() && at > MOMENT.now, "{said}");
         }
         let Step::Halt(reason) = end() else { panic!("it goes on after {said}") };
