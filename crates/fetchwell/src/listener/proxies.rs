@@ -118,7 +118,7 @@ struct Element {
 /// All elements of `Forwarded` (RFC 7239), the nearest last; none at all where it can't be read.
 fn forwarded_elements(headers: &HeaderMap) -> Vec<Element> {
     let mut elements = Vec::new();
-    for line in headers.get_all(FORWARDED).iter() {
+    for line in headers.get_all(FORWARDED) {
         let line = line.to_str().ok().and_then(|line| split_outside_quotes(line, ','));
         let Some(texts) = line else { return Vec::new() };
         elements.extend(texts.into_iter().map(element));
