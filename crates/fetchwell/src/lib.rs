@@ -10,6 +10,7 @@ mod documented;
 pub mod doors;
 mod explain;
 mod health;
+mod listener;
 mod measures;
 mod operator_client;
 mod plant;

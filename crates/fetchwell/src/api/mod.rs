@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `routes` | which path leads where; what every answer has |
+//! | `routes` | which path leads where |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `oversight` | what viewers see and operators do: `/operator/…` |
 //! | `sites` | how sites stand, and orders to them: `/sites/…` |
@@ -10,7 +10,7 @@
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
 //! | `view`, `problem`, `kind`, `openapi`, `schemas`, `docs`, `metrics` | what an answer says |
-//! | `server`, `usage`, `memory` | connections, and what they may hold |
+//! | `memory` | what requests and answers may hold; connections are in [`crate::listener`] |
 
 mod accept;
 mod allowance;
@@ -34,12 +34,10 @@ mod problem;
 mod public;
 mod routes;
 mod schemas;
-mod server;
 mod sites;
 mod submit;
 mod times;
 mod token;
-mod usage;
 mod values;
 mod view;
 mod waiting;
@@ -61,18 +59,17 @@ use crate::doors::sites::SiteDesk;
 use allowance::Allowances;
 use identity::KnownTokens;
 use memory::Memory;
-use problem::{Kind, Problem};
 
 use crate::measures::Measures;
 
-pub(crate) use audit::{AuditWriter, audit_log};
-pub(crate) use identity::{Peer, TOKEN_CACHE};
+pub(crate) use audit::AuthFailures;
+pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
 pub(crate) use oversight::{
     CountView, DeedView, DossierView, FailuresView, QueueView, SightingView,
 };
+pub(crate) use problem::{Kind, Problem};
 pub(crate) use routes::router;
-pub(crate) use server::{Connections, serve};
 pub(crate) use token::Token;
 pub(crate) use view::{MessageView, OutboxView};
 
@@ -108,7 +105,7 @@ pub(crate) struct Api {
     rules: Rules,
     metrics: Arc<Metrics>,
     measures: Arc<Measures>,
-    audit: audit::AuditLog,
+    auth_failures: Arc<AuthFailures>,
     known_tokens: KnownTokens,
     allowances: Allowances,
     memory: Memory,
@@ -129,14 +126,15 @@ pub(crate) struct Foundation {
     pub(crate) metrics: Arc<Metrics>,
     /// What the flows do.
     pub(crate) measures: Arc<Measures>,
+    /// Where failed authentications go.
+    pub(crate) auth_failures: Arc<AuthFailures>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Api {
-    /// An API, and what writes its audit.
-    pub(crate) fn new(on: Foundation, rules: Rules) -> (Arc<Api>, AuditWriter) {
-        let (audit, writer) = audit_log(on.clock.clone());
-        let api = Api {
+    /// An API on this foundation.
+    pub(crate) fn new(on: Foundation, rules: Rules) -> Arc<Api> {
+        Arc::new(Api {
             inbox: on.inbox,
             oversight: on.oversight,
             sites: on.sites,
@@ -145,7 +143,7 @@ impl Api {
             guard: on.guard,
             metrics: on.metrics,
             measures: on.measures,
-            audit,
+            auth_failures: on.auth_failures,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
@@ -153,8 +151,7 @@ impl Api {
             last_fault: Mutex::default(),
             stop: on.stop,
             rules,
-        };
-        (Arc::new(api), writer)
+        })
     }
 
     /// Counts `count` messages or questions against a caller's own limit.

@@ -189,7 +189,7 @@ pub(crate) enum Command {
     Doctor,
     /// Ask a service whether it is ready; exits with 0 when it is
     Health {
-        /// Where to ask
+        /// Where to ask; without a path: its /readyz, or /livez where there is no such page
         #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
         url: String,
     },

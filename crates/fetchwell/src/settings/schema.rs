@@ -153,6 +153,14 @@ table! {
         /// How long "fetch" waits for a site that stays down before its URLs fail.
         fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
 
+        /// Proxies in front of a listener, as addresses or networks such as "10.0.0.0/8". Only their X-Forwarded-For,
+        /// Forwarded and X-Forwarded-Proto are believed.
+        api_trusted_proxies: Vec<IpNet> = ListOf(Cidr), key("api.trusted_proxies", "");
+        /// Connections from one address at once, to any listener; a /64 network of IPv6 is one address. Behind a trusted
+        /// proxy: requests under way for one address that it names. More get 429, health checks excepted.
+        api_max_connections_per_address: usize = whole(1, 100_000),
+            key("api.max_connections_per_address", "256");
+
         /// Where "serve" listens, as ADDR:PORT.
         retriever_listen: SocketAddr = Listen, key("retriever.listen", "127.0.0.1:8080");
         /// Another port than that of retriever.listen, unless that is set by a stronger source; empty:
@@ -186,7 +194,8 @@ table! {
         retriever_caller_rate: f64 = decimal(0.0, 1_000_000.0), key("retriever.caller_rate", "1000");
         /// How many may come at once after a pause.
         retriever_caller_burst: u32 = whole(1, 10_000_000), key("retriever.caller_burst", "5000");
-        /// Connections to "serve" at once; more wait.
+        /// Connections to "serve" at once. An idle one gives way to a new one; where all are in use more get 503,
+        /// health checks excepted.
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The largest body of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "4MiB");

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics::{PageMetrics, Sizes};
-use crate::api::{self, Connections};
 use crate::doors::url_list::UrlList;
+use crate::listener::{self, Connections};
 use crate::measures::{DoorName, Measures};
+use crate::settings::Values;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);
@@ -44,14 +45,19 @@ impl Exposition {
     }
 
     /// Answers until `stop`.
-    pub(super) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+    pub(super) async fn serve(
+        self,
+        listener: TcpListener,
+        values: &Values,
+        stop: CancellationToken,
+    ) {
         let router = Router::new()
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
             .with_state(Arc::new(self));
-        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
-        api::serve(listener, router, bounds, stop).await;
+        let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
+        listener::serve(listener, router, bounds, stop).await;
     }
 
     /// As they were a moment ago; `None`: the queue could not be asked.

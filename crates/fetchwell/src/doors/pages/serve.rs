@@ -52,7 +52,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
         if let Some(listener) = listener {
             let told =
                 Exposition::new(place.queue.clone(), metrics.clone(), parts.measures.clone());
-            told.serve(listener, stop.clone()).await;
+            told.serve(listener, values, stop.clone()).await;
         }
     };
     let shown = showing::Showing { settings, place: &place, parts: &parts };

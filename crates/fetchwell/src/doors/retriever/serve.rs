@@ -19,11 +19,12 @@ use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
-use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
+use crate::api::{self, Api, AuthFailures, Foundation, Metrics, Rules};
 use crate::cli::{Exit, Running};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
+use crate::listener::{self, Connections};
 use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::settings::{Settings, Values};
@@ -55,6 +56,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
     let sites = Arc::new(SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
+    let auth_failures = Arc::new(AuthFailures::new(clock.clone()));
     let foundation = Foundation {
         inbox: store.inbox.clone(),
         oversight: store.oversight.clone(),
@@ -64,18 +66,19 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         guard: address_guard(settings),
         metrics: metrics.clone(),
         measures: parts.measures.clone(),
+        auth_failures: auth_failures.clone(),
         stop: stop.clone(),
     };
-    let (api, audit) = Api::new(foundation, rules(&settings.values));
-    let bounds = Connections {
-        most: settings.values.retriever_max_connections,
-        grace: settings.values.shutdown_grace,
-    };
-    let dashboard = Dashboard::new(subject(settings, &store, &parts, sites).await?, stop.clone());
+    let values = &settings.values;
+    let api = Api::new(foundation, rules(values));
+    let bounds = Connections::new(values, values.retriever_max_connections, values.shutdown_grace);
+    let shown = subject(settings, &store, &parts, sites, auth_failures).await?;
+    let dashboard = Dashboard::new(shown, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        api::serve(listener, api::router(&api, &dashboard), bounds, stop.clone()).await;
+        let router = api::router(&api, &dashboard, address);
+        listener::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };
     let (door, plant) = messages(settings, &parts, &store, metrics, Arc::new(|_| {}));
@@ -83,7 +86,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         ending_all(&stop, flow(door, plant, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
-        audit.run(store.inbox.clone(), api_ended.clone()),
+        dashboard.keep_audit(&api_ended),
         prune(store.inbox.clone(), settings.values.retriever_retention, stop.clone()),
         dashboard.keep_history(),
     );
@@ -97,6 +100,7 @@ async fn subject(
     store: &RetrieverStore,
     parts: &Parts,
     sites: Arc<SiteDesk>,
+    auth_failures: Arc<AuthFailures>,
 ) -> Result<Subject, Exit> {
     Ok(Subject {
         door: dashboard::Door::Serve,
@@ -104,6 +108,7 @@ async fn subject(
         clock: parts.clock.clone(),
         doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
         trail: Trail::Store(store.inbox.clone()),
+        auth_failures,
         measures: parts.measures.clone(),
         history: History::default(),
         sites,

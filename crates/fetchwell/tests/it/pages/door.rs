@@ -32,7 +32,7 @@ pub(crate) struct Door {
 /// A process at work. Dropping it kills it.
 pub(crate) struct Running<'a> {
     door: &'a Door,
-    metrics: SocketAddr,
+    pub(crate) metrics: SocketAddr,
     child: Child,
 }
 

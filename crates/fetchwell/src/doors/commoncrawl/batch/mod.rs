@@ -114,7 +114,12 @@ async fn run_inner(
             over.cancel();
             ended
         },
-        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), over.clone()),
+        telling::tell(
+            listener,
+            values,
+            Arc::new(move || told.render() + &measures.render()),
+            over.clone()
+        ),
     );
     progress.end();
     let (ended, checkpoint) = ended?;

@@ -60,7 +60,12 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(
         work.flow(&place, filter(args), &stop),
-        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), stop.clone()),
+        telling::tell(
+            listener,
+            values,
+            Arc::new(move || told.render() + &measures.render()),
+            stop.clone()
+        ),
         seal_when_old(&output, &stop),
     );
     // Also after a fault: what is written need not wait for the next run.
