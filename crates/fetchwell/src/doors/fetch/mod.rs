@@ -48,7 +48,7 @@ async fn run_inner(
     json: bool,
     quiet: u8,
 ) -> Result<Exit, Exit> {
-    let urls = input::read(&args.urls)?;
+    let urls = input::read_pages(&args.urls)?;
     if urls.is_empty() {
         warn!("the list is empty: there is nothing to fetch");
     }
@@ -62,20 +62,20 @@ async fn run_inner(
     }
 }
 
-/// The format that was asked for, or else the one that fits.
+/// The format that was asked for, or else the one that the name of the output says, or else the one that fits.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
-    let name = args.output.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
-    let name = name.map(<[u8]>::to_ascii_lowercase).unwrap_or_default();
+    let named = args.output.as_deref().and_then(format_of_name);
     let format = match (args.format, json) {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
         (Some(_), true) => {
             return Err(Exit::Usage("--json and another --format contradict each other".into()));
         }
-        (None, false) if name.ends_with(b".warc.gz") => Format::Warc,
-        (None, false) if name.ends_with(b".jsonl") => Format::Json,
-        (None, false) if urls == 1 && !args.resume => Format::Markdown,
-        (None, false) => Format::Json,
+        (None, false) => match named {
+            Some(format) => format,
+            None if urls == 1 && !args.resume => Format::Markdown,
+            None => Format::Json,
+        },
     };
     if args.resume && !matches!(format, Format::Json | Format::Warc) {
         let why = "--resume needs --format json or warc: other formats don't say what is there";
@@ -85,6 +85,22 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
         return Err(Exit::Usage("--format warc needs --output FILE.warc.gz".into()));
     }
     Ok(format)
+}
+
+/// What a file of this name is expected to hold.
+fn format_of_name(path: &Path) -> Option<Format> {
+    const ENDINGS: [(&[u8], Format); 8] = [
+        (b".md", Format::Markdown),
+        (b".markdown", Format::Markdown),
+        (b".txt", Format::Text),
+        (b".html", Format::Html),
+        (b".htm", Format::Html),
+        (b".json", Format::Json),
+        (b".jsonl", Format::Json),
+        (b".warc.gz", Format::Warc),
+    ];
+    let name = path.as_os_str().as_encoded_bytes().to_ascii_lowercase();
+    ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
 }
 
 struct Run<'a> {
