@@ -2,6 +2,7 @@
 
 mod capture;
 mod earlier;
+mod estimate;
 pub(crate) mod input;
 mod onlooker;
 mod output;
@@ -17,6 +18,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
+use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -26,6 +28,7 @@ use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use earlier::Earlier;
+use estimate::Estimate;
 use output::Stdout;
 use plan::FetchPlan;
 use progress::Counted;
@@ -122,7 +125,8 @@ impl Run<'_> {
         let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
         let finish = SinkThenSettle { sink, source: instance.clone() };
         queue.enqueue(input::jobs(&urls)).await?;
-        let exit = self.flow(&queue, instance, finish, false).await?;
+        let estimate = || self.estimate(urls.iter());
+        let exit = self.flow(&queue, instance, finish, estimate, false).await?;
         queue.discard().await?;
         Ok(exit)
     }
@@ -153,11 +157,16 @@ impl Run<'_> {
             };
             queue.enqueue_beside(path, missing).await?;
         }
-        self.onlooker.progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.onlooker.progress.count_earlier(&rows());
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
-        self.flow(&queue, instance, finish, true).await
+        let estimate = || {
+            let rows = rows();
+            self.estimate(urls.iter().filter(|url| !rows.has(url)))
+        };
+        self.flow(&queue, instance, finish, estimate, true).await
     }
 
     /// Makes room for a new run, unless one stands there that has not ended.
@@ -196,6 +205,11 @@ impl Run<'_> {
         }
     }
 
+    /// How long these URLs take, by the pace of sites that say nothing else.
+    fn estimate<'a>(&self, urls: impl Iterator<Item = &'a String>) -> Estimate {
+        Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
+    }
+
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
         let lease_ttl = self.settings.values.lease_ttl;
         let clock = sqlite::clock(&db).await?;
@@ -207,6 +221,7 @@ impl Run<'_> {
         queue: &SqliteQueue,
         instance: Arc<SqliteInstance>,
         finish: impl Finish<Row> + 'static,
+        estimate: impl FnOnce() -> Estimate,
         to_file: bool,
     ) -> Result<Exit, Exit> {
         let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
@@ -214,7 +229,7 @@ impl Run<'_> {
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
-        progress.show(queue.ledger().await?, self.quiet == 0);
+        progress.show(queue.ledger().await?, self.quiet == 0, estimate);
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| {
@@ -230,7 +245,7 @@ impl Run<'_> {
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
-        progress.end();
+        progress.end(queue.ledger().await.ok());
         instance.leave().await?;
         ended?;
         let ledger = queue.ledger().await?;
