@@ -24,10 +24,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs, Running};
+use crate::doors::fetch::input::assume_https;
 use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
+use crate::terminal::printable;
 
 /// The answer, field by field as the contract has it.
 #[derive(Debug, Serialize)]
@@ -81,21 +83,22 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool)
 }
 
 async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
-    let url = match WebUrl::parse(&args.url) {
+    let given = assume_https(&args.url);
+    let url = match WebUrl::parse(&given) {
         Ok(url) => url,
         Err(
             fault
             @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
-        ) => return refused(&args.url, &fault, json),
+        ) => return refused(&given, &fault, json),
         Err(fault) => {
-            return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
+            return Err(Exit::Usage(format!("{given} can't be explained: {fault}")));
         }
     };
     let mut explanation = match &args.robots {
         Some(path) => offline(settings, &url, path)?,
         None => online(settings, &url).await?,
     };
-    explanation.url.clone_from(&args.url);
+    explanation.url = given;
     print(&explanation, json)?;
     let goes = explanation.allowed && explanation.refused_because.is_none();
     Ok(if goes { Exit::Ok } else { Exit::Refused })
@@ -113,7 +116,7 @@ fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
             });
             format!("{explanation}\n")
         }
-        false => format!("{}\n  may be fetched  no: {why}\n", url.escape_debug()),
+        false => format!("{}\n  may be fetched  no: {why}\n", printable(url)),
     };
     crate::cli::print(text.as_bytes())?;
     Ok(Exit::Refused)
@@ -354,7 +357,7 @@ fn in_words(explanation: &Explanation) -> String {
          pace            one request every {interval} s ({source})\n{paused}  \
          breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
          addresses       {addresses}\n",
-        url = explanation.url,
+        url = printable(&explanation.url),
         site = explanation.site,
         state_of_robots = robots.state,
         interval = pace.interval_seconds,

@@ -79,12 +79,17 @@ impl Parts {
     /// The same where nothing is shared with others: no store is opened.
     pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
         let clock = Clock::since_boot(Clock::booted_at());
-        let politeness =
-            MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
+        let politeness = own_politeness(settings, &clock);
         let (client, own_listeners) = client(settings)?;
-        let (politeness, measures) = (Arc::new(politeness), Arc::default());
+        let measures = Arc::default();
         let tracer = Tracer::from_environment()?;
         Ok(Parts { politeness, clock, client, own_listeners, measures, tracer })
+    }
+
+    /// The same with sites that no other process hears of, and that are forgotten at the end.
+    pub(crate) fn with_own_politeness(mut self, settings: &Settings) -> Parts {
+        self.politeness = own_politeness(settings, &self.clock);
+        self
     }
 
     /// The same, but counted elsewhere.
@@ -133,6 +138,10 @@ impl Parts {
         };
         self.measures.listening(door, traced)
     }
+}
+
+fn own_politeness(settings: &Settings, clock: &Clock) -> Arc<dyn Sites> {
+    Arc::new(MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed()))
 }
 
 fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
@@ -236,8 +245,8 @@ pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
 /// A gate without a store, for questions that need none.
 pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     let clock = Clock::system();
-    let nothing = MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
-    Gate::new(Arc::new(nothing), gate_rules(settings, None), clock)
+    let nothing = own_politeness(settings, &clock);
+    Gate::new(nothing, gate_rules(settings, None), clock)
 }
 
 pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {

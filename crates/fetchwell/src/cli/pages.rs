@@ -19,9 +19,9 @@ pub(crate) struct PagesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PagesCommand {
-    /// Put URLs on the list
+    /// Put URLs on the list; adds nothing if one of them is no http or https URL
     Add {
-        /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+        /// URLs; @FILE reads a list of them, one per line (# begins a comment); - reads standard input
         #[arg(required = true, value_name = "URL|@FILE|-")]
         urls: Vec<String>,
     },

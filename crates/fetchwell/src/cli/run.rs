@@ -11,7 +11,9 @@ use super::{
     OutboxCommand, PagesArgs, ServeArgs, manual,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
+use crate::settings::units::with_unit;
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
+use crate::terminal::printable;
 use crate::{demo, doctor, doors, explain, health, telemetry};
 
 /// The whole program, from its arguments to its exit code.
@@ -21,7 +23,8 @@ use crate::{demo, doctor, doors, explain, health, telemetry};
 #[tokio::main]
 pub async fn main() -> ExitCode {
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
-    let last_words = exit.to_string();
+    // They may quote a URL or a file name.
+    let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");
     if !last_words.is_empty() {
         #[expect(clippy::print_stderr, reason = "the last words, when logging may not have begun")]
         {
@@ -37,7 +40,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
     let mut flags = cli.global.settings();
     if let Command::Fetch(FetchArgs { give_up_after: Some(after), .. }) = &cli.command {
         let (key, name) = ("fetch.give_up_after", "--give-up-after");
-        flags.push(Flag { key, name, value: after.clone() });
+        flags.push(Flag { key, name, value: with_unit(after, "s") });
     }
     if let Command::Serve(ServeArgs { listen: Some(listen) }) = &cli.command {
         let (key, name) = ("retriever.listen", "--listen");

@@ -9,6 +9,7 @@ use super::layer::{Layer, Raw};
 use super::names::retailer_name;
 use super::schema::{Retailer, Values};
 use super::suggest::nearest;
+use super::units::with_unit;
 
 const PREFIX: &str = "FETCHWELL_";
 /// Variables of our own tests, which are no settings.
@@ -128,11 +129,4 @@ fn unknown(keys: &[Key], table: &str, row: &str) -> Wrong {
         None => "unset it; `fetchwell config show` lists all settings".to_owned(),
     };
     Wrong::new("no such setting", mend)
-}
-
-/// `30` under a name that says `_SECONDS` is `30s`.
-fn with_unit(value: &str, unit: &str) -> String {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let is_bare = !value.is_empty() && value.bytes().all(is_digit);
-    if is_bare { format!("{value}{unit}") } else { value.to_owned() }
 }

@@ -34,6 +34,11 @@ impl Archive {
     /// Opens the archive that the settings name. All processes on the store share its back-off.
     pub(crate) async fn open(settings: &Settings) -> Result<Archive, Exit> {
         let parts = Parts::open(&with_room_for_ranges(settings)).await?;
+        let parts = match settings.values.commoncrawl_base {
+            // A folder is no site: nobody is to meet it in a list of sites.
+            ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
+            _ => parts,
+        };
         Archive::on(settings, parts)
     }
 

@@ -16,8 +16,9 @@ use tokio::task::spawn_blocking;
 
 use super::byte_range::ByteRange;
 
-/// What stands for the folder where a URL is needed. No network knows such a host.
-const ROOT: &str = "http://folder.invalid/";
+/// What stands for the folder where a URL is needed. Nothing is ever asked at such a host: it is seen in debug logs
+/// only, and no store keeps it as a site.
+const ROOT: &str = "http://archive-folder/";
 
 /// The folder's own address.
 pub(super) fn root() -> Result<WebUrl, fetchwell_policy::url::UrlFault> {

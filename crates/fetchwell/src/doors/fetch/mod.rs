@@ -2,6 +2,7 @@
 
 mod capture;
 mod earlier;
+mod estimate;
 pub(crate) mod input;
 mod onlooker;
 mod output;
@@ -17,6 +18,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
+use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -26,6 +28,7 @@ use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use earlier::Earlier;
+use estimate::Estimate;
 use output::Stdout;
 use plan::FetchPlan;
 use progress::Counted;
@@ -48,7 +51,7 @@ async fn run_inner(
     json: bool,
     quiet: u8,
 ) -> Result<Exit, Exit> {
-    let urls = input::read(&args.urls)?;
+    let urls = input::read_pages(&args.urls)?;
     if urls.is_empty() {
         warn!("the list is empty: there is nothing to fetch");
     }
@@ -62,20 +65,20 @@ async fn run_inner(
     }
 }
 
-/// The format that was asked for, or else the one that fits.
+/// The format that was asked for, or else the one that the name of the output says, or else the one that fits.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
-    let name = args.output.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
-    let name = name.map(<[u8]>::to_ascii_lowercase).unwrap_or_default();
+    let named = args.output.as_deref().and_then(format_of_name);
     let format = match (args.format, json) {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
         (Some(_), true) => {
             return Err(Exit::Usage("--json and another --format contradict each other".into()));
         }
-        (None, false) if name.ends_with(b".warc.gz") => Format::Warc,
-        (None, false) if name.ends_with(b".jsonl") => Format::Json,
-        (None, false) if urls == 1 && !args.resume => Format::Markdown,
-        (None, false) => Format::Json,
+        (None, false) => match named {
+            Some(format) => format,
+            None if urls == 1 && !args.resume => Format::Markdown,
+            None => Format::Json,
+        },
     };
     if args.resume && !matches!(format, Format::Json | Format::Warc) {
         let why = "--resume needs --format json or warc: other formats don't say what is there";
@@ -85,6 +88,22 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
         return Err(Exit::Usage("--format warc needs --output FILE.warc.gz".into()));
     }
     Ok(format)
+}
+
+/// What a file of this name is expected to hold.
+fn format_of_name(path: &Path) -> Option<Format> {
+    const ENDINGS: [(&[u8], Format); 8] = [
+        (b".md", Format::Markdown),
+        (b".markdown", Format::Markdown),
+        (b".txt", Format::Text),
+        (b".html", Format::Html),
+        (b".htm", Format::Html),
+        (b".json", Format::Json),
+        (b".jsonl", Format::Json),
+        (b".warc.gz", Format::Warc),
+    ];
+    let name = path.as_os_str().as_encoded_bytes().to_ascii_lowercase();
+    ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
 }
 
 struct Run<'a> {
@@ -106,7 +125,8 @@ impl Run<'_> {
         let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
         let finish = SinkThenSettle { sink, source: instance.clone() };
         queue.enqueue(input::jobs(&urls)).await?;
-        let exit = self.flow(&queue, instance, finish, false).await?;
+        let estimate = || self.estimate(urls.iter());
+        let exit = self.flow(&queue, instance, finish, estimate, false).await?;
         queue.discard().await?;
         Ok(exit)
     }
@@ -137,11 +157,16 @@ impl Run<'_> {
             };
             queue.enqueue_beside(path, missing).await?;
         }
-        self.onlooker.progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.onlooker.progress.count_earlier(&rows());
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
-        self.flow(&queue, instance, finish, true).await
+        let estimate = || {
+            let rows = rows();
+            self.estimate(urls.iter().filter(|url| !rows.has(url)))
+        };
+        self.flow(&queue, instance, finish, estimate, true).await
     }
 
     /// Makes room for a new run, unless one stands there that has not ended.
@@ -180,6 +205,11 @@ impl Run<'_> {
         }
     }
 
+    /// How long these URLs take, by the pace of sites that say nothing else.
+    fn estimate<'a>(&self, urls: impl Iterator<Item = &'a String>) -> Estimate {
+        Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
+    }
+
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
         let lease_ttl = self.settings.values.lease_ttl;
         let clock = sqlite::clock(&db).await?;
@@ -191,6 +221,7 @@ impl Run<'_> {
         queue: &SqliteQueue,
         instance: Arc<SqliteInstance>,
         finish: impl Finish<Row> + 'static,
+        estimate: impl FnOnce() -> Estimate,
         to_file: bool,
     ) -> Result<Exit, Exit> {
         let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
@@ -198,7 +229,7 @@ impl Run<'_> {
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
-        progress.show(queue.ledger().await?, self.quiet == 0);
+        progress.show(queue.ledger().await?, self.quiet == 0, estimate);
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| {
@@ -214,7 +245,7 @@ impl Run<'_> {
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
-        progress.end();
+        progress.end(queue.ledger().await.ok());
         instance.leave().await?;
         ended?;
         let ledger = queue.ledger().await?;

@@ -1,15 +1,15 @@
 //! How it goes: counts for the exit code, a bar on a terminal.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::{Finish, Finished, Ledger, Settled, StoreFault};
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use std::sync::Arc;
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tracing::warn;
 
 use super::earlier::Earlier;
+use super::estimate::Estimate;
 use super::row::{Row, RowOutcome};
 use crate::cli::{Exit, Format};
 
@@ -18,7 +18,13 @@ use crate::cli::{Exit, Format};
 pub(crate) struct Progress {
     failed: AtomicU64,
     refused: AtomicU64,
-    bar: OnceLock<ProgressBar>,
+    bar: OnceLock<Bar>,
+}
+
+/// What a person sees of it.
+struct Bar {
+    bar: ProgressBar,
+    estimate: Arc<Mutex<Estimate>>,
 }
 
 impl Progress {
@@ -34,26 +40,33 @@ impl Progress {
         }
     }
 
-    /// Shows a bar, where a person looks.
-    pub(super) fn show(&self, ledger: Ledger, wanted: bool) {
+    /// Shows a bar, where a person looks; `estimate` says how long it takes.
+    pub(super) fn show(&self, ledger: Ledger, wanted: bool, estimate: impl FnOnce() -> Estimate) {
         let total = u64::try_from(ledger.accepted).unwrap_or(0);
         if !wanted || total < 2 {
             return;
         }
-        let bar = ProgressBar::new(total); // Draws nothing where standard error is no terminal.
-        let style = "{bar:30} {pos}/{len} URLs  {rate}  {msg}  ETA {eta}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.with_key("rate", write_rate));
+        let bar = ProgressBar::new(total);
+        if bar.is_hidden() {
+            // Standard error is no terminal.
+            return;
         }
-        bar.set_position(u64::try_from(ledger.done + ledger.skipped).unwrap_or(0));
-        self.bar.get_or_init(|| bar);
+        let estimate = Arc::new(Mutex::new(estimate()));
+        bar.set_style(style(estimate.clone()));
+        bar.set_position(ended(ledger));
+        // What earlier runs did took no time now.
+        bar.reset_eta();
+        self.bar.get_or_init(|| Bar { bar, estimate });
     }
 
-    /// Takes the bar away.
-    pub(super) fn end(&self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
+    /// Leaves the bar as it stands at the end: full, unless URLs are left. Results that other processes got count, too.
+    pub(super) fn end(&self, ledger: Option<Ledger>) {
+        let Some(Bar { bar, .. }) = self.bar.get() else { return };
+        if let Some(ledger) = ledger {
+            bar.set_length(u64::try_from(ledger.accepted).unwrap_or(0));
+            bar.set_position(ended(ledger));
         }
+        bar.abandon();
     }
 
     /// Failures beat refusals.
@@ -81,7 +94,8 @@ impl Progress {
 
     fn advance(&self, row: &Row, format: Format) {
         self.count(row.outcome);
-        if let Some(bar) = self.bar.get() {
+        if let Some(Bar { bar, estimate }) = self.bar.get() {
+            lock(estimate).ended(&row.url, row.interval());
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed()));
         }
@@ -91,6 +105,28 @@ impl Progress {
             warn!("{}: {reason}", row.url);
         }
     }
+}
+
+/// URLs that have their row.
+fn ended(ledger: Ledger) -> u64 {
+    u64::try_from(ledger.done + ledger.skipped + ledger.dead).unwrap_or(0)
+}
+
+fn lock(estimate: &Mutex<Estimate>) -> MutexGuard<'_, Estimate> {
+    estimate.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
+    let template = "{bar:30} {percent}%  {pos}/{len} URLs  {rate}  {msg}  ETA {left}";
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // With very many sites it is the requests under way at once that take the time.
+        let left =
+            if state.is_finished() { state.eta() } else { lock(&estimate).left().max(state.eta()) };
+        write!(out, "{:#}", HumanDuration(left)).unwrap_or_default();
+    };
+    style.with_key("rate", write_rate).with_key("left", left)
 }
 
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::capture::{Archived, Capture};
 use crate::cli::Format;
 use crate::doors::notation::sha256_hex;
+use crate::terminal::printable;
 use crate::timestamp::rfc3339;
 
 /// What became of a URL, in a word.
@@ -125,6 +126,12 @@ impl Row {
         row
     }
 
+    /// The pace of its site, if the site was asked.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        let seconds = self.why.as_ref()?.interval_seconds;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
     /// Takes in what was asked and answered.
     pub(super) fn archive(&mut self, captures: &[Capture]) {
         self.archived = Archived::of(captures);
@@ -188,7 +195,9 @@ impl Row {
         if page.is_empty() {
             return page;
         }
-        [format!("{before}{}{after}\n", self.url).as_bytes(), &page, b"\n"].concat()
+        // A `>` could end the comment that the URL stands in.
+        let url = printable(&self.url).replace('>', "%3E");
+        [format!("{before}{url}{after}\n").as_bytes(), &page, b"\n"].concat()
     }
 }
 
@@ -284,6 +293,19 @@ mod tests {
         ] {
             assert_eq!(outcome_of(&happened), expected, "{happened:?}");
         }
+    }
+
+    #[test]
+    fn the_line_above_a_page_stays_one_line_and_one_comment() {
+        let row = Row {
+            text: Some("words".to_owned()),
+            markdown: Some("words".to_owned()),
+            ..Row::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
+        };
+        let markdown = String::from_utf8(renderer(Format::Markdown, true)(&row)).unwrap();
+        assert_eq!(markdown, "<!-- http://x.test/\\u{1b}[2J\\r--%3E<script%3E -->\nwords\n\n");
+        let text = String::from_utf8(renderer(Format::Text, true)(&row)).unwrap();
+        assert_eq!(text, "==> http://x.test/\\u{1b}[2J\\r--%3E<script%3E <==\nwords\n\n");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde_json::{Value, json};
 use tracing::error;
 
@@ -11,19 +12,24 @@ use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
+use crate::terminal::printable;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;
 /// How often the log is looked at for more.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Puts URLs on the list.
+/// Of the URLs that are rejected, so many are named.
+const REJECTED_NAMED: usize = 5;
+
+/// Puts URLs on the list: all of them, or none if one could only become a dead letter.
 pub(super) async fn add(
     settings: &Settings,
     given: &[String],
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let urls = input::read(given)?;
+    reject_unusable(&urls)?;
     open_list(settings).await?.add(&urls).await?;
     let (added, list) = (urls.len(), &settings.values.pages_input_queue);
     print(
@@ -33,6 +39,26 @@ pub(super) async fn add(
         }
         .as_bytes(),
     )
+}
+
+fn reject_unusable(urls: &[String]) -> Result<(), Exit> {
+    let fault = |url: &String| Some((url.clone(), WebUrl::parse(url).err()?));
+    let faults: Vec<(String, UrlFault)> = urls.iter().filter_map(fault).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let mut why = format!("nothing was added: {} of {} can't be fetched", faults.len(), urls.len());
+    for (url, fault) in faults.iter().take(REJECTED_NAMED) {
+        let shown = match (fault, url.rsplit_once('@')) {
+            (UrlFault::UserInfo, Some((_, rest))) => format!("…@{rest}"),
+            _ => url.clone(),
+        };
+        why.push_str(&format!("\n  {}: {fault}", printable(&shown)));
+    }
+    if faults.len() > REJECTED_NAMED {
+        why.push_str(&format!("\n  and {} more", faults.len() - REJECTED_NAMED));
+    }
+    Err(Exit::Usage(why))
 }
 
 /// Prints events of the embedded log.

@@ -37,6 +37,22 @@ async fn batches_come_in_the_order_of_the_index_from_a_folder_and_from_a_server(
     assert_eq!(on_server.published().await, batches);
 }
 
+/// What stands for it inside is seen by nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_no_site() {
+    let archive = TestArchive::of(3, 2);
+    let rig = Rig::in_folder(&archive);
+    let ended = rig.batch(&["-vv"]).await.expect_code(0);
+    assert!(!ended.stderr.contains(".invalid") && !ended.stdout.contains(".invalid"), "{ended:?}");
+    assert!(!rig.published().await.is_empty());
+    for look in [&["sites", "list"][..], &["top", "--once"]] {
+        let seen = rig.program.run(look).await.expect_code(0).stdout;
+        assert!(!seen.contains(".invalid") && !seen.contains("archive-folder"), "{seen}");
+    }
+    let listed = rig.program.run(&["--json", "sites", "list"]).await.expect_code(0).stdout;
+    assert_eq!(listed, "", "a folder is read, and no site is asked");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_has_three_fields_and_its_metadata_are_strings() {
     let mut archive = TestArchive::default();

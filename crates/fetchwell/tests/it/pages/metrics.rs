@@ -89,7 +89,7 @@ async fn every_metric_has_its_name_and_its_value() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis_the_dead_letters_are_those_on_the_list() {
     let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
-    door.add(&["nonsense"]).await;
+    door.add_unchecked("nonsense").await;
     let running = door.start().await;
     running.until("dlq_size", |dead| dead == 1.0).await;
     let mut connection = door.scene.redis().await;

@@ -82,6 +82,33 @@ async fn a_redis_cluster_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_can_only_become_a_dead_letter_is_not_added() {
+    for store in [StoreKind::Sqlite, StoreKind::Redis] {
+        let Some(door) = Door::on(store, []).await else { continue };
+        let program = &door.scene.program;
+        for (url, why) in [
+            ("ftp://a.test/", "use http:// or https://"),
+            ("mailto:me@a.test", "use http:// or https://"),
+            ("a.test/page", "write it as https://host/path"),
+            ("http://", "names no host"),
+        ] {
+            let add = ["pages", "add", "http://a.test/good", url];
+            ends(program, &add, 2, &["nothing was added: 1 of 2", url, why]).await;
+        }
+        let add = ["pages", "add", "http://me:secret@a.test/"];
+        let said = program.run(&add).await.expect_code(2).stderr;
+        assert!(said.contains("…@a.test/") && !said.contains("secret"), "{said}");
+        let list: String = (0..9).map(|number| format!("gopher://a.test/{number}\n")).collect();
+        let ended = program.run_with_input(&["pages", "add", "-"], &list).await.expect_code(2);
+        assert!(
+            ended.stderr.contains("9 of 9") && ended.stderr.contains("and 4 more"),
+            "{ended:?}"
+        );
+        assert_eq!(door.waiting().await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_taken_is_named_with_the_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

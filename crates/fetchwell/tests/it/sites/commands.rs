@@ -56,6 +56,35 @@ async fn orders_stand_on(program: Program, site: &str) {
     assert_eq!(row["pace"]["source"], "default rate");
 }
 
+/// A name that was mistyped would else never be noticed.
+async fn an_unknown_site_is_warned_about_on(program: Program, site: &str) {
+    const WARNING: &str = "nothing is known of";
+    let paused = program.run(&["sites", "pause", site]).await.expect_code(0);
+    assert!(paused.stderr.contains(&format!("{WARNING} {site}")), "{}", paused.stderr);
+    assert!(paused.stdout.contains("is paused"), "the order stands: {}", paused.stdout);
+    let resumed = program.run(&["sites", "resume", site]).await.expect_code(0);
+    assert!(!resumed.stderr.contains(WARNING), "it is known by its order: {}", resumed.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_to_an_unknown_site_warns() {
+    an_unknown_site_is_warned_about_on(program(), "shop.test").await;
+    for variable in ["FETCHWELL_TEST_REDIS_URL", "FETCHWELL_TEST_POSTGRES_URL"] {
+        let Some(url) = server_url(variable) else { continue };
+        let site = format!("shop{}.test", unique());
+        an_unknown_site_is_warned_about_on(program().flags(["--store", &url]), &site).await;
+    }
+    // One that was asked for is known, and one whose URLs wait, too.
+    let origin = Origin::start([SiteScript::new("asked.test")]);
+    let program = program().on(&origin);
+    program.run(&["fetch", "http://asked.test/"]).await.expect_code(0);
+    program.run(&["pages", "add", "http://waits.test/"]).await.expect_code(0);
+    for site in ["asked.test", "waits.test"] {
+        let paused = program.run(&["sites", "pause", site]).await.expect_code(0);
+        assert_eq!(paused.stderr, "", "{site}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_stand_in_a_file() {
     orders_stand_on(program(), "shop.test").await;

@@ -104,7 +104,7 @@ async fn run_inner(
         );
     }
     let stop = stop_on_signal();
-    let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, quiet == 0));
+    let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, args.limit, quiet == 0));
     let flow = Flow { settings, args: &args, archive: &archive, progress: progress.clone() };
     let (told, measures) = (progress.clone(), archive.parts.measures.clone());
     let over = CancellationToken::new();
@@ -121,7 +121,7 @@ async fn run_inner(
             over.clone()
         ),
     );
-    progress.end();
+    progress.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
     let (ended, checkpoint) = ended?;
     tell(&checkpoint, as_json)?;
     if let Ended::Halted(reason) = &ended {
