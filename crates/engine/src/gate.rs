@@ -14,10 +14,11 @@ use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::clock::Clock;
 use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport};
+use crate::store_health::{StoreCall, StoreHealth};
 use crate::web::{Given, Leave};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
@@ -98,7 +99,8 @@ pub struct GateRules {
     pub pace: PaceRules,
     /// robots.txt.
     pub robots: RobotsRules,
-    /// A site that has been down this long, while we were there to see it, is given up.
+    /// A site that has been down this long, while we were there to see it, is given up; so is a run whose store has
+    /// failed for this long.
     pub give_up_after: Option<Duration>,
 }
 
@@ -160,13 +162,21 @@ pub struct Gate {
     /// When this process last wrote a head to each site, by a clock that never jumps.
     heads: Arc<Heads>,
     started_at: Time,
+    /// Which calls to the stores fail: the pipeline's, and those of its requests.
+    pub health: Arc<StoreHealth>,
 }
 
 impl Gate {
     /// A gate on a politeness store.
     pub fn new(politeness: Arc<dyn Politeness>, rules: GateRules, clock: Clock) -> Gate {
         let started_at = clock.now();
-        Gate { politeness, rules, clock, heads: Arc::new(Heads::new()), started_at }
+        let heads = Arc::new(Heads::new());
+        Gate { politeness, rules, clock, heads, started_at, health: Arc::default() }
+    }
+
+    /// The same in a process that keeps one record of its stores for all its pipelines.
+    pub fn recording(self, health: StoreHealth) -> Gate {
+        Gate { health: Arc::new(health), ..self }
     }
 
     /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
@@ -290,6 +300,11 @@ impl Gate {
         self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
     }
 
+    /// How long a store may fail before the run gives up; `None`: for ever.
+    pub fn patience_with_stores(&self) -> Option<Duration> {
+        self.rules.give_up_after
+    }
+
     /// Leave to write one request head under `permit`, whose time by our clock is `at`.
     pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
         let slot = permit.slot;
@@ -299,6 +314,7 @@ impl Gate {
             politeness: self.politeness.clone(),
             clock: self.clock.clone(),
             heads: self.heads.clone(),
+            health: self.health.clone(),
             site,
             permit,
             at,
@@ -404,6 +420,7 @@ pub struct GateLeave {
     politeness: Arc<dyn Politeness>,
     clock: Clock,
     heads: Arc<Heads>,
+    health: Arc<StoreHealth>,
     site: Site,
     permit: Permit,
     /// Its time, by our clock.
@@ -447,7 +464,7 @@ impl GateLeave {
         let turn = match self.politeness.turn(&[], &[ask]).await {
             Ok(turn) => turn,
             Err(fault) => {
-                warn!(site = %self.site, %fault, "no request is sent: its group's turn can't be had");
+                self.health.failed(StoreCall::Pace, &fault);
                 return false;
             }
         };
@@ -523,7 +540,7 @@ impl GateLeave {
                     tokio::time::sleep(wait).await;
                 }
                 Err(fault) => {
-                    warn!(site = %self.site, %fault, "no request is sent: its slot can't be confirmed");
+                    self.health.failed(StoreCall::Pace, &fault);
                     return None;
                 }
             }

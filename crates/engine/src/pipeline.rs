@@ -154,7 +154,10 @@ async fn conduct<R: Send + Sync + 'static>(
         let (wake_at, now, stopping) =
             (conductor.next_due(), conductor.now(), conductor.is_stopping());
         tokio::select! {
-            event = conductor.next_event() => conductor.handle_all(event)?,
+            event = conductor.next_event() => {
+                conductor.handle_all(event)?;
+                conductor.give_up_on_a_store()?;
+            }
             () = sleep_until(wake_at, now) => {}
             () = heard(news.as_deref()) => conductor.hear_of_more(),
             () = stop.cancelled(), if !stopping => conductor.stop_taking(),

@@ -28,8 +28,8 @@ pub enum StoreFault {
     /// The store answered something that it never should.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// The server is not one that can be used.
-    #[error("this server will not do: {0}")]
+    /// The store is not one that this program can use.
+    #[error("this store cannot be used: {0}")]
     Unfit(String),
     /// What was to be written is larger than the store can hold: it never will be.
     #[error("the store can't hold it: {0}")]

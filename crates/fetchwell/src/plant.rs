@@ -19,6 +19,7 @@ use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, Robots
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
 use fetchwell_engine::sites::Sites;
+use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
@@ -42,6 +43,8 @@ pub(crate) struct Parts {
     pub(crate) own_listeners: OwnListeners,
     /// What this process does, counted.
     pub(crate) measures: Arc<Measures>,
+    /// Which calls to its stores fail.
+    pub(crate) health: Arc<StoreHealth>,
     /// The same, traced, where somebody collects traces.
     tracer: Option<Arc<Tracer>>,
 }
@@ -63,6 +66,7 @@ impl Parts {
             client,
             own_listeners,
             measures: Arc::default(),
+            health: Arc::default(),
             tracer: Tracer::from_environment()?,
         })
     }
@@ -83,7 +87,8 @@ impl Parts {
         let (client, own_listeners) = client(settings)?;
         let measures = Arc::default();
         let tracer = Tracer::from_environment()?;
-        Ok(Parts { politeness, clock, client, own_listeners, measures, tracer })
+        let health = Arc::default();
+        Ok(Parts { politeness, clock, client, own_listeners, measures, health, tracer })
     }
 
     /// The same with sites that no other process hears of, and that are forgotten at the end.
@@ -121,7 +126,7 @@ impl Parts {
             ..Limits::default()
         };
         Plant {
-            gate,
+            gate: gate.recording(self.health.beside()),
             web: self.client.clone(),
             limits,
             clock: self.clock.clone(),

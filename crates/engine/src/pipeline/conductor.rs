@@ -11,7 +11,7 @@ use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
-use tracing::{debug, error, warn};
+use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
@@ -28,13 +28,12 @@ use crate::ports::{
     Demand, Finished, Lease, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled, SiteAsk,
     SiteReport, StoreFault, Taken, Turn,
 };
+use crate::store_health::StoreCall;
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
-/// While a store fails, there is a line about it so often.
-const STORE_LINE_EVERY: Duration = Duration::from_secs(10);
 /// Slots that come due must not wait for long while events are handled.
 const MOST_EVENTS_A_ROUND: usize = 32;
 /// So long after the grace a store that fails is still asked to take what is left; then it is left to
@@ -157,7 +156,6 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
-    last_store_line: Option<Instant>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -211,7 +209,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             halted: None,
             stopping_since: None,
             last_line: HashMap::new(),
-            last_store_line: None,
         };
         let renewal = conductor.door.source.renew().await;
         conductor.on_renewed(started, renewal);
@@ -406,12 +403,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
-            Event::Noted(result) => note_lost(result),
+            Event::Noted(result) => self.note_lost(result),
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
             Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
             Event::StartNoted(result) => {
                 self.noting = false;
-                note_lost(result);
+                self.note_lost(result);
             }
         }
         Ok(())
@@ -444,6 +441,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.renewing = false;
         self.tell_of_rescues();
         self.renew_at = asked_at + self.plant.limits.heartbeat;
+        if renewal.is_ok() {
+            self.store_worked(StoreCall::Renew);
+        }
         match renewal {
             Ok(Renewal::Held { ttl }) => self.lease_good_until = asked_at + ttl - ttl / 4,
             Ok(Renewal::Lost) => {
@@ -454,10 +454,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.renew_at = Instant::now();
             }
             Err(fault) => {
-                self.store_failed(
-                    &fault,
-                    "the instance's lease could not be renewed; trying again",
-                );
+                self.store_failed(StoreCall::Renew, &fault);
                 self.renew_at = Instant::now() + STORE_RETRY;
             }
         }
@@ -478,6 +475,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.suspects.clear();
         self.leases_held = 0;
         self.groups.all_went();
+        self.plant.gate.health.forget();
         self.exhausted = false;
         self.take_at = self.now();
     }
@@ -494,15 +492,30 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         flights
     }
 
-    /// A store that is away fails everything, several times a second: that is worth a line now and then.
-    pub(super) fn store_failed(&mut self, fault: &StoreFault, what: &str) {
+    /// A store that is away fails everything, several times a second: the record says it once.
+    pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreFault) {
         self.spread(News::StoreFailed(fault.clone()));
-        let is_news = self.last_store_line.is_none_or(|at| at.elapsed() >= STORE_LINE_EVERY);
-        if is_news {
-            warn!(%fault, "{what}");
-            self.last_store_line = Some(Instant::now());
-        } else {
-            debug!(%fault, "{what}");
+        self.plant.gate.health.failed(call, fault);
+    }
+
+    pub(super) fn store_worked(&self, call: StoreCall) {
+        self.plant.gate.health.worked(call);
+    }
+
+    /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
+    /// next.
+    pub(super) fn give_up_on_a_store(&self) -> Result<(), StoreFault> {
+        let Some(patience) = self.plant.gate.patience_with_stores() else { return Ok(()) };
+        match self.plant.gate.health.failing() {
+            Some(failing) if failing.lasts >= patience => Err(failing.fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_lost(&self, result: Result<(), StoreFault>) {
+        match result {
+            Ok(()) => self.store_worked(StoreCall::Note),
+            Err(fault) => self.store_failed(StoreCall::Note, &fault),
         }
     }
 
@@ -513,12 +526,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// A request of the engine's own, for a room.
     pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
         Item { job, request, since: self.now(), is_errand: true }
-    }
-}
-
-fn note_lost(result: Result<(), StoreFault>) {
-    if let Err(fault) = result {
-        warn!(%fault, "a note to the store was lost; it will be made again");
     }
 }
 

@@ -13,6 +13,7 @@ use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
+use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
@@ -83,6 +84,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.taking = false;
         let now = self.now();
         self.exhausted = false;
+        if taken.is_ok() {
+            self.store_worked(StoreCall::Take);
+        }
         match taken {
             Ok(Taken::Jobs(leases)) => {
                 self.take_at = now;
@@ -103,7 +107,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
             }
             Err(fault) => {
-                self.store_failed(&fault, "nothing could be taken; trying again");
+                self.store_failed(StoreCall::Take, &fault);
                 self.closed.extend(demand.closed);
                 self.take_at = self.store_retry_at();
             }

@@ -12,6 +12,7 @@ use super::dispatch::known_robots;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
 use crate::ports::{Lane, RobotsRecord, StoreFault};
+use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey};
 
@@ -65,9 +66,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let site = origin.site();
         let record = match record {
-            Ok(record) => record,
+            Ok(record) => {
+                self.store_worked(StoreCall::Robots);
+                record
+            }
             Err(fault) => {
-                warn!(%fault, %origin, "robots.txt could not be looked up; trying again");
+                self.store_failed(StoreCall::Robots, &fault);
                 let again = self.store_retry_at();
                 return self.bench.ask_at(&site, again);
             }

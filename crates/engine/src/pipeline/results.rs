@@ -9,6 +9,7 @@ use tracing::{debug, warn};
 use super::conductor::{Conductor, Event, Work};
 use super::{News, SettledLease};
 use crate::ports::{Finished, Settled, Settlement, StoreFault};
+use crate::store_health::StoreCall;
 use crate::web::Phases;
 use crate::workbench::JobKey;
 
@@ -42,10 +43,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     ) {
         self.finishing = false;
         let settled = match settled {
-            Ok(settled) => settled,
+            Ok(settled) => {
+                self.store_worked(StoreCall::Finish);
+                settled
+            }
             Err(fault) => {
                 // Nothing is fetched again for it, and nothing more is taken until it works.
-                self.store_failed(&fault, "results could not be stored; trying again");
+                self.store_failed(StoreCall::Finish, &fault);
                 self.finish_at = self.store_retry_at();
                 self.ready.splice(0..0, batch);
                 return;

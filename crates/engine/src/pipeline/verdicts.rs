@@ -16,6 +16,7 @@ use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
 use crate::gate::{RobotsView, rule_of};
 use crate::ports::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey};
 
@@ -304,12 +305,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     ) {
         self.turning = false;
         let turn = match turn {
-            Ok(turn) => turn,
+            Ok(turn) => {
+                self.store_worked(StoreCall::Pace);
+                turn
+            }
             Err(fault) => {
-                self.store_failed(
-                    &fault,
-                    "the politeness store can't be asked: no requests until it can",
-                );
+                self.store_failed(StoreCall::Pace, &fault);
                 let left_late =
                     |told: &SiteReport| matches!(told.report.mark, Mark::LeftLate { .. });
                 // A late request that was noted meanwhile is reported at once, as in `handle`.

@@ -201,6 +201,37 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
     assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
 }
 
+/// Who is to give up on sites that stay down gives up on a store that does, too, and says what is wrong with it.
+#[tokio::test(start_paused = true)]
+async fn who_is_to_give_up_does_so_when_its_store_has_failed_for_that_long() {
+    let patience = Duration::from_secs(600);
+    let mut rig = Rig::new([SiteScript::new("a.test")]);
+    rig.rules.give_up_after = Some(patience);
+    rig.enqueue(["http://a.test/"]);
+    let instance = Arc::new(rig.queue.instance());
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let began = rig.clock.now();
+    let fault = rig.run_door(door, CancellationToken::new()).await.unwrap_err();
+    assert!(fault.to_string().contains("the broker is gone"), "{fault}");
+    let took = rig.clock.now().since(began);
+    assert!(took >= patience && took < patience + Duration::from_secs(10), "{took:?}");
+    assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_in_time_is_not_given_up() {
+    let mut rig = Rig::new([SiteScript::new("a.test")]);
+    rig.rules.give_up_after = Some(Duration::from_secs(60));
+    rig.enqueue((0..5).map(|n| format!("http://a.test/{n}")));
+    let (ended, records) = run(&rig, 100).await;
+    assert_eq!((ended, records.len()), (Ended::Exhausted, 5));
+}
+
 /// What is to follow an answer is not waited for: nothing is sent any more.
 #[tokio::test(start_paused = true)]
 async fn who_is_stopped_hands_back_what_would_go_on() {

@@ -115,8 +115,8 @@ impl Kind {
             Kind::CursorGone => (
                 "cursor-gone",
                 S::GONE,
-                "What follows this cursor was taken out",
-                "Go on after the cursor in `oldest`: all that is left comes after it.",
+                "This cursor is not in the outbox",
+                "What followed it was taken out, or the outbox does not reach that far: the store is another one, or was restored from a backup. Go on after the cursor in `oldest`: everything that is there comes after it.",
             ),
             Kind::TooLarge => (
                 "too-large",

@@ -42,17 +42,17 @@ mod values;
 mod view;
 mod waiting;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
 use fetchwell_engine::oversight::Oversight;
 use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use crate::doors::sites::SiteDesk;
 
@@ -72,9 +72,6 @@ pub(crate) use problem::{Kind, Problem};
 pub(crate) use routes::router;
 pub(crate) use token::Token;
 pub(crate) use view::{MessageView, OutboxView};
-
-/// A store that is down is logged so often at the most.
-const FAULT_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long callers are asked to wait for a store that is down.
 const STORE_RETRY_SECONDS: u64 = 5;
@@ -110,7 +107,7 @@ pub(crate) struct Api {
     allowances: Allowances,
     memory: Memory,
     readiness: public::Readiness,
-    last_fault: Mutex<Option<Instant>>,
+    health: Arc<StoreHealth>,
     /// Ends whatever waits.
     stop: CancellationToken,
 }
@@ -128,6 +125,8 @@ pub(crate) struct Foundation {
     pub(crate) measures: Arc<Measures>,
     /// Where failed authentications go.
     pub(crate) auth_failures: Arc<AuthFailures>,
+    /// Which calls to the store fail.
+    pub(crate) health: Arc<StoreHealth>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -148,7 +147,7 @@ impl Api {
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
-            last_fault: Mutex::default(),
+            health: on.health,
             stop: on.stop,
             rules,
         })
@@ -180,11 +179,7 @@ impl Api {
     /// What the store said. Its faults are for the log: callers learn no more than that it is down.
     fn stored<T>(&self, answer: Result<T, StoreFault>) -> Result<T, Problem> {
         answer.map_err(|fault| {
-            let mut last = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|at| at.elapsed() >= FAULT_LOG_INTERVAL) {
-                *last = Some(Instant::now());
-                warn!("requests are answered with 503: {fault}");
-            }
+            self.health.failed_once(StoreCall::Answer, &fault);
             Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
         })
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fetchwell_engine::ports::StoreFault;
+
 /// How the program ends.
 #[derive(Debug)]
 pub enum Exit {
@@ -61,9 +63,15 @@ impl From<std::io::Error> for Exit {
     }
 }
 
-impl From<fetchwell_engine::ports::StoreFault> for Exit {
-    fn from(fault: fetchwell_engine::ports::StoreFault) -> Exit {
-        Exit::Unreachable(fault.to_string())
+impl From<StoreFault> for Exit {
+    fn from(fault: StoreFault) -> Exit {
+        match fault {
+            // A Redis Cluster, or a store that a newer program has changed: another one must be named.
+            StoreFault::Unfit(_) => Exit::Usage(fault.to_string()),
+            StoreFault::Unavailable(_) | StoreFault::Damaged(_) | StoreFault::TooLarge(_) => {
+                Exit::Unreachable(fault.to_string())
+            }
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use fetchwell_engine::adapters::sqlite;
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
@@ -16,12 +18,22 @@ use crate::settings::{Door, Flag, Settings, Sources, process_environment, refere
 use crate::terminal::printable;
 use crate::{demo, doctor, doors, explain, health, telemetry};
 
+/// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
+/// WAL, which takes as long as writing some 16 MiB.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
 /// The whole program, from its arguments to its exit code.
-///
+pub fn main() -> ExitCode {
+    let code = run_to_the_end();
+    // Everything that used a store is gone with the runtime.
+    sqlite::wait_until_closed(CLOSE_WITHIN);
+    code
+}
+
 /// It is here and not in the binary because the code of a future is generated in the crate that
 /// polls it: the binary would take as long to compile as the library.
 #[tokio::main]
-pub async fn main() -> ExitCode {
+async fn run_to_the_end() -> ExitCode {
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
     // They may quote a URL or a file name.
     let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");

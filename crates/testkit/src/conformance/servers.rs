@@ -71,6 +71,15 @@ pub async fn unused_postgres_schema(url: String) -> String {
     format!("{url}?options=-c%20search_path%3D{schema}")
 }
 
+/// Runs statements, and gives what the last one selects: a text a row.
+pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
+    use sqlx::{AssertSqlSafe, Connection, Row};
+    let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");
+    let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
+    let rows = rows.expect("the statements are sound");
+    rows.iter().map(|row| row.try_get(0).expect("a text")).collect()
+}
+
 impl PolitenessStore for PostgresStore {
     fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
         let (url, schema) = (self.url.clone(), self.schema.clone());

@@ -17,7 +17,8 @@ use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, S
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
+use fetchwell_engine::ports::{Finish, SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -240,14 +241,16 @@ impl Run<'_> {
                 vec![Row::given_up(lease, reason, clock.wall())]
             }),
         };
+        let health = parts.health.clone();
         let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
         let mut plant =
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
         progress.end(queue.ledger().await.ok());
-        instance.leave().await?;
-        ended?;
+        let left = instance.leave().await;
+        ended.map_err(|fault| self.gave_up(&fault, &health, to_file))?;
+        left?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
         if self.stop.is_cancelled() && left > 0 {
@@ -260,5 +263,25 @@ impl Run<'_> {
             return Ok(Exit::Ok);
         }
         Ok(progress.exit())
+    }
+
+    /// How a run ends that the store, or the output, did not let go on.
+    fn gave_up(&self, fault: &StoreFault, health: &StoreHealth, to_file: bool) -> Exit {
+        let values = &self.settings.values;
+        let failing = health.failing_anywhere(|_| true);
+        let again = if to_file { " with --resume" } else { "" };
+        let text = match &failing {
+            Some(failing) => format!(
+                "gave up after {} s (--give-up-after): {fault}; run the same command again{again} when that is \
+                 fixed",
+                failing.lasts.as_secs()
+            ),
+            None => fault.to_string(),
+        };
+        let on_a_server = values.politeness.as_ref().is_some_and(|place| place.file().is_none());
+        match failing {
+            Some(failing) if on_a_server && failing.call.is_politeness() => Exit::Unreachable(text),
+            _ => Exit::Internal(anyhow::Error::msg(text)),
+        }
     }
 }

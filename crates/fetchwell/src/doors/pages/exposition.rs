@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
@@ -32,7 +33,25 @@ pub(super) struct Exposition {
     queue: UrlList,
     metrics: Arc<PageMetrics>,
     measures: Arc<Measures>,
+    stores: Stores,
     last: Mutex<Option<(Instant, Option<Sizes>)>>,
+}
+
+/// Where this process writes, and how that goes.
+pub(super) struct Stores {
+    pub(super) health: Arc<StoreHealth>,
+    /// Events go to Kafka, which the store knows nothing of.
+    pub(super) events_elsewhere: bool,
+}
+
+impl Stores {
+    /// Whether what comes in can be stored.
+    fn can_store(&self) -> bool {
+        let counts = |call: StoreCall| {
+            call.is_storing() && !(self.events_elsewhere && call == StoreCall::Finish)
+        };
+        self.health.failing_anywhere(counts).is_none()
+    }
 }
 
 impl Exposition {
@@ -40,8 +59,9 @@ impl Exposition {
         queue: UrlList,
         metrics: Arc<PageMetrics>,
         measures: Arc<Measures>,
+        stores: Stores,
     ) -> Exposition {
-        Exposition { queue, metrics, measures, last: Mutex::default() }
+        Exposition { queue, metrics, measures, stores, last: Mutex::default() }
     }
 
     /// Answers until `stop`.
@@ -82,8 +102,10 @@ async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
 }
 
 async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
-    match told.sizes().await {
-        Some(_) => "ok\n".into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the queue can't be reached\n").into_response(),
-    }
+    let not_ready = match told.sizes().await {
+        Some(_) if told.stores.can_store() => return "ok\n".into_response(),
+        Some(_) => "nothing can be stored; the log says why\n",
+        None => "the queue can't be reached\n",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, not_ready).into_response()
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::counted::Counted;
-use super::exposition::Exposition;
+use super::exposition::{Exposition, Stores};
 use super::finish::CacheThenEvent;
 use super::metrics::PageMetrics;
 use super::place::Place;
@@ -50,8 +50,13 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let metrics = Arc::new(PageMetrics::default());
     let telling = async {
         if let Some(listener) = listener {
-            let told =
-                Exposition::new(place.queue.clone(), metrics.clone(), parts.measures.clone());
+            let stores = Stores {
+                health: parts.health.clone(),
+                events_elsewhere: values.pages_kafka_bootstrap_servers.is_some(),
+            };
+            let queue = place.queue.clone();
+            let measures = parts.measures.clone();
+            let told = Exposition::new(queue, metrics.clone(), measures, stores);
             told.serve(listener, values, stop.clone()).await;
         }
     };

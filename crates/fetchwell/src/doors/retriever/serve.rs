@@ -10,10 +10,11 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::inbox::{Inbox, RetrieverStore};
 use fetchwell_engine::pipeline::{Door, Limits};
 use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
@@ -67,6 +68,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         metrics: metrics.clone(),
         measures: parts.measures.clone(),
         auth_failures: auth_failures.clone(),
+        health: parts.health.clone(),
         stop: stop.clone(),
     };
     let values = &settings.values;
@@ -87,7 +89,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
         dashboard.keep_audit(&api_ended),
-        prune(store.inbox.clone(), settings.values.retriever_retention, stop.clone()),
+        prune(&store, settings.values.retriever_retention, &parts.health, &stop),
         dashboard.keep_history(),
     );
     messages.and(deliveries)?;
@@ -177,22 +179,32 @@ async fn deliveries(
 
 /// Takes out what has been kept long enough: at the start, and from time to time. Where that is not long, more
 /// often, so that nothing is there for much longer than it should.
-async fn prune(inbox: Arc<dyn Inbox>, keep: Duration, stop: CancellationToken) {
+async fn prune(
+    store: &RetrieverStore,
+    keep: Duration,
+    health: &StoreHealth,
+    stop: &CancellationToken,
+) {
     let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
     loop {
-        prune_once(&*inbox, keep, &stop).await;
+        prune_once(&*store.inbox, keep, health, stop).await;
         if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
             return;
         }
     }
 }
 
-async fn prune_once(inbox: &dyn Inbox, keep: Duration, stop: &CancellationToken) {
+async fn prune_once(
+    inbox: &dyn Inbox,
+    keep: Duration,
+    health: &StoreHealth,
+    stop: &CancellationToken,
+) {
     while !stop.is_cancelled() {
         match inbox.prune(keep, PRUNE_MOST).await {
             Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
             Ok(_) => {}
-            Err(fault) => return warn!("old messages can't be taken out now: {fault}"),
+            Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
         }
     }
 }

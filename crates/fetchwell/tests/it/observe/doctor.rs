@@ -1,5 +1,8 @@
 //! `fetchwell doctor` against settings, files and real servers that are wrong in one thing.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use fetchwell_testkit::conformance::servers::{
     redis_connection, server_url, unused_postgres_schema,
 };
@@ -108,6 +111,22 @@ async fn a_file_that_is_damaged_is_found_out() {
         (verdict.to_owned(), what.to_owned())
     };
     assert_eq!(verdict, "fail");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_others_can_read_is_found_out() {
+    let program = alone();
+    program.run(&["callers", "add", "me"]).await.expect_code(0);
+    let path = program.file("fetchwell.db");
+    let mode = || path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600, "it was made so");
+    assert!(!program.file("fetchwell.db-wal").exists(), "the last to leave merges the WAL");
+    let report = Report::of(&program, 0).await;
+    assert!(!report.0.to_string().contains("file mode"), "{:#}", report.0);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let report = Report::of(&program, 0).await;
+    report.expect("store: file mode", "warn", "fetchwell.db");
+    assert_eq!(mode(), 0o644, "a doctor changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

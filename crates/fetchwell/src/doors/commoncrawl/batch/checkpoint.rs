@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use fetchwell_engine::adapters::refuse_newer_store;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -13,9 +14,23 @@ use crate::doors::notation::sha256_hex;
 /// Of the blocks that could not be read so many are named; all are counted.
 const MOST_UNREAD_NAMED: usize = 10_000;
 
+/// The version of the file; files that do not say it have version 0. Raise it with a change that earlier programs would
+/// misread.
+const VERSION: i64 = 0;
+
+/// What can be read of any version.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AnyVersion {
+    version: i64,
+}
+
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
+    /// The version of the file.
+    #[serde(default)]
+    pub(super) version: i64,
     /// What is made into batches, and how. Another selection would make others.
     pub(super) selection: Json,
     /// From where on it is to be done.
@@ -134,11 +149,7 @@ impl CheckpointFile {
             format!("another batcher works with {shown}; --checkpoint names another one")
         })?;
         let kept = match std::fs::read(path) {
-            Ok(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| {
-                format!(
-                    "{shown} is no checkpoint of a batcher: {error}; move it away to begin anew"
-                )
-            })?),
+            Ok(bytes) => Some(read(&bytes, path)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(format!("the checkpoint {shown} can't be read: {error}")),
         };
@@ -155,6 +166,17 @@ impl CheckpointFile {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
+}
+
+fn read(bytes: &[u8], path: &Path) -> Result<Checkpoint, String> {
+    let shown = path.display();
+    let is_none = |error: serde_json::Error| {
+        format!("{shown} is no checkpoint of a batcher: {error}; move it away to begin anew")
+    };
+    let AnyVersion { version } = serde_json::from_slice(bytes).map_err(is_none)?;
+    refuse_newer_store(&format!("the checkpoint {shown}"), version, VERSION)
+        .map_err(|fault| fault.to_string())?;
+    serde_json::from_slice(bytes).map_err(is_none)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -220,6 +242,15 @@ mod tests {
         let across = Checkpoint { selection: newer, ..kept.clone() };
         assert!(across.is_across_blocks());
         assert_eq!(across.differences(&kept.selection), [ACROSS_BLOCKS], "it refuses ours");
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_newer_program_is_refused_with_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.checkpoint");
+        std::fs::write(&path, "{\"version\": 7, \"position\": \"elsewhere\"}").unwrap();
+        let fault = CheckpointFile::open(&path).err().unwrap();
+        assert!(fault.contains("version 7") && fault.contains("up to 0"), "{fault}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Begun {
         source: Arc<dyn Source>,
         ends: Arc<dyn Settle>,
     ) -> Result<Begun, StoreFault> {
-        let db = Db::open(&folder.join(FILE), Durability::Process, prepare)?;
+        let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
         let (held, uncounted) = (Mutex::default(), AsyncMutex::default());
         Ok(Begun { source, ends, db, worker, held, uncounted })
