@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 
 use super::identity::Peer;
 use super::usage::{Look, Usage};
+use crate::descriptors::Descriptors;
 
 /// How long a connection may be idle, or silent at its beginning.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,7 +57,8 @@ pub(crate) async fn serve(
     bounds: Connections,
     stop: CancellationToken,
 ) {
-    let (places, connections) = (Arc::new(Semaphore::new(bounds.most)), TaskTracker::new());
+    let most = Descriptors::of_this_process().fit_listener(bounds.most);
+    let (places, connections) = (Arc::new(Semaphore::new(most)), TaskTracker::new());
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
-use crate::{demo, doctor, doors, explain, health, telemetry};
+use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
 
 /// The whole program, from its arguments to its exit code.
 ///
@@ -20,13 +20,11 @@ use crate::{demo, doctor, doors, explain, health, telemetry};
 /// polls it: the binary would take as long to compile as the library.
 #[tokio::main]
 pub async fn main() -> ExitCode {
+    descriptors::raise_limit();
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
     let last_words = exit.to_string();
     if !last_words.is_empty() {
-        #[expect(clippy::print_stderr, reason = "the last words, when logging may not have begun")]
-        {
-            eprintln!("fetchwell: {last_words}");
-        }
+        telemetry::say(&format!("fetchwell: {last_words}"));
     }
     exit.code()
 }

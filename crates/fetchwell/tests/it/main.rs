@@ -42,6 +42,7 @@ mod migrate;
 mod observe;
 mod oversight;
 mod pages;
+mod resources;
 mod schedule;
 mod serve_api;
 mod serve_contract;
