@@ -216,7 +216,7 @@ pub struct Finished<R> {
     pub settlement: Settlement,
     /// Where the time of its last request went.
     pub phases: Phases,
-    /// What its last body holds of the byte budget, until the records are safe.
+    /// What its records hold of the byte budget, until they are safe.
     pub share: Share,
 }
 
@@ -338,6 +338,18 @@ pub trait Plan<R>: Send {
     /// lease waits in memory, however long.
     fn has_results_in_hand(&self) -> bool {
         false
+    }
+
+    /// The memory that a step on a body of so many bytes takes besides the body. The step begins when the byte budget
+    /// has that.
+    fn working_bytes(&self, _body_bytes: usize) -> usize {
+        0
+    }
+
+    /// The memory that the records of its last step hold, which counts until they are stored; `None`: as much as the
+    /// last body.
+    fn held_bytes(&self) -> Option<usize> {
+        None
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         AnswerFault::BadEncoding,
         AnswerFault::TooManyRedirects,
         AnswerFault::BadRedirect,
+        AnswerFault::TooManyFrames,
+        AnswerFault::TookTooLong,
     ];
     let mut all = vec![
         Happened::RobotsDisallow,

@@ -4,6 +4,7 @@ mod api;
 pub mod cli;
 mod dashboard;
 mod demo;
+mod descriptors;
 mod doctor;
 #[cfg(test)]
 mod documented;

@@ -27,6 +27,7 @@ use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 
 use crate::cli::Exit;
+use crate::descriptors::{Connections, Descriptors};
 use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
 use crate::traces::Tracer;
@@ -119,7 +120,7 @@ impl Parts {
     ) -> Plant {
         let values = &settings.values;
         let limits = Limits {
-            max_in_flight: values.max_in_flight,
+            max_in_flight: fitting_in_flight(values.max_in_flight),
             window: values.window,
             shutdown_grace: values.shutdown_grace,
             heartbeat: values.lease_heartbeat,
@@ -147,6 +148,16 @@ impl Parts {
 
 fn own_politeness(settings: &Settings, clock: &Clock) -> Arc<dyn Sites> {
     Arc::new(MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed()))
+}
+
+/// As many requests at once as there are descriptors for. Where fewer fit than are wanted, that is said.
+pub(crate) fn fitting_in_flight(wanted: usize) -> usize {
+    let descriptors = Descriptors::of_this_process();
+    let idle = HttpLimits::default().max_idle_connections;
+    let wanted = Connections { in_flight: wanted, idle };
+    let fits = descriptors.fit(wanted);
+    descriptors.say_what_fits(wanted, fits);
+    fits.in_flight
 }
 
 fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
@@ -319,6 +330,9 @@ fn http_settings(
 ) -> HttpSettings {
     let values = &settings.values;
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let idle = HttpLimits::default().max_idle_connections;
+    let connections = Connections { in_flight: values.max_in_flight, idle };
+    let fits = Descriptors::of_this_process().fit(connections);
     let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
         pattern: rule.pattern.clone(),
         address: rule.address,
@@ -334,8 +348,9 @@ fn http_settings(
             max_body_bytes: bytes(values.http_max_body),
             max_ratio: usize::try_from(values.http_max_ratio).unwrap_or(usize::MAX),
             max_header_bytes: bytes(values.http_max_headers),
+            max_frames: usize::try_from(values.http_max_frames).unwrap_or(usize::MAX),
             body_budget_bytes: bytes(values.http_body_budget),
-            ..HttpLimits::default()
+            max_idle_connections: fits.idle,
         },
         guard: address_guard(settings),
         resolve: resolve.collect(),

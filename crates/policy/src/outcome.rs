@@ -61,6 +61,8 @@ pub enum NameFault {
     TimedOut,
     /// There is no name server, or no way to it.
     NoServer,
+    /// We lack what it takes to ask: descriptors, memory, local ports.
+    Ours,
 }
 
 /// Where the time ran out.
@@ -91,6 +93,10 @@ pub enum AnswerFault {
     TooManyRedirects,
     /// A redirect without a usable target.
     BadRedirect,
+    /// The body consists of more compressed frames than allowed.
+    TooManyFrames,
+    /// Reading the page took longer than allowed.
+    TookTooLong,
 }
 
 /// Who is to blame.
@@ -180,6 +186,13 @@ impl NetworkFault {
     }
 }
 
+/// The reason, in words for people.
+impl fmt::Display for NameFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words())
+    }
+}
+
 impl NameFault {
     fn in_words(self) -> &'static str {
         match self {
@@ -200,6 +213,9 @@ impl NameFault {
             NameFault::NoServer => {
                 "the name could not be resolved: no name server can be reached; \
                  see dns.servers, or /etc/resolv.conf"
+            }
+            NameFault::Ours => {
+                "no name can be looked up: this process is out of open files, memory or local ports"
             }
         }
     }
@@ -225,6 +241,10 @@ impl AnswerFault {
             AnswerFault::BadEncoding => "the content encoding is unknown or corrupt",
             AnswerFault::TooManyRedirects => "more redirects than http.max_redirects",
             AnswerFault::BadRedirect => "a redirect without a usable target",
+            AnswerFault::TooManyFrames => {
+                "the body has more compressed frames than http.max_frames"
+            }
+            AnswerFault::TookTooLong => "reading the page took longer than extract.max_time",
         }
     }
 }
@@ -261,6 +281,8 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::NotHttp), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
+            (Happened::BadAnswer(AnswerFault::TookTooLong), Url, Mark::Neutral),
+            (Happened::OurFault(String::new()), Us, Mark::Neutral),
             (Happened::Refused(String::new()), Caller, Mark::Neutral),
             (Happened::DeadlinePassed, Nobody, Mark::Neutral),
         ];

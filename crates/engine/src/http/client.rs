@@ -132,8 +132,11 @@ impl Client {
             connect(url, &addresses, &self.tls, limits.max_header_bytes, time).await
         };
         let timed_out = Err(Happened::TimedOut(Phase::Connect));
-        let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
-        Ok((sender, false))
+        let connected = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out);
+        if matches!(connected, Err(Happened::OurFault(_))) {
+            self.pool.close_idle();
+        }
+        Ok((connected?, false))
     }
 
     fn head(&self, request: &Request, version: Version) -> Option<http::Request<RequestBody>> {

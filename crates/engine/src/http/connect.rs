@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::fair::Fair;
+use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
 use super::timely::{Departure, Timely};
 
@@ -113,12 +114,6 @@ async fn dial(
     Err(happened)
 }
 
-/// Out of descriptors (`ENFILE`, `EMFILE`) or of local ports. Blamed on the site, it would open the
-/// breakers of all sites.
-fn is_lack_of_our_own(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24)) || error.kind() == io::ErrorKind::AddrNotAvailable
-}
-
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
     match url.host_ip() {
         Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
@@ -195,18 +190,4 @@ where
 
 fn failed(fault: NetworkFault) -> Happened {
     Happened::Network(fault)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_site_is_not_to_blame_for_what_we_lack() {
-        let out_of_descriptors = io::Error::from_raw_os_error(24);
-        assert!(is_lack_of_our_own(&out_of_descriptors));
-        assert!(is_lack_of_our_own(&io::ErrorKind::AddrNotAvailable.into()));
-        assert!(!is_lack_of_our_own(&io::ErrorKind::ConnectionRefused.into()));
-        assert!(!is_lack_of_our_own(&io::ErrorKind::NetworkUnreachable.into()));
-    }
 }

@@ -81,10 +81,10 @@ pub(super) async fn vetted_addresses(
     let addresses = match (rule, url.host_ip()) {
         (Some(rule), _) => vec![rule.address],
         (None, Some(literal)) => vec![literal],
-        (None, None) => names
-            .addresses(url.host())
-            .await
-            .map_err(|fault| Happened::Network(NetworkFault::Dns(fault)))?,
+        (None, None) => names.addresses(url.host()).await.map_err(|fault| match fault {
+            NameFault::Ours => Happened::OurFault(fault.to_string()),
+            fault => Happened::Network(NetworkFault::Dns(fault)),
+        })?,
     };
     let refused = |why: String| Err(Happened::Refused(why));
     if let Err(refusal) = settings.guard.check_all(&addresses) {

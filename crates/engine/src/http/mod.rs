@@ -11,6 +11,7 @@ mod decode;
 mod dns;
 mod fair;
 mod interim;
+mod lack;
 mod own_listeners;
 mod patience;
 mod pool;
@@ -26,6 +27,7 @@ use fetchwell_policy::url::Site;
 
 pub use client::Client;
 pub use dns::{DnsSettings, NameAnswer, Resolve, ResolveRule};
+pub use lack::is_lack_of_our_own;
 pub use own_listeners::OwnListeners;
 
 /// Every limit of a request.
@@ -44,9 +46,12 @@ pub struct HttpLimits {
     pub max_body_bytes: usize,
     /// How much larger than on the wire a body may be, beyond its first MiB.
     pub max_ratio: usize,
+    /// The compressed frames (zstd) or members (gzip) that a body may consist of: each costs time, however little is
+    /// in it.
+    pub max_frames: usize,
     /// The headers of an answer.
     pub max_header_bytes: usize,
-    /// All bodies together.
+    /// All that is held for pages, from their bodies to what is stored of them.
     pub body_budget_bytes: usize,
     /// Connections kept for later requests.
     pub max_idle_connections: usize,
@@ -61,6 +66,7 @@ impl Default for HttpLimits {
             least_bytes_per_second: 100,
             max_body_bytes: 10 << 20,
             max_ratio: 100,
+            max_frames: 1_000,
             max_header_bytes: 64 << 10,
             body_budget_bytes: 256 << 20,
             max_idle_connections: 512,

@@ -16,6 +16,7 @@ use tracing::{error, warn};
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
+use super::interruptions::{Interruptions, Lack};
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
@@ -25,8 +26,8 @@ use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
-    Demand, Finished, Lease, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled, SiteAsk,
-    SiteReport, StoreFault, Taken, Turn,
+    Demand, Finished, Lease, LeaseId, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled,
+    SiteAsk, SiteReport, StoreFault, Taken, Turn,
 };
 use crate::store_health::StoreCall;
 use crate::web::Phases;
@@ -54,7 +55,7 @@ pub(super) struct LeaseWork<R> {
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
-    /// What its last body holds of the byte budget.
+    /// What its last body, or what was made of it, holds of the byte budget.
     pub(super) share: Share,
     /// Its plan was told, and is not told twice.
     pub(super) knows_that_its_deadline_passed: bool,
@@ -133,6 +134,10 @@ pub(super) struct Conductor<R> {
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
     pub(super) suspects: Vec<Lease>,
+    /// The one of them that is at work: nothing else is taken until it ends or goes back.
+    pub(super) runs_alone: Option<LeaseId>,
+    pub(super) interruptions: Interruptions,
+    pub(super) lack: Lack,
     // One of each is under way at most.
     pub(super) taking: bool,
     /// Something came in since the last take began.
@@ -192,6 +197,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             last_told: LastTold::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
+            runs_alone: None,
+            interruptions: Interruptions::default(),
+            lack: Lack::default(),
             taking: false,
             more_came: false,
             found_nothing_at: None,
@@ -267,6 +275,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Takes no more; what has not gone out goes back.
     pub(super) fn stop_taking(&mut self) {
         self.stopping_since.get_or_insert_with(Instant::now);
+        self.hand_back_suspects();
         self.hand_back_all_that_waits();
     }
 
@@ -338,6 +347,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.gives_up_at().map(in_clock),
             self.deadlines.next(),
             self.next_telling().map(in_clock),
+            self.lack.rest_until.filter(|until| now < *until),
         ];
         due.into_iter().flatten().min()
     }
@@ -414,7 +424,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Ok(())
     }
 
-    /// A panic while fetching ends its URL, with the panic's text; the process goes on.
+    /// A panic while fetching interrupts its URL; the process goes on.
     fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreFault> {
         let Some(flight) = self.flights.remove(&failed.id()) else {
             if failed.is_cancelled() {
@@ -431,8 +441,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.landed(&flight.site);
         if let Ok(payload) = failed.try_into_panic() {
             let reason = format!("it made the program panic: {}", panic_text(payload.as_ref()));
-            error!(reason, "a URL is given up");
-            self.give_up(flight.job, reason);
+            self.interrupt(flight.job, &reason);
         }
         Ok(())
     }
@@ -473,6 +482,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.started.clear();
         self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.suspects.clear();
+        self.runs_alone = None;
         self.leases_held = 0;
         self.groups.all_went();
         self.plant.gate.health.forget();

@@ -39,6 +39,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn may_dispatch(&self) -> bool {
         self.flights.len() + self.unsettled_pages < self.plant.limits.max_in_flight
             && !self.is_stopping()
+            && !self.rests()
             && self.holds_its_lease()
     }
 
@@ -50,6 +51,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.flights.len() + self.asks.len() < limits.max_in_flight
             && self.unsettled_pages < 2 * limits.max_finish_batch
             && !self.is_stopping()
+            && !self.rests()
             && self.holds_its_lease()
     }
 
@@ -234,10 +236,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {
-        let FetchEnd { number, job, site, permit, told, end } = fetched;
+        let FetchEnd { number, job, site, permit, told, lack, end } = fetched;
         self.head_written(&site, number);
         if let Some(told) = told {
             self.spread(News::Requested(told));
+        }
+        if let Some(what) = lack {
+            self.lacks(&what);
         }
         match end {
             // The store takes a probe that was not sent for lost, and gives it out again.

@@ -31,7 +31,7 @@ const MOST_CLOSED_PER_TAKE: usize = 512;
 const MOST_PER_TAKE: usize = 2_048;
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
-const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
+pub(super) const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
 /// …and one more makes sure that it was the URL.
 const QUARANTINE: &str =
     "quarantined: the process died four times while fetching it, the last time alone";
@@ -75,6 +75,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         !self.taking
             && !self.is_stopping()
             && self.suspects.is_empty()
+            && self.runs_alone.is_none()
             && self.finish_at <= self.now()
             && self.holds_its_lease()
             && self.leases_held + self.ready.len() <= window - window / 4
@@ -114,15 +115,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    fn accept(&mut self, lease: Lease) {
+    fn accept(&mut self, mut lease: Lease) {
+        lease.interruptions = lease.interruptions.saturating_add(self.interruptions.of(&lease));
         if self.is_stopping() {
             let at = self.now();
             return self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
         if lease.interruptions > INTERRUPTIONS_UNTIL_ALONE {
-            let records = (self.door.obituary)(&lease, QUARANTINE);
-            let reason = QUARANTINE.to_owned();
-            return self.finished(lease, records, Settlement::Dead { reason });
+            let (records, settlement) = self.quarantine(&lease, QUARANTINE);
+            return self.finished(lease, records, settlement);
         }
         if lease.interruptions == INTERRUPTIONS_UNTIL_ALONE {
             self.suspects.push(lease);
@@ -153,6 +154,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     fn lease_went(&mut self, lease: &Lease) {
         self.leases_held -= 1;
+        self.runs_alone.take_if(|alone| *alone == lease.id);
         self.groups.went(&lease.job.lane);
         self.deadlines.went(lease);
         self.seniority.went(lease);
@@ -185,12 +187,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        let alone = self.leases_held == 0 && self.ready.is_empty() && !self.finishing;
+        let alone =
+            self.leases_held == 0 && self.ready.is_empty() && !self.finishing && !self.taking;
         if alone
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
         {
             self.lease_came(&suspect);
+            self.runs_alone = Some(suspect.id);
             self.begin(suspect, self.now());
         }
     }
@@ -203,9 +207,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let plan = match guarded(|| (self.door.planner)(&lease)) {
             Ok(plan) => plan,
             Err(reason) => {
-                let records = (self.door.obituary)(&lease, &reason);
+                let (records, settlement) = self.interrupted(&lease, &reason);
                 self.lease_went(&lease);
-                return self.finished(lease, records, Settlement::Dead { reason });
+                return self.finished(lease, records, settlement);
             }
         };
         let queued = since.since(lease.accepted_at);
@@ -239,7 +243,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         });
         match step {
             Ok(step) => self.carry_out(job, step),
-            Err(reason) => self.give_up(job, reason),
+            Err(reason) => self.interrupt(job, &reason),
         }
     }
 
@@ -266,7 +270,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
                 work.outstanding += requests.len();
                 if work.outstanding == 0 {
-                    return self.give_up(job, "its plan neither fetches nor finishes".to_owned());
+                    return self.interrupt(job, "its plan neither fetches nor finishes");
                 }
                 if work.lease.job.deadline.is_some_and(|deadline| deadline <= now) {
                     return self.tell_that_the_deadline_passed(job, &requests);
@@ -384,6 +388,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// Gives back suspects that have not run: nothing runs any more.
+    pub(super) fn hand_back_suspects(&mut self) {
+        let at = self.now();
+        for suspect in std::mem::take(&mut self.suspects) {
+            self.finished(suspect, Vec::new(), Settlement::HandBack { at });
+        }
+    }
+
     /// Ends a job: its lease is ready to be settled.
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, mut settlement: Settlement) {
         if let Settlement::Retry { at, .. } = &mut settlement {
@@ -407,8 +419,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// A plan that panics ends its own URL, not the run.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// A plan that panics interrupts its own URL, not the run.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     caught.map_err(|payload| {
         format!("it made the program panic: {}", super::conductor::panic_text(payload.as_ref()))

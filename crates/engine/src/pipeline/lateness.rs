@@ -98,11 +98,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Answers requests that come too late. A plan that goes on all the same is given up.
+    /// Answers requests that come too late. A plan that goes on all the same is at fault.
     pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
-            return self.give_up(job, "its plan goes on after its deadline".to_owned());
+            return self.interrupt(job, "its plan goes on after its deadline");
         }
         self.tell(job, requests.iter().map(Unanswered::of).collect());
     }

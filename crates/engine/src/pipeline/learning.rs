@@ -4,16 +4,17 @@ use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::News;
 use super::conductor::{Conductor, Event, Work};
 use super::dispatch::known_robots;
+use super::interruptions::REST;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
 use crate::ports::{Lane, RobotsRecord, StoreFault};
 use crate::store_health::StoreCall;
-use crate::web::{Outcome, Why};
+use crate::web::Outcome;
 use crate::workbench::{Item, JobKey};
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -139,9 +140,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         true
     }
 
-    pub(super) fn errand_failed(&mut self, job: JobKey, reason: String) {
-        let outcome = Outcome::unsent(0, Happened::OurFault(reason), Why::default());
-        self.on_errand_outcome(job, &outcome);
+    /// An errand failed by a fault of ours, which says nothing about the site: it is begun anew in a while.
+    pub(super) fn errand_failed(&mut self, job: JobKey, reason: &str) {
+        let at = self.now() + REST;
+        let site = match self.jobs.remove(&job) {
+            Some(Work::Errand(Errand::Robots(errand))) => {
+                self.learning.remove(&errand.origin);
+                errand.origin.site()
+            }
+            Some(Work::Errand(Errand::Probe(site))) => site,
+            _ => return,
+        };
+        error!(%site, reason, "a fault of this program: robots.txt or a probe is asked for again");
+        self.bench.ask_at(&site, at);
     }
 
     /// A robots.txt was read: keeps it, and lets the pages go that waited for it.

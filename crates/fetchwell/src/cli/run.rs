@@ -16,7 +16,7 @@ use crate::settings::commands::{config_check, config_init, config_show};
 use crate::settings::units::with_unit;
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::terminal::printable;
-use crate::{demo, doctor, doors, explain, health, telemetry};
+use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
 
 /// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
 /// WAL, which takes as long as writing some 16 MiB.
@@ -34,14 +34,12 @@ pub fn main() -> ExitCode {
 /// polls it: the binary would take as long to compile as the library.
 #[tokio::main]
 async fn run_to_the_end() -> ExitCode {
+    descriptors::raise_limit();
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
     // They may quote a URL or a file name.
     let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");
     if !last_words.is_empty() {
-        #[expect(clippy::print_stderr, reason = "the last words, when logging may not have begun")]
-        {
-            eprintln!("fetchwell: {last_words}");
-        }
+        telemetry::say(&format!("fetchwell: {last_words}"));
     }
     exit.code()
 }

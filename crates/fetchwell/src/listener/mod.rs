@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use crate::descriptors::Descriptors;
 use crate::settings::Values;
 use connection::{Connection, Shared};
 use places::{Places, Refusal};
@@ -86,7 +87,8 @@ pub(crate) async fn serve(
     bounds: Connections,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Places::new(bounds.most, bounds.per_address));
+    let most = Descriptors::of_this_process().fit_listener(bounds.most);
+    let places = Arc::new(Places::new(most, bounds.per_address));
     let proxies = TrustedProxies::new(bounds.trusted_proxies.clone());
     let shared = Arc::new(Shared::new(router, places.clone(), proxies));
     let connections = TaskTracker::new();

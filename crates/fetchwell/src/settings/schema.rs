@@ -103,12 +103,20 @@ table! {
         http_max_body: u64 = size(KIB, 16 * GIB), key("http.max_body", "10MiB");
         /// How many times larger than on the wire a body may become, beyond 1 MiB.
         http_max_ratio: u32 = whole(1, 100_000), key("http.max_ratio", "100");
+        /// Compressed frames (zstd) or members (gzip) that one body may consist of.
+        http_max_frames: u32 = whole(1, 1_000_000), key("http.max_frames", "1000");
         /// The largest response head.
         http_max_headers: u64 = size(KIB, 16 * MIB), key("http.max_headers", "64KiB");
-        /// The memory for all bodies together.
+        /// The memory for all pages together: their bodies, what reading them takes, and what is made of them, until
+        /// that is stored.
         http_body_budget: u64 = size(KIB, 1024 * GIB), key("http.body_budget", "256MiB");
         /// A PEM file of certificates to trust besides the usual ones; empty: none.
         http_extra_ca_file: Option<PathBuf> = Optional(FilePath), key("http.extra_ca_file", "");
+
+        /// The most text that is read of one page; what follows is left out.
+        extract_max_text: u64 = size(KIB, GIB), key("extract.max_text", "2MiB");
+        /// The most processor time that reading one page may take; a page that takes longer fails.
+        extract_max_time: Duration = TIMEOUT, key("extract.max_time", "5s");
 
         /// The name servers to ask, as ADDR or ADDR:PORT; empty: those of the system. No others are
         /// ever asked. /etc/hosts is read before, search domains are not put behind hosts.

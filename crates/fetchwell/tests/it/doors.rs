@@ -14,6 +14,7 @@ use fetchwell::doors::commoncrawl::work::{
     BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
 };
 use fetchwell::doors::pages::{PageRecord, PageRules};
+use fetchwell::doors::read_limits::ReadLimits;
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
 use fetchwell_archive::cdxj::{Filter, Language};
@@ -150,8 +151,10 @@ async fn an_inbox_message_becomes_an_outbox_row() {
     let shop = SiteScript::new("shop.test").fails_first("/flaky", 2, 500).status("/down", 500);
     let jobs =
         vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
-    let plan =
-        |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default(), 5);
+    let plan = |lease: &Lease| {
+        let rule = retriever::retry_rule(3);
+        retriever::plan(lease, rule, Timeouts::default(), 5, ReadLimits::default())
+    };
     let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1).await;
     // Beside a retry a record tells of the attempt alone: no outbox has it.
     let told = rows.extract_if(.., |row| row.attempts == 0).count();
@@ -168,7 +171,8 @@ async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
     let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5 };
+    let reading = ReadLimits::default();
+    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5, reading };
     let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
     let (records, ledger) = run(planner, jobs, simulated([news]).1).await;
     assert_eq!((records.len(), ledger.done), (2, 2));

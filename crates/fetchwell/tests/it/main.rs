@@ -43,6 +43,7 @@ mod migrate;
 mod observe;
 mod oversight;
 mod pages;
+mod resources;
 mod schedule;
 mod serve_api;
 mod serve_contract;

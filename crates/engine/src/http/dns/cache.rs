@@ -113,6 +113,8 @@ fn lifetime(found: &Result<Vec<IpAddr>, NameFault>, ttl: Option<Duration>) -> Du
         Err(NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses) => {
             ttl.unwrap_or(ABSENCE_TTL).clamp(LEAST_TTL, MOST_ABSENCE_TTL)
         }
+        // It says nothing about the name.
+        Err(NameFault::Ours) => Duration::ZERO,
         Err(
             NameFault::ServerFailed
             | NameFault::Nonsense

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format, Running};
+use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
@@ -228,13 +229,14 @@ impl Run<'_> {
         let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
         let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
+        let reading = ReadLimits::of(values);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
         progress.show(queue.ledger().await?, self.quiet == 0, estimate);
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| {
-                Box::new(FetchPlan::new(lease, format, max_redirects, patience))
+                Box::new(FetchPlan::new(lease, format, reading, max_redirects, patience))
             }),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
             obituary: Arc::new(move |lease, reason| {

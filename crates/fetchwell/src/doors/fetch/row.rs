@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::pipeline::INTERNAL;
 use fetchwell_engine::ports::Lease;
 use fetchwell_engine::web::Why;
-use fetchwell_extract::{Article, decode, extract, is_html, is_text};
+use fetchwell_extract::{Article, decode, is_html, is_text};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::capture::{Archived, Capture};
 use crate::cli::Format;
 use crate::doors::notation::sha256_hex;
+use crate::doors::one_page::Weighed;
+use crate::doors::read_limits::ReadLimits;
 use crate::terminal::printable;
 use crate::timestamp::rfc3339;
 
@@ -93,15 +96,21 @@ impl Row {
         }
     }
 
-    /// A URL that the engine gave up.
-    pub(super) fn given_up(lease: &Lease, reason: &str, now: Time) -> Row {
+    /// A URL that was given up for a fault of this program, in these words.
+    pub(super) fn given_up(lease: &Lease, error: &str, now: Time) -> Row {
         let attempts = lease.history.failures();
-        let row = Row::refused(&lease.job.url, reason, now);
+        let row = Row::refused(&lease.job.url, &format!("{INTERNAL}: {error}"), now);
         Row { outcome: RowOutcome::UrlFailure, attempts, ..row }
     }
 
     /// A URL whose journey is over.
-    pub(super) fn arrived(url: &str, arrival: Arrival, format: Format, now: Time) -> Row {
+    pub(super) fn arrived(
+        url: &str,
+        arrival: Arrival,
+        format: Format,
+        reading: ReadLimits,
+        now: Time,
+    ) -> Row {
         let Arrival { final_url, happened, answer, attempts, why, phases } = arrival;
         let mut row = Row {
             final_url: Some(final_url.as_str().to_owned()),
@@ -120,7 +129,7 @@ impl Row {
             row.content_hash = Some(sha256_hex(&answer.body));
             // An archive holds the page itself.
             if row.outcome == RowOutcome::Fetched && format != Format::Warc {
-                row.read(&answer.body, final_url.as_str(), format);
+                row.read(&answer.body, final_url.as_str(), format, reading);
             }
         }
         row
@@ -138,7 +147,7 @@ impl Row {
     }
 
     /// Fills in what the page says.
-    fn read(&mut self, body: &[u8], final_url: &str, format: Format) {
+    fn read(&mut self, body: &[u8], final_url: &str, format: Format, reading: ReadLimits) {
         let content_type = self.content_type.clone();
         let content_type = content_type.as_deref();
         if !is_text(content_type, body) {
@@ -151,7 +160,13 @@ impl Row {
             return;
         }
         match url::Url::parse(final_url) {
-            Ok(base) if is_html(content_type, body) => self.take_article(extract(&text, &base)),
+            Ok(base) if is_html(content_type, body) => match reading.article(&text, &base) {
+                Ok(article) => self.take_article(article),
+                Err(happened) => {
+                    self.outcome = outcome_of(&happened);
+                    self.reason = Some(happened.to_string());
+                }
+            },
             _ => {
                 self.markdown = Some(text.clone().into_owned());
                 self.text = Some(text.into_owned());
@@ -160,6 +175,11 @@ impl Row {
     }
 
     fn take_article(&mut self, article: Article) {
+        if article.is_cut {
+            self.reason = Some(
+                "the page has more text than extract.max_text: the rest is left out".to_owned(),
+            );
+        }
         self.title = (!article.title.is_empty()).then_some(article.title);
         self.text = Some(article.text);
         self.markdown = Some(article.markdown);
@@ -198,6 +218,14 @@ impl Row {
         // A `>` could end the comment that the URL stands in.
         let url = printable(&self.url).replace('>', "%3E");
         [format!("{before}{url}{after}\n").as_bytes(), &page, b"\n"].concat()
+    }
+}
+
+impl Weighed for Row {
+    fn weight(&self) -> usize {
+        let texts = [&self.title, &self.text, &self.markdown, &self.image, &self.html];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        texts + self.archived.bytes()
     }
 }
 

@@ -18,7 +18,7 @@ mod showing;
 
 pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};
-pub use record::{DeadLetterDetails, PageRecord, WebpageFetched};
+pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 
 use crate::cli::{Exit, PagesCommand, Running};
 use crate::settings::Settings;

@@ -15,8 +15,9 @@ use tracing::warn;
 use super::counted::Counted;
 use super::{obituary, plan, retry_rule};
 use crate::api::Metrics;
+use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
-use crate::plant::{Parts, gate_rules};
+use crate::plant::{Parts, fitting_in_flight, gate_rules};
 use crate::settings::Settings;
 
 /// What it takes to fetch the messages of a store.
@@ -30,11 +31,12 @@ pub(crate) fn messages(
     let values = &settings.values;
     let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
     let max_redirects = values.http_max_redirects;
+    let limits = ReadLimits::of(values);
     let door = Door {
         source: store.messages.source.clone(),
         planner: Arc::new(move |lease| {
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
-            plan(lease, rule, timeouts(retailer), max_redirects)
+            plan(lease, rule, timeouts(retailer), max_redirects, limits)
         }),
         finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
         obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
@@ -44,7 +46,8 @@ pub(crate) fn messages(
     rules.robots.pages_fail_with_it = true;
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
     let mut plant = parts.plant(settings, gate, DoorName::Serve, watcher);
-    plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    plant.limits.max_in_flight = fitting_in_flight(workers);
     (door, plant)
 }
 

@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use super::options::Options;
 use super::storied::Storied;
 use crate::doors::foregone::{Foregone, by_payload};
-use crate::doors::one_page::{End, OnePage};
+use crate::doors::one_page::{End, OnePage, Weighed};
+use crate::doors::read_limits::ReadLimits;
 
 /// The retriever's rule with so many attempts; a site that asks us to slow down has its own number.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
@@ -30,15 +31,18 @@ pub fn plan(
     rule: RetryRule,
     timeouts: Timeouts,
     max_redirects: u32,
+    limits: ReadLimits,
 ) -> Box<dyn Plan<FetchResult>> {
     by_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
+            let extract = options.extract.then_some(limits);
             let page = OnePage::new(lease, url, rule, move |arrival, _| {
-                end(&arrival, options.extract, &before)
+                end(arrival, extract.as_ref(), &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
+            let page = if options.extract { page.with_reading(limits) } else { page };
             Box::new(Storied::new(page.with_max_redirects(max_redirects)))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
@@ -49,12 +53,22 @@ pub fn plan(
     })
 }
 
-/// The result of a message that was given up without its plan.
+/// The result of a message that was given up for a fault of this program.
 pub fn obituary(lease: &Lease, reason: &str) -> FetchResult {
-    failed("network_error", format!("given up: {reason}"), lease.history.failures())
+    failed(INTERNAL_ERROR, format!("given up: {reason}"), lease.history.failures())
 }
 
-fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
+fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> End<FetchResult> {
+    let filled = match &arrival.answer {
+        Some(answer) if status(&arrival.happened) == FetchResult::SUCCESS => {
+            fill(answer, extract, &arrival)
+        }
+        _ => Ok(Content::default()),
+    };
+    let content = filled.unwrap_or_else(|happened| {
+        arrival.happened = happened;
+        Content::default()
+    });
     let status = status(&arrival.happened);
     let answer = arrival.answer.as_ref();
     let mut result = FetchResult {
@@ -62,11 +76,12 @@ fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
         http_status: arrival.happened.status(),
         ..failed(status, String::new(), arrival.attempts)
     };
-    match answer {
-        Some(answer) if status == FetchResult::SUCCESS => {
-            fill(&mut result, answer, extract, arrival);
-        }
-        _ => result.error = Some(why_not(arrival, before)),
+    if status == FetchResult::SUCCESS && answer.is_some() {
+        result.content = content.text;
+        result.extracted = content.extracted;
+        result.error = content.not_stored_because;
+    } else {
+        result.error = Some(why_not(&arrival, before));
     }
     // A result is a result, whatever it says: the caller has its answer.
     let skipped = arrival.happened == Happened::RobotsDisallow;
@@ -96,29 +111,47 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         Happened::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
         Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
         Happened::Refused(_) => "refused",
-        // Our own faults are retried until the deadline: they never end a message.
-        Happened::Network(_) | Happened::SiteStayedDown { .. } | Happened::OurFault(_) => {
-            "network_error"
-        }
+        Happened::Network(_) | Happened::SiteStayedDown { .. } => "network_error",
+        // The engine tries again what fails by our own fault; it never ends a message.
+        Happened::OurFault(_) => INTERNAL_ERROR,
     }
 }
 
-fn fill(result: &mut FetchResult, answer: &Answer, extract: bool, arrival: &Arrival) {
-    result.error = None;
+/// The status of a message that was given up for a fault of this program.
+const INTERNAL_ERROR: &str = "internal_error";
+
+/// What a page gives.
+#[derive(Default)]
+struct Content {
+    text: Option<String>,
+    extracted: Option<String>,
+    not_stored_because: Option<String>,
+}
+
+/// Reads a page, or says why it can't be read.
+fn fill(
+    answer: &Answer,
+    extract: Option<&ReadLimits>,
+    arrival: &Arrival,
+) -> Result<Content, Happened> {
+    let mut content = Content::default();
     if answer.status == 304 {
-        return;
+        return Ok(content);
     }
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_text(content_type, &answer.body) {
-        result.error = Some("the body is not text, so it is not stored".to_owned());
-        return;
+        content.not_stored_because = Some("the body is not text, so it is not stored".to_owned());
+        return Ok(content);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
-    if extract && fetchwell_extract::is_html(content_type, &answer.body) {
-        result.extracted = extracted(&text, arrival.final_url.as_str());
+    if let Some(limits) = extract
+        && fetchwell_extract::is_html(content_type, &answer.body)
+    {
+        content.extracted = extracted(&text, arrival.final_url.as_str(), limits)?;
     }
     // PostgreSQL's text has no NUL, and neither has any page that means something by it.
-    result.content = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    Ok(content)
 }
 
 /// What `"extract": true` adds to a result.
@@ -132,15 +165,23 @@ pub struct Extracted {
     pub markdown: String,
 }
 
-fn extracted(html: &str, url: &str) -> Option<String> {
-    let article = fetchwell_extract::extract(html, &url::Url::parse(url).ok()?);
+fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, Happened> {
+    let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
+    let article = limits.article(html, &found_at)?;
     let clean = |text: String| text.replace('\0', "");
     let members = Extracted {
         title: clean(article.title),
         text: clean(article.text),
         markdown: clean(article.markdown),
     };
-    serde_json::to_string(&members).ok()
+    Ok(serde_json::to_string(&members).ok())
+}
+
+impl Weighed for FetchResult {
+    fn weight(&self) -> usize {
+        let texts = [&self.content, &self.extracted, &self.error];
+        texts.into_iter().flatten().map(String::len).sum()
+    }
 }
 
 /// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told.
@@ -177,14 +218,60 @@ mod tests {
 
     use super::*;
     use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
-    use crate::doors::samples::{end_of, end_with, lease, outcome};
+    use crate::doors::samples::{MOMENT, READING, end_of, end_with, lease, outcome};
+    use fetchwell_engine::ports::Step;
+    use fetchwell_engine::web::Outcome;
 
     fn message(options: &str) -> Lease {
         lease("http://a.test/", options)
     }
 
     fn planned(lease: &Lease) -> Box<dyn Plan<FetchResult>> {
-        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS)
+        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, READING)
+    }
+
+    fn html(words: &str) -> Outcome {
+        let page = format!("<html><title>A title</title><p>{words}</p></html>");
+        let mut answered = outcome(Happened::Answered(200), &page);
+        if let Some(answer) = &mut answered.answer {
+            answer.headers.insert("content-type", "text/html".parse().unwrap());
+        }
+        answered
+    }
+
+    /// A page that takes too long is a failure of its URL, with that reason; only where it is to be read.
+    #[test]
+    fn a_page_that_takes_too_long_to_read_fails_with_that_reason() {
+        let limits = ReadLimits { max_time: std::time::Duration::ZERO, ..READING };
+        let planned = |options: &str| {
+            let message = message(options);
+            plan(&message, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, limits)
+        };
+        let long = "Some words. ".repeat(10_000);
+        let (results, settlement) = end_with(planned(r#"{"extract":true}"#), html(&long));
+        assert_eq!((results[0].status.as_str(), settlement), ("http_error", Settlement::Done));
+        assert!(results[0].error.as_ref().unwrap().contains("extract.max_time"), "{results:?}");
+        assert_eq!((&results[0].content, &results[0].extracted), (&None, &None));
+        let (results, _) = end_with(planned("{}"), html(&long));
+        assert_eq!(results[0].status, "success");
+    }
+
+    #[test]
+    fn a_message_that_is_given_up_for_a_fault_of_ours_says_so() {
+        let result = obituary(&message("{}"), "it made the program panic: oh");
+        assert_eq!(result.status, "internal_error");
+        assert!(result.error.unwrap().contains("oh"));
+    }
+
+    /// What is held counts until it is stored.
+    #[test]
+    fn the_plan_says_what_it_holds() {
+        let mut plan = planned(&message(r#"{"extract":true}"#));
+        plan.step(None, MOMENT);
+        assert!(plan.working_bytes(1_000) > 3_000);
+        let outcome = html(&"Some words. ".repeat(1_000));
+        assert!(matches!(plan.step(Some(outcome), MOMENT), Step::Finish(..)));
+        assert!(plan.held_bytes().unwrap() > 24_000, "{:?}", plan.held_bytes());
     }
 
     #[test]
@@ -233,7 +320,13 @@ mod tests {
             let mut lease = message("{}");
             lease.history.site_failures = before;
             let (_, settlement) = end_of(
-                plan(&lease, retry_rule(attempts), Timeouts::default(), DEFAULT_MAX_REDIRECTS),
+                plan(
+                    &lease,
+                    retry_rule(attempts),
+                    Timeouts::default(),
+                    DEFAULT_MAX_REDIRECTS,
+                    READING,
+                ),
                 Happened::Answered(503),
             );
             assert_eq!(

@@ -172,8 +172,8 @@ async fn deliveries(
     let politeness = Arc::new(Apart::new(parts.politeness.clone(), "webhook"));
     let gate = Gate::new(politeness, rules, parts.clock.clone());
     let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
-    plant.limits =
-        Limits { max_in_flight: WEBHOOKS_IN_FLIGHT, window: WEBHOOKS_WINDOW, ..plant.limits };
+    let max_in_flight = plant.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
+    plant.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..plant.limits };
     flow(door, plant, stop).await
 }
 

@@ -1,8 +1,10 @@
 //! Runs that are killed, stopped, too long, or at one time.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use tokio::time::timeout;
 
 use super::door::{DEADLINE, Door};
 
@@ -52,6 +54,21 @@ async fn two_runs_at_once_fetch_no_link_twice() {
         assert_eq!(asked.len(), LINKS);
         let twice: Vec<_> = asked.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "{twice:?}");
+        assert_all_done(&door, &links).await;
+    }
+}
+
+/// `articles run 2>&1 | head -3`: nobody reads the log any more, and all links are done all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_costs_no_article() {
+    for door in Door::on_each_store(&sites()).await {
+        let links = links(20);
+        add(&door, &links).await;
+        let mut command = door.scene.program.command(&["articles", "run"]);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(run.stderr.take());
+        let ended = timeout(DEADLINE, run.wait()).await.unwrap().unwrap();
+        assert_eq!(ended.code(), Some(0));
         assert_all_done(&door, &links).await;
     }
 }

@@ -90,9 +90,10 @@ async fn nobody_to_write_to_a_port_that_is_taken_and_few_files() {
     report.expect("port of \"serve\"", "warn", &address);
     let limit = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limit.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let soft: u64 = line.split_whitespace().nth(3).unwrap().parse().unwrap();
-    let expected = if soft < 100_768 { "warn" } else { "ok" };
-    report.expect("open files", expected, &soft.to_string());
+    // The program raises its soft limit to the hard one, and a request may need four descriptors.
+    let hard = line.split_whitespace().nth(4).unwrap();
+    let is_enough = hard.parse::<u64>().map_or(true, |most| most / 4 * 3 > 400_040);
+    report.expect("open files", if is_enough { "ok" } else { "warn" }, hard);
 }
 
 #[tokio::test(flavor = "multi_thread")]
