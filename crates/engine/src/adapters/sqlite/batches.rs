@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
-use super::rounds::waiting;
+use super::queue::read_ledger;
 use crate::adapters::NewJob;
 use crate::batches::{Batch, BatchQueue};
 use crate::ports::{Job, Lane, StoreFault};
@@ -18,7 +18,8 @@ impl BatchQueue for SqliteQueue {
 
     async fn waiting(&self) -> Result<u64, StoreFault> {
         let queue = self.queue;
-        self.db.write(move |tx| waiting(tx, queue)).await
+        let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
+        Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
     }
 }
 
