@@ -151,6 +151,13 @@ pub trait Source: Send + Sync {
         0
     }
 
+    /// When the oldest job was accepted that waits in the store, however far ahead its time is; `None` if nothing
+    /// waits there, or the store can't tell. Jobs in somebody's hands may count. A store may have to look at all
+    /// that waits: this is asked for now and then.
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        Ok(None)
+    }
+
     /// Notified when something was put in by this process. It only wakes: what others put in is found
     /// by asking from time to time.
     fn news(&self) -> Option<Arc<Notify>> {

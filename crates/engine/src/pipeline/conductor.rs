@@ -21,7 +21,7 @@ use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
 use super::verdicts::Line;
-use super::watching::LastTold;
+use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
@@ -75,6 +75,7 @@ pub(super) enum Event<R> {
     Fetched(Box<FetchEnd<R>>),
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
+    OldestFound(Duration, Result<Option<Time>, StoreFault>),
     Noted(Result<(), StoreFault>),
     StartNoted(Result<(), StoreFault>),
     OrdersHeard(Result<RecentOrders, StoreFault>),
@@ -130,6 +131,7 @@ pub(super) struct Conductor<R> {
     pub(super) orders: OrdersHeard,
     /// What whoever watches knows of the window.
     pub(super) last_told: LastTold,
+    pub(super) oldest_stored: OldestStored,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
@@ -195,6 +197,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             seniority: Seniority::default(),
             orders: OrdersHeard::new(started),
             last_told: LastTold::default(),
+            oldest_stored: OldestStored::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
             runs_alone: None,
@@ -413,6 +416,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
+            Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
             Event::Noted(result) => self.note_lost(result),
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
             Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
@@ -454,7 +458,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.store_worked(StoreCall::Renew);
         }
         match renewal {
-            Ok(Renewal::Held { ttl }) => self.lease_good_until = asked_at + ttl - ttl / 4,
+            Ok(Renewal::Held { ttl }) => {
+                self.lease_good_until = asked_at + ttl - ttl / 4;
+                self.look_for_the_oldest();
+            }
             Ok(Renewal::Lost) => {
                 warn!(
                     "this instance was taken for dead: others do now what it held; starting anew"

@@ -42,6 +42,10 @@ pub(crate) enum PagesCommand {
         /// The URL, exactly as it was put on the list
         url: String,
     },
+    /// Print how many URLs wait, where, and for how long
+    Status,
     /// Put all that waits in Redis back on the list, for another program to take
+    ///
+    /// What dead processes hold goes back, too: the command waits until their leases have ended (lease.ttl, 20 s).
     Unpark,
 }

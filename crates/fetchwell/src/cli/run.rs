@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use fetchwell_engine::adapters::sqlite;
+use tracing::warn;
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
@@ -147,16 +148,19 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Pages(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Dlq { command } => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::dlq::run(&settings, command, cli.global.json).await
         }
         Command::Schedule(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::schedule::run(&settings, args, cli.global.json).await
         }
         Command::Articles { command } => {
@@ -193,6 +197,13 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             explain::run(&settings, &args, cli.global.json).await
         }
+    }
+}
+
+/// Says what was set and means nothing.
+fn warn_of_settings(settings: &Settings) {
+    for warning in settings.warnings() {
+        warn!("{}: {}; {}", warning.origin, warning.wrong.problem, warning.wrong.mend);
     }
 }
 

@@ -58,6 +58,7 @@ struct Doors {
 async fn examine(doors: &Doors) -> Vec<Finding> {
     let mut findings =
         vec![build(), settings::sound(&doors.settings), settings::contact(&doors.settings)];
+    findings.extend(settings::unknown(&doors.pages));
     findings.push(settings::politeness(&doors.settings, &doors.pages));
     findings.extend(servers::examine(doors).await);
     findings.extend(machine::examine(&doors.settings).await);

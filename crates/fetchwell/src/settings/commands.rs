@@ -48,10 +48,13 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
     Ok(())
 }
 
-/// Looks for faults in all sources; says in a line what it looked at when there are none.
+/// Looks for faults in all sources; says what it looked at when there are none, after what means nothing.
 pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let settings = Settings::load(sources)?;
     let all = settings.effective();
     let given = all.iter().filter(|setting| setting.origin != Origin::Default).count();
-    Ok(format!("No fault found; settings given: {given}, defaults: {}.", all.len() - given))
+    let warnings: String =
+        settings.warnings().iter().map(|warning| format!("warning: {warning}\n")).collect();
+    let defaults = all.len() - given;
+    Ok(format!("{warnings}No fault found; settings given: {given}, defaults: {defaults}."))
 }

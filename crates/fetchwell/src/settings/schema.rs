@@ -227,6 +227,8 @@ table! {
         pages_webpage_log_topic: String = TopicName,
             key("pages.webpage_log_topic", "webpage_log")
                 .also(pages("PAGE_FETCHER_WEBPAGE_LOG_TOPIC"));
+        /// How long Kafka may be away before /readyz of "pages" answers 503. URLs wait meanwhile, and none is lost.
+        pages_unready_after: Duration = LONG, key("pages.unready_after", "30s");
         /// The Redis server that keeps pages, when it is not the store: "redis://…".
         pages_cache: Option<StoreUrl> = Optional(Store), key("pages.cache", "").secret();
         /// The SQLite file for what has no server, where the store is Redis and Kafka is not named.

@@ -22,8 +22,8 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
-use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands, AsyncConnectionConfig};
 use tokio::sync::OnceCell;
 
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
@@ -249,6 +249,13 @@ impl LettersStore for RedisStore {
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
+
+    async fn pop_letter(&self, url: &str) {
+        let list = conformance_names().dead_letters;
+        let popped: usize =
+            self.line().await.lrem(list, 1, url).await.expect("the server answers");
+        assert_eq!(popped, 1);
+    }
 }
 
 #[async_trait]
@@ -269,6 +276,10 @@ impl FeedsStore for RedisStore {
 impl RoundsQueue for RedisQueue {
     async fn take_urls(&self) -> Vec<String> {
         take_all_urls(&RedisQueue::instance(self)).await
+    }
+
+    fn fetcher(&self) -> Box<dyn Instance> {
+        Box::new(RedisQueue::instance(self))
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
-use super::rounds::waiting;
+use super::queue::read_ledger;
 use crate::adapters::NewJob;
 use crate::batches::{Batch, BatchQueue, DeadBatch, DeadBatches};
 use crate::dead_letters::{DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision};
@@ -19,7 +19,8 @@ impl BatchQueue for SqliteQueue {
 
     async fn waiting(&self) -> Result<u64, StoreFault> {
         let queue = self.queue;
-        self.db.write(move |tx| waiting(tx, queue)).await
+        let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
+        Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
 use crate::doors::url_list::UrlList;
 use crate::listener::{self, Connections};
@@ -30,12 +31,18 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What is told.
 pub(super) struct Exposition {
-    queue: UrlList,
-    metrics: Arc<PageMetrics>,
-    measures: Arc<Measures>,
-    stores: Stores,
-    last: Mutex<Option<(Instant, Option<Sizes>)>>,
+    pub(super) queue: UrlList,
+    pub(super) metrics: Arc<PageMetrics>,
+    pub(super) measures: Arc<Measures>,
+    pub(super) stores: Stores,
+    pub(super) log: Arc<WatchedLog>,
+    /// How long the log may be away.
+    pub(super) unready_after: Duration,
+    pub(super) last: LastSizes,
 }
+
+/// The sizes as they were last read, and when; `None` for a queue that could not be asked.
+pub(super) type LastSizes = Mutex<Option<(Instant, Option<Sizes>)>>;
 
 /// Where this process writes, and how that goes.
 pub(super) struct Stores {
@@ -55,15 +62,6 @@ impl Stores {
 }
 
 impl Exposition {
-    pub(super) fn new(
-        queue: UrlList,
-        metrics: Arc<PageMetrics>,
-        measures: Arc<Measures>,
-        stores: Stores,
-    ) -> Exposition {
-        Exposition { queue, metrics, measures, stores, last: Mutex::default() }
-    }
-
     /// Answers until `stop`.
     pub(super) async fn serve(
         self,
@@ -71,13 +69,16 @@ impl Exposition {
         values: &Values,
         stop: CancellationToken,
     ) {
-        let router = Router::new()
+        let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
+        listener::serve(listener, self.router(), bounds, stop).await;
+    }
+
+    fn router(self) -> Router {
+        Router::new()
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
-            .with_state(Arc::new(self));
-        let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
-        listener::serve(listener, router, bounds, stop).await;
+            .with_state(Arc::new(self))
     }
 
     /// As they were a moment ago; `None`: the queue could not be asked.
@@ -88,8 +89,9 @@ impl Exposition {
         {
             return sizes;
         }
-        let (sizes, ledger) = self.queue.sizes().await.ok().unzip();
-        self.measures.door(DoorName::Pages).note_ledger(ledger);
+        let standing = self.queue.standing().await.ok();
+        let sizes = standing.map(|standing| standing.sizes);
+        self.measures.door(DoorName::Pages).note_ledger(standing.map(|standing| standing.ledger));
         *last = Some((Instant::now(), sizes));
         sizes
     }
@@ -102,10 +104,67 @@ async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
 }
 
 async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
-    let not_ready = match told.sizes().await {
-        Some(_) if told.stores.can_store() => return "ok\n".into_response(),
-        Some(_) => "nothing can be stored; the log says why\n",
-        None => "the queue can't be reached\n",
-    };
-    (StatusCode::SERVICE_UNAVAILABLE, not_ready).into_response()
+    let refused = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if told.sizes().await.is_none() {
+        return refused("the queue can't be reached\n".to_owned());
+    }
+    if !told.stores.can_store() {
+        return refused("nothing can be stored; the log says why\n".to_owned());
+    }
+    match told.log.away_for(told.unready_after) {
+        None => "ok\n".into_response(),
+        Some(reason) => refused(format!("events can't be published: {reason}\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
+    use fetchwell_engine::clock::Clock;
+    use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
+    use fetchwell_testkit::plain_http::ask;
+
+    use super::*;
+
+    /// A log that takes nothing.
+    struct Away;
+
+    #[async_trait]
+    impl EventLog for Away {
+        async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreFault> {
+            Err(StoreFault::Unavailable("Kafka's topic webpage_log at k:9092".to_owned()))
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_not_ready_while_events_cannot_be_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = sqlite::open(&folder.path().join("a.db"), Durability::Process).unwrap();
+        let ttl = Duration::from_secs(20);
+        let queue = SqliteQueue::open(db, "crawler_queue", Clock::system(), ttl, false).await;
+        let log = Arc::new(WatchedLog::new(Arc::new(Away)));
+        let told = Exposition {
+            queue: UrlList::Sqlite(queue.unwrap()),
+            metrics: Arc::default(),
+            measures: Arc::default(),
+            stores: Stores { health: Arc::default(), events_elsewhere: true },
+            log: log.clone(),
+            unready_after: Duration::ZERO,
+            last: LastSizes::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(axum::serve(listener, told.router()).into_future());
+        let ready = async || {
+            let answer = ask(address, "", "GET /readyz", &[], "").await.unwrap();
+            (answer.status, String::from_utf8(answer.body).unwrap())
+        };
+        assert_eq!(ready().await, (200, "ok\n".to_owned()));
+        let event = Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
+        log.publish(&[event]).await.unwrap_err();
+        let (status, why) = ready().await;
+        assert!(status == 503 && why.contains("webpage_log at k:9092"), "{status} {why}");
+        serving.abort();
+    }
 }

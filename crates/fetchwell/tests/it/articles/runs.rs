@@ -134,3 +134,19 @@ async fn a_run_waits_only_so_long_and_what_is_left_stays() {
         assert_eq!((door.scene.origin.hits().len(), door.counts().await), (hits, counts));
     }
 }
+
+/// The design's rule 3B: an article that is there is not fetched again, though nobody noted the attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_whose_article_is_there_is_not_fetched_again() {
+    for door in Door::on_each_store(&sites()).await {
+        let links = links(2);
+        add(&door, &links).await;
+        door.run().await;
+        door.forget_attempts().await;
+        assert_eq!(door.counts().await.attempted, 0);
+        let said = door.run().await.stderr;
+        assert!(!said.contains("Fetching"), "{said}");
+        assert!(door.asked().values().all(|times| *times == 1), "{:?}", door.asked());
+        assert_eq!(door.counts().await.attempted, 2, "they are noted again");
+    }
+}

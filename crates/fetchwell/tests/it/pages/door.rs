@@ -169,6 +169,11 @@ impl Running<'_> {
         .await;
     }
 
+    /// SIGKILL: what it holds is in nobody's hands, and nobody knows yet.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
     /// SIGTERM, and a good end.
     pub(crate) async fn stop(mut self) {
         let id = self.child.id().unwrap();
