@@ -42,7 +42,6 @@ pub(super) struct Exposition {
 pub(super) type LastSizes = Mutex<Option<(Instant, Option<Sizes>)>>;
 
 impl Exposition {
-
     /// Answers until `stop`.
     pub(super) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
