@@ -648,9 +648,8 @@ impl Source for MemoryInstance {
 
     async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
         let queue = self.queue.lock();
-        let waits = |stored: &&Stored| {
-            matches!(stored.standing, Standing::Queued | Standing::Delayed)
-        };
+        let waits =
+            |stored: &&Stored| matches!(stored.standing, Standing::Queued | Standing::Delayed);
         // Ids come in the order of acceptance.
         Ok(queue.jobs.values().find(waits).map(|stored| stored.lease.accepted_at))
     }

@@ -115,6 +115,7 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
     let known: Vec<String> = Values::KEYS
         .iter()
         .filter_map(|key| Some((key, key.own_name?)))
+        .filter(|(_, own)| own.door == Door::Pages)
         .flat_map(|(key, own)| {
             let file = key.secret.then(|| format!("{}_FILE", own.name));
             [Some(own.name.to_owned()), file].into_iter().flatten()

@@ -252,8 +252,7 @@ impl LettersStore for RedisStore {
 
     async fn pop_letter(&self, url: &str) {
         let list = conformance_names().dead_letters;
-        let popped: usize =
-            self.line().await.lrem(list, 1, url).await.expect("the server answers");
+        let popped: usize = self.line().await.lrem(list, 1, url).await.expect("the server answers");
         assert_eq!(popped, 1);
     }
 }

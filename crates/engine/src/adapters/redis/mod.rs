@@ -16,8 +16,8 @@ pub use keeper::RedisKeeper;
 pub use links::RedisLinks;
 pub use pages::RedisPages;
 pub use queue::{
-    Backlog, DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue, UnparkStep, Unparked,
-    Unparking,
+    Backlog, DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue, UnparkStep,
+    Unparked, Unparking,
 };
 
 use crate::adapters::shared::Vigilant;

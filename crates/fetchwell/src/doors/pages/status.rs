@@ -73,7 +73,8 @@ impl Status {
 
     fn text(&self, (list, dead_letters): (&str, &str)) -> String {
         let row = |count: String, what: String| [count, what];
-        let mut rows = vec![row(self.waiting.to_string(), format!("waiting for {list}, of these:"))];
+        let mut rows =
+            vec![row(self.waiting.to_string(), format!("waiting for {list}, of these:"))];
         if let Some(on_list) = self.on_list {
             rows.push(row(on_list.to_string(), "  on the list".to_owned()));
         }

@@ -224,7 +224,8 @@ fn unknown_own_names_are_reported_and_do_no_harm() {
     let settings = pages.settings();
     assert_eq!(settings.values.rate, 3.0);
     let told: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
-    let names = ["PAGE_FETCHER_LOG_LEVEL", "PAGE_FETCHER_RATE_LIMIT", "PAGE_FETCHER_USER_AGENT_FILE"];
+    let names =
+        ["PAGE_FETCHER_LOG_LEVEL", "PAGE_FETCHER_RATE_LIMIT", "PAGE_FETCHER_USER_AGENT_FILE"];
     assert_eq!(told.len(), names.len(), "{told:?}");
     for (told, name) in told.iter().zip(names) {
         assert!(told.starts_with(&format!("environment {name}: no such setting")), "{told}");

@@ -99,7 +99,8 @@ async fn a_dead_letter_that_another_client_pops_is_gone_for_us() {
     let popped: String = connection.lpop("page_fetcher_dlq", None).await.unwrap();
     // The process at work takes the details away by itself.
     let details = eventually_ok("the details to go", async || {
-        let known: Vec<String> = connection.clone().hkeys("page_fetcher_dlq:details").await.unwrap();
+        let known: Vec<String> =
+            connection.clone().hkeys("page_fetcher_dlq:details").await.unwrap();
         if known.contains(&popped) { Err(format!("{known:?}")) } else { Ok(known) }
     })
     .await;

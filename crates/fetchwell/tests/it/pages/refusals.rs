@@ -119,7 +119,8 @@ async fn a_port_that_is_taken_is_named_with_the_flag() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_variable_that_means_nothing_is_reported() {
     let program = program().variable("PAGE_FETCHER_USER_AGNET", "MyBot/1.0");
-    let hint = ["PAGE_FETCHER_USER_AGNET: no such setting", "did you mean PAGE_FETCHER_USER_AGENT?"];
+    let hint =
+        ["PAGE_FETCHER_USER_AGNET: no such setting", "did you mean PAGE_FETCHER_USER_AGENT?"];
     ends(&program, &["pages", "add", "http://a.test/"], 0, &hint).await;
     ends(&program, &["dlq", "list"], 0, &hint).await;
     let said = program.run(&["config", "check"]).await.expect_code(0).stdout;

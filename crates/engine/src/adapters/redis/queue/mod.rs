@@ -226,17 +226,8 @@ impl RedisQueue {
         let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;
         let ledger = Ledger { accepted, done, skipped, queued, in_flight, delayed, dead };
         let [list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way] = counted;
-        let counted = Counted {
-            list,
-            unfiled,
-            parked,
-            delayed,
-            leased,
-            dead,
-            jobs,
-            dead_list,
-            under_way,
-        };
+        let counted =
+            Counted { list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way };
         Ok((ledger, counted, waiting))
     }
 }

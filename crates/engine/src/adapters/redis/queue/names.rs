@@ -26,7 +26,7 @@ const OWN: [&str; 16] = [
     "rounds",    // ZSET of what a schedule puts on the list: when its last round was due.
     "under_way", // ZSET of ids that are leased and being fetched: the epoch that holds each.
     "accepted",  // ZSET of ids that have not ended: when each was accepted.
-    "size",      // STRING, an integer for everybody to read: how many URLs wait, on the list or anywhere else.
+    "size",      // STRING, an integer that anybody may read: how many URLs wait, anywhere.
 ];
 
 impl QueueNames {
