@@ -20,12 +20,23 @@ fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell")).variable("FETCHWELL_RATE", "0")
 }
 
-/// A file system of this size in a folder of the program.
-fn small_disk(program: &Program, size: &str) -> PathBuf {
-    let folder = program.file("small");
-    std::fs::create_dir(&folder).unwrap();
-    mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &folder);
-    folder
+/// A file system of its own in the folder `small` of a program.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(program: &Program, size: &str) -> Disk {
+        let folder = program.file("small");
+        std::fs::create_dir(&folder).unwrap();
+        mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &folder);
+        Disk(folder)
+    }
+}
+
+/// So that the folder of the program can be removed.
+impl Drop for Disk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("--lazy").arg(&self.0).status());
+    }
 }
 
 fn mount(arguments: &[&str], folder: &Path) {
@@ -62,7 +73,7 @@ async fn fetch_until_the_disk_is_full() {
     let origin = Origin::start([shop]);
     let program = program().on(&origin);
     // Enough for the store, and not for all rows.
-    let disk = small_disk(&program, "3m");
+    let disk = Disk::mount(&program, "3m");
     let list: String = pages.iter().map(|path| format!("http://shop.test{path}\n")).collect();
     std::fs::write(program.file("list"), list).unwrap();
     let fetch = [
@@ -81,13 +92,13 @@ async fn fetch_until_the_disk_is_full() {
     // One warning, and the last words.
     assert_eq!(said.matches(FREE_SPACE).count(), 2, "{said}");
 
-    mount(&["-o", "remount,size=64m"], &disk);
+    mount(&["-o", "remount,size=64m"], &disk.0);
     program.run(&[&fetch[..], &["--resume"]].concat()).await.expect_code(0);
-    let rows = std::fs::read_to_string(disk.join("rows.jsonl")).unwrap();
+    let rows = std::fs::read_to_string(disk.0.join("rows.jsonl")).unwrap();
     let url = |line: &str| serde_json::from_str::<Value>(line).unwrap()["url"].to_string();
     let urls: BTreeSet<String> = rows.lines().map(url).collect();
     assert_eq!((rows.lines().count(), urls.len()), (80, 80));
-    assert!(!disk.join("fetchwell.db-wal").exists(), "the last to leave merges the WAL");
+    assert!(!disk.0.join("fetchwell.db-wal").exists(), "the last to leave merges the WAL");
 }
 
 #[test]
@@ -98,8 +109,9 @@ fn a_service_is_not_ready_until_there_is_space_again() {
 
 async fn serve_on_a_full_disk() {
     let program = program().variable("FETCHWELL_STORE", "sqlite:small/fetchwell.db");
-    let disk = small_disk(&program, "8m");
+    let disk = Disk::mount(&program, "8m");
     let service = Service::start(program).await;
+    let disk = disk; // It goes before the service, whose folder it is in.
     let get = async |path: &str| {
         client::raw(service.address, &client::request("GET", path, &[], "")).await
     };
@@ -111,7 +123,7 @@ async fn serve_on_a_full_disk() {
         .await;
     };
     until(200).await;
-    let filler = fill(&disk);
+    let filler = fill(&disk.0);
     until(503).await;
     let bearer = format!("Bearer {}", service.token);
     let headers = [("authorization", &*bearer), ("content-type", "application/json")];
