@@ -4,6 +4,7 @@
 //! politeness store; here is what this process makes of it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,8 +28,14 @@ const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
 /// A head that is early by less than timers can tell is not early.
 const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// A store's word that a head may go is good for this long: what takes longer was stopped in between.
-const WORD_GOOD_FOR: Duration = Duration::from_millis(250);
+/// A store's answer that a head may go is good for a tenth of the interval: the next head comes that much too soon
+/// when the answer takes as long as this. Within these bounds, because no store answers at once…
+const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
+/// …and an answer that takes longer says that the process or the store was stopped.
+const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
+
+/// So often a permit is spent while the answers take longer than even their lead; then it is given back.
+const MOST_SPENDINGS: u32 = 4;
 
 /// A robots.txt that was just read is good for at least this long, whatever the setting.
 const LEAST_FRESH: Duration = Duration::from_secs(60);
@@ -361,6 +368,8 @@ pub fn rule_of(verdict: RobotsVerdict) -> Option<String> {
 struct Heads {
     since: Instant,
     last: Mutex<HashMap<Site, Head>>,
+    /// How long the store's last answer about a head took.
+    answer_took_us: AtomicU64,
 }
 
 /// In microseconds: there is one for each of a million sites.
@@ -372,7 +381,19 @@ struct Head {
 
 impl Heads {
     fn new() -> Heads {
-        Heads { since: Instant::now(), last: Mutex::default() }
+        Heads {
+            since: Instant::now(),
+            last: Mutex::default(),
+            answer_took_us: AtomicU64::default(),
+        }
+    }
+
+    fn answer_took(&self, took: Duration) {
+        self.answer_took_us.store(micros(took), Ordering::Relaxed);
+    }
+
+    fn last_answer_took(&self) -> Duration {
+        Duration::from_micros(self.answer_took_us.load(Ordering::Relaxed))
     }
 
     /// How long until the last head is an interval away.
@@ -515,14 +536,26 @@ impl GateLeave {
 
     /// Asks the store, and waits for a near slot. `None`: the permit is void or the slot too far.
     async fn spend(&mut self) -> Option<Time> {
-        let mut was_held_up = false;
+        let good_for = (self.rate.interval / 10).clamp(LEAST_GOOD_FOR, MOST_GOOD_FOR);
+        let lead_for = |took: Duration| {
+            if took > good_for { (took * 2).min(LONGEST_WAIT_IN_FLIGHT) } else { Duration::ZERO }
+        };
+        // A store that was slow a moment ago is taken to be slow still.
+        self.permit.lead = lead_for(self.heads.last_answer_took());
+        let mut spendings_left = MOST_SPENDINGS;
         loop {
             let asked = Instant::now();
-            match self.politeness.spend(&self.site, &self.permit, self.rate).await {
-                // Held up after the store's word, it is worth nothing. Where the store is always as
-                // slow as that, asking again and again would not make it better.
-                Ok((Spend::Go, _)) if !was_held_up && asked.elapsed() > WORD_GOOD_FOR => {
-                    was_held_up = true;
+            let answer = self.politeness.spend(&self.site, &self.permit, self.rate).await;
+            let took = asked.elapsed();
+            self.heads.answer_took(took);
+            match answer {
+                // Somebody else may have gone meanwhile, a whole interval after the store's word.
+                Ok((Spend::Go, _)) if took > good_for.max(self.permit.lead) => {
+                    spendings_left -= 1;
+                    if spendings_left == 0 {
+                        return None;
+                    }
+                    self.permit.lead = lead_for(took);
                 }
                 Ok((Spend::Go, now)) => {
                     self.given =

@@ -117,10 +117,10 @@ impl Pace {
         Ok(())
     }
 
-    /// The last head left at `left`, later than it was spent for: the next keeps its distance from that.
-    pub fn head_was_late(&mut self, left: Time) {
-        self.last_head = self.last_head.max(left);
-        self.used_until = self.used_until.max(left + self.interval);
+    /// The head that was spent last leaves as late as `latest`: the next keeps its distance from that.
+    pub fn head_leaves_by(&mut self, latest: Time) {
+        self.last_head = self.last_head.max(latest);
+        self.used_until = self.used_until.max(latest + self.interval);
     }
 
     /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
@@ -286,7 +286,7 @@ mod tests {
         let mut pace = Pace::default();
         let (one, other) = (reserve(&mut pace, 0, SECOND), reserve(&mut pace, 1, SECOND));
         assert_eq!(pace.spend(&one, at_ms(100), SECOND), Ok(()));
-        pace.head_was_late(at_ms(130));
+        pace.head_leaves_by(at_ms(130));
         assert_eq!(pace.spend(&other, at_ms(1_110), SECOND).unwrap_err().at, at_ms(1_130));
         assert_eq!(reserve(&mut pace, 1_120, SECOND).at, at_ms(2_005));
     }

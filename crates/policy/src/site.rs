@@ -45,6 +45,10 @@ pub struct Permit {
     pub rate_is_ordered: bool,
     /// What was learnt of robots.txt before another such time is not to be gone by.
     pub robots_forgotten: Option<Time>,
+    /// How long the answer may be under way when the permit is spent. The others keep their distance from the latest
+    /// moment at which the head can leave, so that a slow store costs time and never distance.
+    #[serde(default)]
+    pub lead: Duration,
 }
 
 /// The answer to "may a request go to this site?".
@@ -232,7 +236,12 @@ impl SiteState {
             return Spend::Void;
         }
         match self.pace.spend(&permit.slot, now, self.rate(rate)) {
-            Ok(()) => Spend::Go,
+            Ok(()) => {
+                if !permit.lead.is_zero() {
+                    self.pace.head_leaves_by(now + permit.lead);
+                }
+                Spend::Go
+            }
             Err(slot) => Spend::Wait(Permit { slot, ..*permit }),
         }
     }
@@ -246,7 +255,7 @@ impl SiteState {
         chance: f64,
     ) -> Transition {
         if let Mark::LeftLate { by } = report.mark {
-            self.pace.head_was_late(by.min(now));
+            self.pace.head_leaves_by(by.min(now));
             return Transition::None;
         }
         self.count(report.mark, now);
@@ -330,6 +339,7 @@ impl SiteState {
             robots_forgotten: self.orders.robots_forgotten,
             generation: self.generation,
             last_served: self.last_served,
+            lead: Duration::ZERO,
             failures_on_record: self.breaker.consecutive_failures > 0 || self.limited_in_a_row > 0,
         }
     }
