@@ -82,6 +82,7 @@ impl Trial {
                 pages_fail_with_it: false,
             },
             give_up_after: None,
+            site_attempts: None,
         };
         let clock = Clock::simulated(Time::from_secs(1_800_000_000));
         Trial { gate: Gate::new(store.clone(), rules, clock.clone()), store, clock }
@@ -99,6 +100,7 @@ impl Trial {
             rate: RATE,
             rate_is_ordered: false,
             robots_forgotten: None,
+            recoveries: 0,
         };
         self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE)
     }

@@ -154,6 +154,7 @@ impl FailCode {
             Happened::Network(_)
             | Happened::TimedOut(_)
             | Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
             | Happened::DeadlinePassed
             | Happened::OurFault(_) => FailCode::Timeout,
         }
