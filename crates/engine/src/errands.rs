@@ -33,10 +33,12 @@ pub fn probe(url: WebUrl) -> Request {
 }
 
 /// Reads a robots.txt through its redirects. The rules count for the origin that was asked first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RobotsErrand {
     /// Whose rules they are.
     pub origin: Origin,
+    /// How often the site of `origin` had recovered when the file was last asked for.
+    pub recoveries: u32,
     /// What was known before.
     known: Option<RobotsRecord>,
     at: WebUrl,
@@ -58,7 +60,19 @@ impl RobotsErrand {
     /// Starts for an origin, with what was known of it before.
     pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsErrand {
         let at = origin.robots_url();
-        RobotsErrand { origin, known, at, redirects: 0 }
+        let mut errand = RobotsErrand { origin, recoveries: 0, known, at, redirects: 0 };
+        errand.recoveries = errand.last_failure().map_or(0, |failure| failure.recoveries);
+        errand
+    }
+
+    /// How the file could not be reached before.
+    pub fn last_failure(&self) -> Option<&Unreachable> {
+        self.known.as_ref()?.unreachable.as_ref()
+    }
+
+    /// An older copy of the file.
+    pub fn copy(&self) -> Option<&[u8]> {
+        self.known.as_ref()?.body.as_deref()
     }
 
     /// The request to make now.
@@ -108,7 +122,7 @@ impl RobotsErrand {
     }
 
     fn unreachable(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
-        let before = self.known.as_ref().and_then(|known| known.unreachable.as_ref());
+        let before = self.last_failure();
         let tries = before.map_or(0, |before| before.tries).saturating_add(1);
         let wait = TRY_AGAIN.ceiling(tries).max(outcome.retry_after.unwrap_or_default());
         RobotsRecord {
@@ -120,6 +134,7 @@ impl RobotsErrand {
                 tries,
                 retry_at: now + wait,
                 reason: outcome.happened.to_string(),
+                recoveries: self.recoveries,
             }),
         }
     }

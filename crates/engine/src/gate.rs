@@ -109,6 +109,19 @@ pub struct GateRules {
     /// A site that has been down this long, while we were there to see it, is given up; so is a run whose store has
     /// failed for this long.
     pub give_up_after: Option<Duration>,
+    /// While a site's breaker is open, each failed probe is an attempt of every URL that waited for it, and a URL
+    /// ends when it has had this many. `None`: URLs wait unharmed.
+    pub site_attempts: Option<u32>,
+}
+
+/// What a site's next page waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// `paused`, `breaker`, `penalty`, `robots` (it can't be read, and is tried again later) or `pace`; `None`: it
+    /// can go now.
+    pub held_up_by: Option<&'static str>,
+    /// When it could go, as things stand; `None`: not before an operator resumes the site.
+    pub next_slot_in: Option<Duration>,
 }
 
 impl GateRules {
@@ -140,6 +153,78 @@ impl GateRules {
             Some(_) => (state.rate(rate), CRAWL_DELAY),
         }
     }
+
+    /// What a site's next page waits for, where `rate` is the pace and these are the records of its robots.txt:
+    /// the one answer for everything that shows it. `store_now` is the time by the store's clock, `now` by ours.
+    pub fn outlook<'a>(
+        &self,
+        state: &SiteState,
+        rate: Rate,
+        robots: impl IntoIterator<Item = &'a RobotsRecord>,
+        (store_now, now): (Time, Time),
+    ) -> Outlook {
+        let blocked = |record: &RobotsRecord| match self.view(Some(record), Some(state), now) {
+            RobotsView::Blocked { until, .. } => Some(until.since(now)),
+            _ => None,
+        };
+        let robots_wait = robots.into_iter().filter_map(blocked).max();
+        let Some(slot) = state.next_slot(store_now, rate) else {
+            return Outlook { held_up_by: Some("paused"), next_slot_in: None };
+        };
+        let slot_in = slot.since(store_now);
+        let held_up_by = if state.breaker.blocked_until().is_some() {
+            Some("breaker")
+        } else if state.penalty_until > store_now {
+            Some("penalty")
+        } else if robots_wait.is_some() {
+            Some("robots")
+        } else {
+            (!slot_in.is_zero()).then_some("pace")
+        };
+        Outlook { held_up_by, next_slot_in: Some(slot_in.max(robots_wait.unwrap_or_default())) }
+    }
+
+    /// What a robots.txt record means at `now`, where its site is in `state`. `None`: it was just read, so the
+    /// state says nothing that the record does not know.
+    pub fn view(
+        &self,
+        record: Option<&RobotsRecord>,
+        state: Option<&SiteState>,
+        now: Time,
+    ) -> RobotsView {
+        let Some(record) = record else { return RobotsView::Fetch };
+        let rules = &self.robots;
+        let copy = record.body.as_deref();
+        let Some(unreachable) = &record.unreachable else {
+            let until = record.fetched_at + rules.fresh_for.max(LEAST_FRESH);
+            return match copy {
+                Some(body) if now < until => {
+                    RobotsView::Known { robots: self.parse(body), until, unread_as_of: None }
+                }
+                _ => RobotsView::Fetch,
+            };
+        };
+        let until = unreachable.retry_at;
+        if now >= until || state.is_some_and(|state| unreachable.comes_first(state)) {
+            return RobotsView::Fetch;
+        }
+        let unread_as_of = unreachable.recoveries;
+        let stands_in =
+            |robots| RobotsView::Known { robots, until, unread_as_of: Some(unread_as_of) };
+        let is_not_too_old = now < record.fetched_at + rules.stale_for;
+        match (copy, rules.when_unreachable) {
+            (Some(body), _) if is_not_too_old => stands_in(self.parse(body)),
+            (_, WhenUnreachable::Allow) => stands_in(Arc::new(Robots::allow_all())),
+            (_, WhenUnreachable::Disallow) => stands_in(Arc::new(Robots::disallow_all())),
+            (_, WhenUnreachable::Defer) => {
+                RobotsView::Blocked { until, since: unreachable.since, unread_as_of }
+            }
+        }
+    }
+
+    fn parse(&self, body: &[u8]) -> Arc<Robots> {
+        Arc::new(Robots::parse(body, &self.robots.product_token))
+    }
 }
 
 /// What a robots.txt record means now.
@@ -147,8 +232,15 @@ impl GateRules {
 pub enum RobotsView {
     /// It must be fetched first.
     Fetch,
-    /// It is known, and need not be asked for again before the time given.
-    Known(Arc<Robots>, Time),
+    /// It is known, and need not be asked for again before `until`.
+    Known {
+        /// The rules.
+        robots: Arc<Robots>,
+        /// Until when they are good.
+        until: Time,
+        /// They stand in for a file that could not be read when its site had recovered this often.
+        unread_as_of: Option<u32>,
+    },
     /// Its origin may not be connected to, for this reason.
     Refused(String),
     /// It cannot be reached: no page is asked for before `until`.
@@ -157,7 +249,28 @@ pub enum RobotsView {
         until: Time,
         /// Since when it has been so.
         since: Time,
+        /// How often the site had recovered when the file could not be read.
+        unread_as_of: u32,
     },
+}
+
+impl RobotsView {
+    /// The rules, when they are known.
+    pub fn robots(&self) -> Option<&Robots> {
+        match self {
+            RobotsView::Known { robots, .. } => Some(robots),
+            RobotsView::Fetch | RobotsView::Refused(_) | RobotsView::Blocked { .. } => None,
+        }
+    }
+
+    /// How often the site had recovered when its file could not be read; `None`: it could be.
+    pub fn unread_as_of(&self) -> Option<u32> {
+        match self {
+            RobotsView::Known { unread_as_of, .. } => *unread_as_of,
+            RobotsView::Blocked { unread_as_of, .. } => Some(*unread_as_of),
+            RobotsView::Fetch | RobotsView::Refused(_) => None,
+        }
+    }
 }
 
 /// The gate of one process.
@@ -251,32 +364,25 @@ impl Gate {
         })
     }
 
-    /// What a robots.txt record means now.
-    pub fn view(&self, record: Option<&RobotsRecord>) -> RobotsView {
-        let Some(record) = record else { return RobotsView::Fetch };
-        let rules = &self.rules.robots;
-        let now = self.clock.now();
-        let copy = record.body.as_deref();
-        let Some(unreachable) = &record.unreachable else {
-            let fresh_until = record.fetched_at + rules.fresh_for.max(LEAST_FRESH);
-            return match copy {
-                Some(body) if now < fresh_until => RobotsView::Known(self.parse(body), fresh_until),
-                _ => RobotsView::Fetch,
-            };
-        };
-        let until = unreachable.retry_at;
-        if now >= until {
-            return RobotsView::Fetch;
-        }
-        let is_not_too_old = now < record.fetched_at + rules.stale_for;
-        match (copy, rules.when_unreachable) {
-            (Some(body), _) if is_not_too_old => RobotsView::Known(self.parse(body), until),
-            (_, WhenUnreachable::Allow) => RobotsView::Known(Arc::new(Robots::allow_all()), until),
-            (_, WhenUnreachable::Disallow) => {
-                RobotsView::Known(Arc::new(Robots::disallow_all()), until)
-            }
-            (_, WhenUnreachable::Defer) => RobotsView::Blocked { until, since: unreachable.since },
-        }
+    /// What a robots.txt record means now; see [`GateRules::view`].
+    pub fn view(&self, record: Option<&RobotsRecord>, state: Option<&SiteState>) -> RobotsView {
+        self.rules.view(record, state, self.clock.now())
+    }
+
+    /// What a site's next page waits for; see [`GateRules::outlook`].
+    pub fn outlook<'a>(
+        &self,
+        state: &SiteState,
+        rate: Rate,
+        robots: impl IntoIterator<Item = &'a RobotsRecord>,
+        times: (Time, Time),
+    ) -> Outlook {
+        self.rules.outlook(state, rate, robots, times)
+    }
+
+    /// How many attempts a URL has whose site is down; `None`: it waits unharmed.
+    pub fn site_attempts(&self) -> Option<u32> {
+        self.rules.site_attempts
     }
 
     /// What becomes of pages whose robots.txt can't be reached, as a log says it.
@@ -293,9 +399,16 @@ impl Gate {
         self.rules.robots.pages_fail_with_it
     }
 
-    /// What a probe asks for: the root, or robots.txt where we may not ask for the root.
-    pub fn probe_url(&self, origin: &Origin, robots: Option<&Robots>) -> WebUrl {
-        let root_allowed = match robots {
+    /// What a probe asks for: the root, or robots.txt where we may not ask for the root. `copy` is an older copy of
+    /// a robots.txt that could not be read.
+    pub fn probe_url(
+        &self,
+        origin: &Origin,
+        robots: Option<&Robots>,
+        copy: Option<&[u8]>,
+    ) -> WebUrl {
+        let older = copy.map(|body| self.rules.parse(body));
+        let root_allowed = match robots.or(older.as_deref()) {
             Some(robots) => robots.verdict("/").allowed,
             None => self.rules.robots.when_unreachable == WhenUnreachable::Allow,
         };
@@ -350,10 +463,6 @@ impl Gate {
     /// Forgets when heads were written, where it does not matter any more.
     pub fn sweep_heads(&self) {
         self.heads.sweep();
-    }
-
-    fn parse(&self, body: &[u8]) -> Arc<Robots> {
-        Arc::new(Robots::parse(body, &self.rules.robots.product_token))
     }
 }
 
@@ -622,7 +731,8 @@ impl Leave for GateLeave {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::breaker::BreakerRule;
+    use fetchwell_policy::breaker::{BreakerRule, State};
+    use fetchwell_policy::orders::Order;
 
     use super::*;
     use crate::adapters::memory::MemoryPoliteness;
@@ -651,6 +761,7 @@ mod tests {
                 pages_fail_with_it: false,
             },
             give_up_after: None,
+            site_attempts: None,
         };
         Gate::new(Arc::new(politeness), rules, clock)
     }
@@ -665,19 +776,70 @@ mod tests {
                 tries: 1,
                 retry_at: Time::from_micros(NOW.as_micros() + secs * 1_000_000),
                 reason: "503".to_owned(),
+                recoveries: 0,
             }),
         }
     }
 
     /// What a record means: `?` must be fetched, `-` blocked, else whether `/` is allowed.
     fn means(when: WhenUnreachable, record: Option<&RobotsRecord>) -> &'static str {
-        match gate(when).view(record) {
+        word_for(&gate(when).view(record, Some(&SiteState::default())))
+    }
+
+    fn word_for(view: &RobotsView) -> &'static str {
+        match view {
             RobotsView::Fetch => "?",
             RobotsView::Blocked { .. } => "-",
             RobotsView::Refused(_) => "refused",
-            RobotsView::Known(robots, _) if robots.verdict("/").allowed => "allowed",
-            RobotsView::Known(..) => "disallowed",
+            RobotsView::Known { robots, .. } if robots.verdict("/").allowed => "allowed",
+            RobotsView::Known { .. } => "disallowed",
         }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_is_read_when_the_site_has_answered_again() {
+        use WhenUnreachable::*;
+        let mut back = SiteState::default();
+        back.health.recovered();
+        let mut down = SiteState::default();
+        down.breaker.state = State::Open { probe_at: NOW, failed_probes: 0 };
+        let unread = record(DAY, None, Some(300));
+        let with_copy = record(DAY, Some(""), Some(300));
+        let read = record(DAY / 2, Some(""), None);
+        for when in [Defer, Allow, Disallow] {
+            for state in [&back, &down] {
+                let word = |record| word_for(&gate(when).view(Some(record), Some(state)));
+                assert_eq!((word(&unread), word(&with_copy)), ("?", "?"), "{when:?} {state:?}");
+                assert_eq!(word(&read), "allowed", "a file that was read stays good");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_page_waits_for_is_told_in_one_way() {
+        let rules = gate(WhenUnreachable::Defer).rules;
+        let rate = Rate::every(Duration::from_secs(1));
+        let unread = record(DAY, None, Some(40));
+        let outlook = |state: &SiteState, robots: Option<&RobotsRecord>| {
+            let Outlook { held_up_by, next_slot_in } =
+                rules.outlook(state, rate, robots, (NOW, NOW));
+            (held_up_by, next_slot_in.map(|wait| wait.as_secs()))
+        };
+        let mut state = SiteState::default();
+        assert_eq!(outlook(&state, None), (None, Some(0)));
+        assert_eq!(outlook(&state, Some(&unread)), (Some("robots"), Some(40)));
+        state.penalty_until = NOW + Duration::from_secs(9);
+        assert_eq!(outlook(&state, None), (Some("penalty"), Some(9)));
+        assert_eq!(outlook(&state, Some(&unread)), (Some("penalty"), Some(40)));
+        let probe_at = NOW + Duration::from_secs(20);
+        state.breaker.state = State::Open { probe_at, failed_probes: 0 };
+        assert_eq!(outlook(&state, Some(&unread)), (Some("breaker"), Some(20)));
+        state.breaker.state = State::Closed;
+        state.penalty_until = NOW;
+        state.health.recovered();
+        assert_eq!(outlook(&state, Some(&unread)), (None, Some(0)), "it is read at once");
+        state.obey(Order::Pause, "ann", NOW);
+        assert_eq!(outlook(&state, Some(&unread)), (Some("paused"), None));
     }
 
     #[test]
@@ -723,11 +885,14 @@ mod tests {
     fn a_probe_asks_for_the_root_only_where_it_may() {
         let origin = Origin::parse("https://a.test").unwrap();
         let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
-        let probe = |when, robots| gate(when).probe_url(&origin, robots).as_str().to_owned();
+        let probe = |when, robots| gate(when).probe_url(&origin, robots, None).as_str().to_owned();
         assert_eq!(probe(WhenUnreachable::Defer, Some(&open)), "https://a.test/");
         assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");
         assert_eq!(probe(WhenUnreachable::Defer, None), "https://a.test/robots.txt");
         assert_eq!(probe(WhenUnreachable::Allow, None), "https://a.test/");
+        let copy = Some(&b"User-agent: *\nDisallow: /"[..]);
+        let by_copy = gate(WhenUnreachable::Allow).probe_url(&origin, None, copy);
+        assert_eq!(by_copy.as_str(), "https://a.test/robots.txt");
     }
 
     #[test]

@@ -60,7 +60,9 @@ pub struct Arrival {
     pub happened: Happened,
     /// The answer, when there was one.
     pub answer: Option<Answer>,
-    /// Attempts, the first one included.
+    /// Whether the last request was sent, or at least tried.
+    pub was_sent: bool,
+    /// Attempts, the first one included. Failed probes count where the site's failures do.
     pub attempts: u32,
     /// What the gate went by.
     pub why: Why,
@@ -134,11 +136,14 @@ impl Journey {
                 return Stage::Retry { at: at.min(gives_up_at), history };
             }
         }
+        let last_ones =
+            outcome.happened.failed_probes().saturating_add(u32::from(outcome.was_sent));
         Stage::Over(Box::new(Arrival {
             final_url: self.at.clone(),
             happened: outcome.happened,
             answer: outcome.answer,
-            attempts: self.history.failures().saturating_add(u32::from(outcome.was_sent)),
+            was_sent: outcome.was_sent,
+            attempts: self.history.failures().saturating_add(last_ones),
             why: outcome.why,
             phases: outcome.phases,
         }))
@@ -183,6 +188,8 @@ impl Journey {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_policy::outcome::SiteFault;
+
     use super::*;
     use crate::http::budget::Share;
 
@@ -296,6 +303,19 @@ mod tests {
         last.history = history;
         let end = over(last.step(answered(503, None), moment(60)));
         assert_eq!((end.happened, end.attempts), (Happened::Answered(503), 4));
+    }
+
+    #[test]
+    fn failed_probes_are_attempts_and_so_is_a_request_that_a_deadline_cut_off() {
+        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Network };
+        let mut again = journey(RetryRule::RETRIEVER);
+        again.history.site_failures = 1;
+        let end = over(again.step(Outcome::unsent(0, down, Why::default()), moment(0)));
+        assert_eq!((end.attempts, end.was_sent), (3, false));
+        let late = Outcome::unsent(0, Happened::DeadlinePassed, Why::default());
+        let cut_off = Outcome { was_sent: true, ..late };
+        let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
+        assert_eq!((end.attempts, end.was_sent), (1, true));
     }
 
     #[test]

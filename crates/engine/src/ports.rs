@@ -416,6 +416,17 @@ pub struct Unreachable {
     pub retry_at: Time,
     /// What happened.
     pub reason: String,
+    /// How often its site had recovered by then.
+    #[serde(default)]
+    pub recoveries: u32,
+}
+
+impl Unreachable {
+    /// Whether the file comes before the site's next page, whatever `retry_at` says: the site has answered again
+    /// since, or its breaker is open, so that the next page goes after a recovery.
+    pub fn comes_first(&self, state: &SiteState) -> bool {
+        self.recoveries != state.health.recoveries || state.breaker.blocked_until().is_some()
+    }
 }
 
 /// The politeness store: what all processes on it share.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase};
+use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
@@ -62,6 +62,7 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         Happened::Refused("x".to_owned()),
         Happened::DeadlinePassed,
         Happened::SiteStayedDown { since: Time::EPOCH },
+        Happened::ProbesFailed { count: 3, last: SiteFault::Network },
         Happened::OurFault("x".to_owned()),
     ];
     all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));

@@ -267,7 +267,7 @@ pub(crate) fn offline_gate(settings: &Settings) -> Gate {
 
 pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
     let robots = robots_rules(settings, &user_agent(settings));
-    GateRules { pace: pace_rules(settings), robots, give_up_after }
+    GateRules { pace: pace_rules(settings), robots, give_up_after, site_attempts: None }
 }
 
 /// How we introduce ourselves.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::site::Mark;
 use crate::time::Time;
 
@@ -27,8 +29,27 @@ pub enum Happened {
         /// Since when.
         since: Time,
     },
+    /// The site was down, and as many of its probes failed as the URL had attempts left.
+    ProbesFailed {
+        /// How many failed while the URL waited.
+        count: u32,
+        /// How the last one failed.
+        last: SiteFault,
+    },
     /// We stopped, or lacked something of our own; the URL and the site are innocent.
     OurFault(String),
+}
+
+/// How a site failed, in as little as a store needs to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SiteFault {
+    /// No connection, or it broke.
+    Network,
+    /// It took too long.
+    TimedOut,
+    /// It answered with this status.
+    Answered(u16),
 }
 
 /// How a connection failed.
@@ -125,7 +146,7 @@ impl Happened {
             Happened::Answered(502..=504) => Blame::Site,
             Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
             Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
-            Happened::SiteStayedDown { .. } => Blame::Site,
+            Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. } => Blame::Site,
             Happened::Refused(_) => Blame::Caller,
             Happened::DeadlinePassed => Blame::Nobody,
             Happened::OurFault(_) => Blame::Us,
@@ -144,16 +165,34 @@ impl Happened {
         }
     }
 
-    /// What a probe's result means: anything but a site failure or a 5xx is an answer.
+    /// What a probe's result means. A probe tests whether the site can be reached, not whether it supports
+    /// HEAD: any answer but a 5xx means that it is up, and so does 501 (not implemented).
     pub fn probe_mark(&self) -> Mark {
-        if self.mark() == Mark::Failed { Mark::ProbeFailed } else { Mark::ProbeAnswered }
+        match self {
+            Happened::Answered(501) => Mark::ProbeAnswered,
+            Happened::Answered(status @ 500..=599) => {
+                Mark::ProbeFailed(SiteFault::Answered(*status))
+            }
+            Happened::Network(_) => Mark::ProbeFailed(SiteFault::Network),
+            Happened::TimedOut(_) => Mark::ProbeFailed(SiteFault::TimedOut),
+            _ => Mark::ProbeAnswered,
+        }
     }
 
     /// The status code, when there was an answer.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Happened::Answered(status) => Some(*status),
+            Happened::Answered(status)
+            | Happened::ProbesFailed { last: SiteFault::Answered(status), .. } => Some(*status),
             _ => None,
+        }
+    }
+
+    /// Failed probes of the site that counted as attempts of the URL.
+    pub fn failed_probes(&self) -> u32 {
+        match self {
+            Happened::ProbesFailed { count, .. } => *count,
+            _ => 0,
         }
     }
 }
@@ -170,7 +209,20 @@ impl fmt::Display for Happened {
             Happened::Refused(why) => write!(f, "refused: {why}"),
             Happened::DeadlinePassed => f.write_str("its deadline passed"),
             Happened::SiteStayedDown { .. } => f.write_str("the site stayed down"),
+            Happened::ProbesFailed { count, last } => {
+                write!(f, "the site is down: failed probes: {count}, the last one: {last}")
+            }
             Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for SiteFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SiteFault::Network => f.write_str("no connection, or it broke"),
+            SiteFault::TimedOut => f.write_str("no answer in time"),
+            SiteFault::Answered(status) => write!(f, "the server answered {status}"),
         }
     }
 }
@@ -285,6 +337,7 @@ mod tests {
             (Happened::OurFault(String::new()), Us, Mark::Neutral),
             (Happened::Refused(String::new()), Caller, Mark::Neutral),
             (Happened::DeadlinePassed, Nobody, Mark::Neutral),
+            (Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Site, Mark::Neutral),
         ];
         for (happened, blame, mark) in rows {
             assert_eq!((happened.blame(), happened.mark()), (*blame, *mark), "{happened:?}");
@@ -300,7 +353,25 @@ mod tests {
             assert_eq!(happened.mark() == Mark::Served, served, "{status}");
             let five_hundreds = (500..600).contains(&status);
             assert_eq!(happened.mark() == Mark::Failed, five_hundreds, "{status}");
-            assert_eq!(happened.probe_mark() == Mark::ProbeFailed, five_hundreds, "{status}");
+            let fails_a_probe = five_hundreds && status != 501;
+            let probed = match fails_a_probe {
+                true => Mark::ProbeFailed(SiteFault::Answered(status)),
+                false => Mark::ProbeAnswered,
+            };
+            assert_eq!(happened.probe_mark(), probed, "{status}");
         }
+    }
+
+    #[test]
+    fn a_probe_fails_by_the_fault_that_is_kept_of_it() {
+        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        assert_eq!(refused.probe_mark(), Mark::ProbeFailed(SiteFault::Network));
+        let silent = Happened::TimedOut(Phase::Read);
+        assert_eq!(silent.probe_mark(), Mark::ProbeFailed(SiteFault::TimedOut));
+        for up in [405, 501].map(Happened::Answered) {
+            assert_eq!(up.probe_mark(), Mark::ProbeAnswered, "{up:?}");
+        }
+        let down = Happened::ProbesFailed { count: 3, last: SiteFault::Answered(503) };
+        assert_eq!((down.status(), down.failed_probes()), (Some(503), 3));
     }
 }

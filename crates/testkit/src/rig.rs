@@ -90,6 +90,7 @@ impl Rig {
                     pages_fail_with_it: false,
                 },
                 give_up_after: None,
+                site_attempts: None,
             },
             limits: Limits::default(),
             retry: RetryRule::PAGES,

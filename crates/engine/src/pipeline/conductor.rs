@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::retry_budget::RetryBudget;
+use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -71,7 +72,7 @@ pub(super) enum Work<R> {
 pub(super) enum Event<R> {
     Taken(Demand, Result<Taken, StoreFault>),
     Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
-    RobotsLookedUp(Origin, Result<Option<RobotsRecord>, StoreFault>),
+    RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>),
     Fetched(Box<FetchEnd<R>>),
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
@@ -95,6 +96,8 @@ pub(super) struct Flight {
     pub(super) site: Site,
     /// The tag of its request, and where it goes.
     pub(super) request: (u32, WebUrl),
+    /// When it set out; one that set out early, when its slot comes.
+    pub(super) since: Time,
     pub(super) abort: AbortHandle,
 }
 
@@ -411,7 +414,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Turned(asked_at, reports, asks, turn) => {
                 self.on_turned(asked_at, reports, asks, turn);
             }
-            Event::RobotsLookedUp(origin, record) => self.on_robots_looked_up(origin, record),
+            Event::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
             Event::Fetched(end) if still_ours => self.on_fetched(*end),
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
@@ -419,7 +422,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
             Event::Noted(result) => self.note_lost(result),
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
-            Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
+            Event::HeldUpBy(job, tag, held_up_by) => {
+                self.on_deadline_passed(job, tag, held_up_by, false);
+            }
             Event::StartNoted(result) => {
                 self.noting = false;
                 self.note_lost(result);

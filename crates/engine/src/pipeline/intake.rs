@@ -25,6 +25,10 @@ const NEWS_GAP: Duration = Duration::from_millis(20);
 /// not bring it again before the site is closed.
 const UNTIL_CLOSED: Duration = Duration::from_millis(500);
 
+/// A job that a redirect led to a closed site waits under the site where it began, which is open. It is not given
+/// again before this, so that the first site is not asked over and over.
+const REDIRECTED_WAITS: Duration = Duration::from_mins(1);
+
 /// A take is one transaction, and others wait for its end: it closes and opens no more sites than this…
 const MOST_CLOSED_PER_TAKE: usize = 512;
 /// …and takes no more than this.
@@ -344,11 +348,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         items: Vec<Item>,
         until: Time,
     ) {
-        let goes_back = !parcels.is_empty() || !items.is_empty();
+        let (own, redirected): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| self.waits_under(site, item.job));
+        let goes_back = !parcels.is_empty() || !own.is_empty();
         let closes = if goes_back { &mut self.closing } else { &mut self.closed };
         closes.insert(site.clone(), until);
-        let at = until.min(self.now() + UNTIL_CLOSED);
-        self.hand_back_each(site, parcels, items, at);
+        let now = self.now();
+        self.hand_back_each(site, parcels, own, until.min(now + UNTIL_CLOSED));
+        for item in redirected {
+            self.hand_back_item(&item, until.min(now + REDIRECTED_WAITS));
+        }
+    }
+
+    /// Whether the store keeps a job with those of this site.
+    fn waits_under(&self, site: &Site, job: JobKey) -> bool {
+        match self.jobs.get(&job) {
+            Some(Work::Lease(work)) => work.lease.job.site.as_ref() == Some(site),
+            _ => false,
+        }
     }
 
     fn hand_back_each(&mut self, site: &Site, parcels: Vec<Parcel>, items: Vec<Item>, at: Time) {

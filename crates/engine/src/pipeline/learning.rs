@@ -1,7 +1,7 @@
 //! What must be known before pages can go: robots.txt, and whether a site is back.
 
 use fetchwell_policy::outcome::{Blame, Happened};
-use fetchwell_policy::site::Permit;
+use fetchwell_policy::site::{Mark, Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
@@ -12,17 +12,22 @@ use super::dispatch::known_robots;
 use super::interruptions::REST;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
-use crate::ports::{Lane, RobotsRecord, StoreFault};
+use crate::ports::{Lane, Politeness, RobotsRecord, StoreFault};
 use crate::store_health::StoreCall;
 use crate::web::Outcome;
-use crate::workbench::{Item, JobKey};
+use crate::workbench::{Item, JobKey, Standing};
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
         let Some(room) = self.bench.existing(site) else { return };
         let Some(item) = room.next(|_| true) else { return };
         let url = &item.request.url;
-        let url = self.plant.gate.probe_url(&url.origin(), known_robots(room, url));
+        let origin = url.origin();
+        let copy = match self.jobs.get(&item.job) {
+            Some(Work::Errand(Errand::Robots(errand))) if errand.origin == origin => errand.copy(),
+            _ => None,
+        };
+        let url = self.plant.gate.probe_url(&origin, known_robots(room, url), copy);
         let job = self.new_errand(Errand::Probe(site.clone()));
         let item = self.errand_item(job, probe(url));
         let now = self.now();
@@ -53,23 +58,23 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move {
-            let record = politeness.robots(&origin).await;
-            Event::RobotsLookedUp(origin, record)
+            let known = look_up(politeness.as_ref(), &origin).await.map(Box::new);
+            Event::RobotsLookedUp(origin, known)
         });
     }
 
     pub(super) fn on_robots_looked_up(
         &mut self,
         origin: Origin,
-        record: Result<Option<RobotsRecord>, StoreFault>,
+        known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>,
     ) {
         self.learning.remove(&origin);
         let now = self.now();
         let site = origin.site();
-        let record = match record {
-            Ok(record) => {
+        let (record, state) = match known {
+            Ok(known) => {
                 self.store_worked(StoreCall::Robots);
-                record
+                *known
             }
             Err(fault) => {
                 self.store_failed(StoreCall::Robots, &fault);
@@ -80,7 +85,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
-        match self.plant.gate.view(record.as_ref()) {
+        match self.plant.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.learning.insert(origin.clone());
                 let errand = RobotsErrand::new(origin, record);
@@ -108,7 +113,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let origin = errand.origin.clone();
                     self.jobs.remove(&job);
                     self.learnt(&origin, record);
-                    if outcome.answer.is_none() && outcome.happened.blame() == Blame::Site {
+                    let no_answer = outcome.was_sent && outcome.answer.is_none();
+                    if no_answer && outcome.happened.blame() == Blame::Site {
                         self.fail_with_robots(&origin, &outcome.happened);
                     }
                 }
@@ -125,6 +131,42 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.bench.ask_at(&site, now);
             }
             _ => {}
+        }
+    }
+
+    /// What the site is to learn from the outcome of an errand's request.
+    pub(super) fn errand_mark(&self, job: JobKey, happened: &Happened) -> Mark {
+        match self.jobs.get(&job) {
+            Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
+            Some(Work::Errand(Errand::Robots(errand)))
+                if happened.mark() == Mark::Failed && errand.last_failure().is_some() =>
+            {
+                Mark::RobotsFailed
+            }
+            _ => happened.mark(),
+        }
+    }
+
+    /// A robots.txt was asked for under a permit of its own site, which had recovered this often.
+    pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
+        if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(&job)
+            && errand.origin.site() == *site
+        {
+            errand.recoveries = recoveries;
+        }
+    }
+
+    /// What a site waits for has changed: its breaker closed or opened, or an operator gave an order. It asks again,
+    /// and so does what waits in the store. A robots.txt that could not be read is looked up anew: it is read before
+    /// the site's next page now, whatever its own back-off says.
+    pub(super) fn look_again_at(&mut self, site: &Site) {
+        let now = self.now();
+        self.closing.remove(site);
+        self.closed.insert(site.clone(), now);
+        let Some(room) = self.bench.existing(site) else { return };
+        room.forget_unread(None);
+        if matches!(room.standing, Standing::Asks) {
+            self.bench.ask_at(site, now);
         }
     }
 
@@ -164,7 +206,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             warn!(%origin, reason, "robots.txt can't be reached; where no copy is left {meanwhile}");
             self.spread(News::RobotsUnreachable(origin.clone()));
         }
-        let view = self.plant.gate.view(Some(&record));
+        let view = self.plant.gate.view(Some(&record), None);
         self.robots_known(origin, view, true);
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
@@ -199,9 +241,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
         let (now, site) = (self.now(), origin.site());
         let Some(room) = self.bench.existing(&site) else { return };
-        room.follows_robots |= just_read && matches!(view, RobotsView::Known(..));
+        room.follows_robots |= just_read && view.robots().is_some();
         room.robots.insert(origin.clone(), view);
         room.robots_known_at.get_or_insert(now);
         self.wake(&site);
     }
+}
+
+/// What is known of a robots.txt. Where it could not be read, its site says whether it is read now.
+async fn look_up(
+    politeness: &dyn Politeness,
+    origin: &Origin,
+) -> Result<(Option<RobotsRecord>, SiteState), StoreFault> {
+    let record = politeness.robots(origin).await?;
+    let state = match &record {
+        Some(RobotsRecord { unreachable: Some(_), .. }) => {
+            politeness.look(&origin.site()).await?.0.unwrap_or_default()
+        }
+        _ => SiteState::default(),
+    };
+    Ok((record, state))
 }

@@ -4,8 +4,10 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
+use fetchwell_policy::health::FailedProbes;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::pace::Rate;
+use fetchwell_policy::retry::History;
 use fetchwell_policy::site::{Because, HORIZON, Mark, Permit, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -15,10 +17,10 @@ use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
 use crate::gate::{RobotsView, rule_of};
-use crate::ports::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::{Lease, ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
-use crate::workbench::{Item, JobKey};
+use crate::workbench::{Item, JobKey, Parcel};
 
 /// A site's wait is worth a line when it is longer than this…
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -133,10 +135,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Wait;
         }
         match room.robots.get(url.origin_key()) {
-            Some(RobotsView::Blocked { until, since }) if now < *until => {
+            Some(RobotsView::Blocked { until, since, .. }) if now < *until => {
                 Move::Blocked { until: *until, since: *since }
             }
-            Some(RobotsView::Known(robots, until)) if now < *until => {
+            Some(RobotsView::Known { robots, until, .. }) if now < *until => {
                 if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
                     return Move::Refuse(Happened::Refused(refusal));
                 }
@@ -235,11 +237,71 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.close(site, parcels, pages, until.min(gives_up_at));
         }
         for item in errands {
-            let happened = Happened::SiteStayedDown { since };
-            self.answer_unsent(&item, happened, Why::default());
+            // A robots.txt that could not be asked for was not tried: it is when its pages come again.
+            if !self.forget_own_errand(site, item.job) {
+                let happened = Happened::SiteStayedDown { since };
+                self.answer_unsent(&item, happened, Why::default());
+            }
         }
         self.park(site, parked, until);
         self.bench.tidy(site);
+    }
+
+    /// A site whose breaker is open. Each failed probe is an attempt of what waited for it, where the door wants
+    /// that: what has had its attempts ends, and the rest waits for the next probe. The store is asked for more of
+    /// the site as long as some of it ends, so that nothing there has to be counted or rewritten.
+    fn down(&mut self, site: &Site, until: Time, since: Time, failed_probes: &FailedProbes) {
+        let some_ended = self.end_what_waited_enough(site, failed_probes);
+        self.blocked(site, until, since);
+        if some_ended {
+            self.closing.remove(site);
+            self.closed.insert(site.clone(), self.now());
+        }
+    }
+
+    /// Ends the pages of a site whose own failures and the probes that failed since they were accepted come to as
+    /// many as they have attempts. Returns whether there were any.
+    fn end_what_waited_enough(&mut self, site: &Site, failed_probes: &FailedProbes) -> bool {
+        let (Some(most), Some(last)) = (self.plant.gate.site_attempts(), failed_probes.last) else {
+            return false;
+        };
+        // How many of the probes were its last attempts; `None`: it has some left.
+        let waited_enough = |lease: &Lease| {
+            let History { url_failures, site_failures, .. } = lease.history;
+            let left = most.saturating_sub(url_failures.saturating_add(site_failures)).max(1);
+            (failed_probes.since(lease.accepted_at) >= left).then_some(left)
+        };
+        let now = self.now();
+        for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
+            let since = parcel.since;
+            let lease = parcel.open(site);
+            match waited_enough(&lease) {
+                Some(_) => self.begin(lease, since), // Its plan is to hear of it.
+                None => self.bench.shelve(site, Parcel::of(lease, since), now),
+            }
+        }
+        let pages = self.bench.existing(site).map(|room| room.take_beyond(0)).unwrap_or_default();
+        let mut stay = Vec::new();
+        let mut some_ended = false;
+        for item in pages {
+            let waited = match self.jobs.get(&item.job) {
+                Some(Work::Lease(work)) => waited_enough(&work.lease),
+                _ => None,
+            };
+            match waited {
+                Some(count) => {
+                    some_ended = true;
+                    let why = self.why(site, &item);
+                    self.answer_unsent(&item, Happened::ProbesFailed { count, last }, why);
+                }
+                None => stay.push(item),
+            }
+        }
+        for item in stay {
+            let lane = self.lane_of(item.job);
+            self.bench.room(site, now).push(item, &lane, true);
+        }
+        some_ended
     }
 
     /// A site that an operator paused: all that can goes back to the store, which gives no more of it until
@@ -266,11 +328,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(room) = self.bench.existing(site) else { return true };
         room.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
         let known_as_of = room.robots_forgotten.replace(permit.robots_forgotten);
-        let is_outdated = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
-        if is_outdated {
+        let is_forgotten = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
+        if is_forgotten {
             room.robots.clear();
-            room.follows_robots = false;
         }
+        let is_outdated = room.forget_unread(Some(permit.recoveries)) || is_forgotten;
+        room.follows_robots &= !is_outdated;
         !is_outdated
     }
 
@@ -325,6 +388,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
         };
         for (site, transition) in turn.transitions {
+            // Pages that wait for an unread robots.txt wait for the first probe instead, which may be sooner.
+            let waits_otherwise = match transition {
+                Transition::Closed => true,
+                Transition::Opened { .. } => {
+                    self.bench.existing(&site).is_none_or(|room| room.forget_unread(None))
+                }
+                Transition::None => false,
+            };
+            if waits_otherwise {
+                self.look_again_at(&site);
+                self.hear_of_more();
+            }
             self.announce(site, transition, turn.now);
         }
         for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
@@ -356,8 +431,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.start_probe(site, of_ours(permit), here(permit.slot.at));
             }
             Verdict::NotBefore { at, because } => match because {
-                Because::BreakerOpen { failing_since } => {
-                    self.blocked(site, here(at), here(failing_since));
+                Because::BreakerOpen { failing_since, failed_probes } => {
+                    let failed_probes = failed_probes.with_times(here);
+                    self.down(site, here(at), here(failing_since), &failed_probes);
                 }
                 Because::Paused => self.paused(site, here(at)),
                 Because::Penalty | Because::Pace => {

@@ -77,6 +77,7 @@ fn rules() -> GateRules {
             pages_fail_with_it: false,
         },
         give_up_after: None,
+        site_attempts: None,
     }
 }
 
@@ -106,6 +107,7 @@ impl Trial {
             rate_is_ordered: false,
             robots_forgotten: None,
             lead: Duration::ZERO,
+            recoveries: 0,
         };
         self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE)
     }

@@ -591,6 +591,12 @@ async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     assert_eq!(rows.iter().filter(fetched).count(), 5, "{rows:?}");
     assert_eq!(rows.iter().filter(passed).count(), 6, "{rows:?}");
     assert_eq!(rig.queue.ledger().done, 11);
+    // A request that was under way is an attempt, and is said to have been; whatever waited is not.
+    let silent = rows.iter().find(|row| row.url == "http://silent.test/").unwrap();
+    let said = silent.held_up_by.as_deref().unwrap_or_default();
+    assert!(silent.attempts == 1 && said.contains("under way"), "{silent:?}");
+    let waited = rows.iter().filter(passed).filter(|row| row.url != silent.url);
+    assert!(waited.clone().all(|row| row.attempts == 0), "{rows:?}");
     // A deadline of ours is no failure of the site.
     let (state, _) = rig.politeness.look(&Site::parse("silent.test").unwrap()).await.unwrap();
     assert_eq!(state.unwrap().breaker.consecutive_failures, 0);

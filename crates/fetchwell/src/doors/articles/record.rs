@@ -173,6 +173,7 @@ impl FailCode {
             Happened::Network(_)
             | Happened::TimedOut(_)
             | Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
             | Happened::DeadlinePassed
             // The engine tries again what fails by our own fault: no plan hears of it.
             | Happened::OurFault(_) => FailCode::Timeout,

@@ -237,13 +237,16 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (Happened::Answered(304), _) => Reading::Unchanged,
         (Happened::Answered(410), _) => Reading::Gone,
         (Happened::RobotsDisallow, _) => Reading::Disallowed,
-        (Happened::DeadlinePassed, _) if arrival.attempts > 0 => Reading::Failed {
-            problem: format!(
-                "attempts that failed: {}; there was no time for another",
-                arrival.attempts
-            ),
-            retry_after: None,
-        },
+        // A request that our own deadline cut off is no failure of the feed.
+        (Happened::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
+            Reading::Failed {
+                problem: format!(
+                    "attempts that failed: {}; there was no time for another",
+                    arrival.attempts - u32::from(arrival.was_sent)
+                ),
+                retry_after: None,
+            }
+        }
         (happened @ (Happened::DeadlinePassed | Happened::OurFault(_)), _) => {
             Reading::NotReached { why: happened.to_string() }
         }

@@ -111,7 +111,7 @@ impl Row {
         reading: ReadLimits,
         now: Time,
     ) -> Row {
-        let Arrival { final_url, happened, answer, attempts, why, phases } = arrival;
+        let Arrival { final_url, happened, answer, attempts, why, phases, .. } = arrival;
         let mut row = Row {
             final_url: Some(final_url.as_str().to_owned()),
             outcome: outcome_of(&happened),
@@ -274,7 +274,7 @@ fn outcome_of(happened: &Happened) -> RowOutcome {
 }
 
 fn row_why(why: Why, happened: &Happened) -> RowWhy {
-    let down = matches!(happened, Happened::SiteStayedDown { .. });
+    let down = matches!(happened, Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. });
     RowWhy {
         robots: why.robots,
         interval_seconds: why.interval.as_secs_f64(),

@@ -207,8 +207,11 @@ impl PageMetrics {
             }
             News::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
             News::Marked(site, Mark::Served) => self.healthy(site),
-            News::Marked(site, mark @ (Mark::Failed | Mark::ProbeFailed)) => {
-                if *mark == Mark::ProbeFailed {
+            News::Marked(
+                site,
+                mark @ (Mark::Failed | Mark::RobotsFailed | Mark::ProbeFailed(_)),
+            ) => {
+                if matches!(mark, Mark::ProbeFailed(_)) {
                     add(&self.probes_failed);
                 }
                 self.trouble(site, |site| site.failures_in_a_row += 1);

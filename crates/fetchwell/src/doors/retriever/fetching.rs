@@ -44,6 +44,7 @@ pub(crate) fn messages(
     let mut rules = gate_rules(settings, None);
     rules.pace.groups = retailers_pace(settings);
     rules.robots.pages_fail_with_it = true;
+    rules.site_attempts = Some(values.retriever_max_retries);
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
     let mut plant = parts.plant(settings, gate, DoorName::Serve, watcher);
     let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);

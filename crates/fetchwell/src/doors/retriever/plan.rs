@@ -4,7 +4,7 @@ use fetchwell_engine::inbox::FetchResult;
 use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::ports::{Lease, Plan, Settlement};
 use fetchwell_engine::web::{Answer, Timeouts};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,11 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         Happened::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
         Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
         Happened::Refused(_) => "refused",
+        Happened::ProbesFailed { last, .. } => match last {
+            SiteFault::Network => "network_error",
+            SiteFault::TimedOut => "timeout",
+            SiteFault::Answered(_) => "http_error",
+        },
         Happened::Network(_) | Happened::SiteStayedDown { .. } => "network_error",
         // The engine tries again what fails by our own fault; it never ends a message.
         Happened::OurFault(_) => INTERNAL_ERROR,
@@ -184,7 +189,8 @@ impl Weighed for FetchResult {
     }
 }
 
-/// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told.
+/// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told, or that a
+/// request was under way.
 fn why_not(arrival: &Arrival, before: &History) -> String {
     if arrival.happened != Happened::DeadlinePassed {
         return match &arrival.why.robots {
@@ -206,6 +212,9 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
         causes.push(format!("the page had failed {}", times(before.url_failures)));
     }
     causes.extend(arrival.why.held_up_by.clone());
+    if arrival.was_sent {
+        return format!("{} before there was an answer: {}", arrival.happened, causes.join(", "));
+    }
     if causes.is_empty() {
         causes.push("its turn had not come".to_owned());
     }
@@ -290,6 +299,9 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::TooLarge), "http_error"),
             (Happened::Refused(String::new()), "refused"),
             (Happened::DeadlinePassed, "timeout"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::Network }, "network_error"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::TimedOut }, "timeout"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::Answered(503) }, "http_error"),
         ] {
             // The last attempt that each is allowed.
             let mut spent = message("{}");
@@ -353,13 +365,44 @@ mod tests {
     fn a_deadline_that_passed_says_what_it_waited_for() {
         let mut lease = message("{}");
         let error = |lease: &Lease| {
-            end_of(planned(lease), Happened::DeadlinePassed).0.remove(0).error.unwrap()
+            let mut late = outcome(Happened::DeadlinePassed, "");
+            late.was_sent = false;
+            end_with(planned(lease), late).0.remove(0).error.unwrap()
         };
         assert!(error(&lease).contains("its turn had not come"));
         lease.history.site_failures = 1;
         lease.history.paced = 2;
         let said = error(&lease);
         assert!(said.contains("failed once") && said.contains("slow down 2 times"), "{said}");
+    }
+
+    #[test]
+    fn a_deadline_that_cut_a_request_off_says_so_and_counts_it() {
+        let cause = "a request to a.test had been under way for 4.0 s";
+        let mut late = outcome(Happened::DeadlinePassed, "");
+        late.answer = None;
+        late.why.held_up_by = Some(cause.to_owned());
+        let (results, settlement) = end_with(planned(&message("{}")), late);
+        assert_eq!(settlement, Settlement::Done);
+        let result = &results[0];
+        assert_eq!((result.status.as_str(), result.attempts), ("timeout", 1));
+        assert!(result.attempt.as_ref().is_some_and(|attempt| attempt.sent), "{result:?}");
+        let said = result.error.as_deref().unwrap();
+        assert!(said.contains("before there was an answer") && said.contains(cause), "{said}");
+    }
+
+    #[test]
+    fn failed_probes_of_its_site_are_attempts_of_a_message() {
+        let mut lease = message("{}");
+        lease.history.site_failures = 1;
+        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Answered(503) };
+        let mut unsent = outcome(down, "");
+        unsent.answer = None;
+        unsent.was_sent = false;
+        let (results, settlement) = end_with(planned(&lease), unsent);
+        let result = &results[0];
+        assert_eq!((result.status.as_str(), result.attempts), ("http_error", 3));
+        assert_eq!((result.http_status, settlement), (Some(503), Settlement::Done));
     }
 
     #[test]

@@ -126,6 +126,10 @@ fn standing(site: &SiteLine) -> (Tint, String) {
             let rest = site.rests_for_seconds.unwrap_or_default();
             (Tint::Warning, format!("resting for {}", span(rest)))
         }
+        (Some("robots"), _) => {
+            let next = site.next_slot_in_seconds.unwrap_or_default();
+            (Tint::Warning, format!("robots.txt in {}", span(next)))
+        }
         (Some(_), _) => (Tint::Good, "at its pace".to_owned()),
         (None, _) => (Tint::Dim, "free".to_owned()),
     }

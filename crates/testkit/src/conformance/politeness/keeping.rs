@@ -22,6 +22,7 @@ pub(super) fn full_record(now: Time) -> RobotsRecord {
             tries: 3,
             retry_at: now + secs(60),
             reason: "503 \"quoted\" é".to_owned(),
+            recoveries: 7,
         }),
     }
 }
