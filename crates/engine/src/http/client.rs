@@ -233,7 +233,7 @@ async fn send(
         }
     };
     tokio::select! {
-        answered = patience.with_server(answer) => match answered {
+        answered = patience.with_first_byte(answer) => match answered {
             Ok(result) => result.map_err(SendFault::Hyper),
             Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
         },

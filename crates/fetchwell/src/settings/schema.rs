@@ -88,10 +88,10 @@ table! {
 
         /// How long opening a connection may take.
         http_connect_timeout: Duration = TIMEOUT, key("http.connect_timeout", "10s");
-        /// How long a whole request may take, its body included.
+        /// How long a whole request may take, from the wait for its first byte to the end of its body.
         http_request_timeout: Duration = TIMEOUT, key("http.request_timeout", "30s")
             .also(pages_seconds("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS"));
-        /// How long a body may pause.
+        /// How long a body may pause. The wait for the first byte is limited by http.request_timeout.
         http_idle_read_timeout: Duration = TIMEOUT, key("http.idle_read_timeout", "10s");
         /// How many bytes a second a body must come at, over http.idle_read_timeout; slower is as
         /// good as a pause. 0: any.
