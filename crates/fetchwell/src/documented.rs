@@ -39,8 +39,18 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         NameFault::TimedOut,
         NameFault::NoServer,
     ];
-    let networks = [NetworkFault::ConnectRefused, NetworkFault::Tls, NetworkFault::Reset];
-    let networks = networks.into_iter().chain(names.map(NetworkFault::Dns));
+    let handshakes = [
+        TlsFault::Expired,
+        TlsFault::NotYetValid,
+        TlsFault::WrongName,
+        TlsFault::UnknownIssuer,
+        TlsFault::BadCertificate,
+        TlsFault::NotTls,
+        TlsFault::Handshake,
+    ];
+    let networks = [NetworkFault::ConnectRefused, NetworkFault::Reset];
+    let networks = networks.into_iter().chain(handshakes.map(NetworkFault::Tls));
+    let networks = networks.chain(names.map(NetworkFault::Dns));
     let answers = [
         AnswerFault::NotHttp,
         AnswerFault::TooLarge,

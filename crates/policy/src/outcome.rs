@@ -39,9 +39,37 @@ pub enum NetworkFault {
     /// Nobody listens, or there is no way there.
     ConnectRefused,
     /// The TLS handshake failed.
-    Tls,
+    Tls(TlsFault),
     /// The connection broke before the answer was whole.
     Reset,
+}
+
+/// Why a TLS handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate is past its time.
+    Expired,
+    /// The certificate's time has not come.
+    NotYetValid,
+    /// The certificate is for other names.
+    WrongName,
+    /// Nobody whom we trust signed the certificate.
+    UnknownIssuer,
+    /// Something else is wrong with the certificate.
+    BadCertificate,
+    /// What answers does not speak TLS.
+    NotTls,
+    /// The handshake was refused, or broke off.
+    Handshake,
+}
+
+/// What a site asks for a wait by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitAskedBy {
+    /// A `Retry-After` header.
+    RetryAfter,
+    /// The `Crawl-delay` of its robots.txt.
+    CrawlDelay,
 }
 
 /// Why no address was found for a name, from the surest to the least sure.
@@ -174,8 +202,36 @@ impl NetworkFault {
         match self {
             NetworkFault::Dns(fault) => fault.in_words(),
             NetworkFault::ConnectRefused => "the connection was refused",
-            NetworkFault::Tls => "the TLS handshake failed",
+            NetworkFault::Tls(fault) => fault.in_words(),
             NetworkFault::Reset => "the connection broke",
+        }
+    }
+}
+
+impl TlsFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            TlsFault::Expired => "the TLS handshake failed: the certificate has expired",
+            TlsFault::NotYetValid => {
+                "the TLS handshake failed: the certificate is not valid yet, by this machine's clock"
+            }
+            TlsFault::WrongName => "the TLS handshake failed: the certificate is for another name",
+            TlsFault::UnknownIssuer => {
+                "the TLS handshake failed: the certificate's issuer is unknown (self-signed, or an \
+                 authority that is not trusted); see http.extra_ca_file"
+            }
+            TlsFault::BadCertificate => "the TLS handshake failed: the certificate is not acceptable",
+            TlsFault::NotTls => "the TLS handshake failed: the server does not speak TLS there",
+            TlsFault::Handshake => "the TLS handshake failed: the server refused it or broke it off",
+        }
+    }
+}
+
+impl WaitAskedBy {
+    fn in_words(self) -> &'static str {
+        match self {
+            WaitAskedBy::RetryAfter => "Retry-After",
+            WaitAskedBy::CrawlDelay => "Crawl-delay",
         }
     }
 }
@@ -242,7 +298,7 @@ mod tests {
             (Happened::RobotsDisallow, Nobody, Mark::Neutral),
             (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Tls), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Read), Site, Mark::Failed),

@@ -15,6 +15,7 @@ mod own_listeners;
 mod patience;
 mod pool;
 mod timely;
+mod tls_fault;
 mod wire;
 
 use std::path::PathBuf;

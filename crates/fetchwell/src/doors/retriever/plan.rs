@@ -173,7 +173,7 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
     use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
@@ -193,7 +193,7 @@ mod tests {
             (Happened::Answered(204), "success"),
             (Happened::Answered(304), "success"),
             (Happened::RobotsDisallow, "refused_by_robots"),
-            (Happened::Network(NetworkFault::Tls), "network_error"),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), "network_error"),
             (Happened::TimedOut(Phase::Read), "timeout"),
             (Happened::Answered(503), "http_error"),
             (Happened::Answered(429), "rate_limited"),
