@@ -34,8 +34,10 @@ const LEAST_FRESH: Duration = Duration::from_secs(60);
 
 /// Where a pace comes from that an operator ordered…
 pub const BY_ORDER: &str = "operator";
-/// …and one that robots.txt asks for.
+/// …one that robots.txt asks for…
 pub const CRAWL_DELAY: &str = "Crawl-delay";
+/// …and one that a group was given.
+pub const GROUP_LIMIT: &str = "retailer limit";
 
 /// Where the pace of groups is kept, among the sites.
 const GROUPS: &str = "group";
@@ -89,6 +91,9 @@ pub struct GroupPace {
     pub default: Option<Rate>,
     /// Of single groups.
     pub named: HashMap<String, Rate>,
+    /// Of single groups at each of their sites, in place of the site's own: for those whose limit somebody
+    /// wrote down.
+    pub at_sites: HashMap<String, Rate>,
 }
 
 /// All that the gate goes by.
@@ -117,6 +122,29 @@ impl GateRules {
             return (Rate::at_most_every(least_interval), CRAWL_DELAY);
         }
         (Rate { least_interval, ..Rate::every(interval) }, source)
+    }
+
+    /// The same for a request in the name of a group. The limit that a group was given is the site's pace for
+    /// it, unless the site has a rate of its own or asks for more time.
+    pub fn rate_for(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        group: Option<&str>,
+    ) -> (Rate, &'static str) {
+        let PaceRules { sites, concurrency, groups, .. } = &self.pace;
+        let has_its_own = sites.contains_key(site) || concurrency.contains_key(site);
+        let limit = group.and_then(|group| groups.at_sites.get(group));
+        let Some(limit) = limit.filter(|_| !has_its_own) else {
+            return self.rate(site, crawl_delay);
+        };
+        let least_interval = crawl_delay.unwrap_or_default();
+        if least_interval > limit.interval {
+            return (Rate::at_most_every(least_interval), CRAWL_DELAY);
+        }
+        // A burst would be too soon for any Crawl-delay.
+        let burst = if least_interval.is_zero() { limit.burst } else { 1 };
+        (Rate { least_interval, burst, ..*limit }, GROUP_LIMIT)
     }
 
     /// The pace that holds in the light of what an operator ordered, and where it comes from.
@@ -184,14 +212,39 @@ impl Gate {
         self.rules.ordered(state, self.rate(site, crawl_delay))
     }
 
+    /// The pace of a site for a request in the name of a group, and where it comes from.
+    pub fn rate_for(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        group: Option<&str>,
+    ) -> (Rate, &'static str) {
+        self.rules.rate_for(site, crawl_delay, group)
+    }
+
+    /// The shortest interval that a site has for requests in the name of any of these groups.
+    pub(crate) fn shortest_interval<'a>(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        groups: impl Iterator<Item = Option<&'a str>>,
+    ) -> Duration {
+        let interval_for = |group| self.rate_for(site, crawl_delay, group).0.interval;
+        if self.rules.pace.groups.at_sites.is_empty() {
+            return interval_for(None); // All are alike, and there may be many.
+        }
+        groups.map(interval_for).min().unwrap_or_else(|| interval_for(None))
+    }
+
     /// The pace of a permit, and where it comes from, in the light of what robots.txt asks for by now.
     pub(crate) fn rate_of(
         &self,
         permit: &Permit,
         site: &Site,
         crawl_delay: Option<Duration>,
+        group: Option<&str>,
     ) -> (Rate, &'static str) {
-        let (asked, source) = self.rate(site, crawl_delay);
+        let (asked, source) = self.rate_for(site, crawl_delay, group);
         let interval = permit.rate.interval.max(asked.least_interval);
         let source = match interval {
             interval if permit.rate_is_ordered && interval == permit.rate.interval => BY_ORDER,
@@ -203,13 +256,13 @@ impl Gate {
 
     /// The pace of a group, when it has one.
     pub fn group_rate(&self, group: &str) -> Option<Rate> {
-        let GroupPace { default, named } = &self.rules.pace.groups;
+        let GroupPace { default, named, .. } = &self.rules.pace.groups;
         named.get(group).copied().or(*default).filter(|rate| !rate.interval.is_zero())
     }
 
     /// The fastest pace that a group has.
     pub fn fastest_group_rate(&self) -> Option<Rate> {
-        let GroupPace { default, named } = &self.rules.pace.groups;
+        let GroupPace { default, named, .. } = &self.rules.pace.groups;
         let within_a_second = |rate: &Rate| {
             let intervals = 1_000_000 / rate.interval.as_micros().max(1);
             intervals.saturating_add(u128::from(rate.burst))
@@ -352,6 +405,16 @@ struct Heads {
 struct Head {
     written_us: u64,
     interval_us: u64,
+    /// When all that was taken of a burst is earned again.
+    used_until_us: u64,
+}
+
+impl Head {
+    /// The same where the last one had been taken by this rate.
+    fn used_until_us_at(self, rate: Rate) -> u64 {
+        let last_us = self.used_until_us.saturating_sub(self.interval_us);
+        last_us.saturating_add(micros(rate.interval))
+    }
 }
 
 impl Heads {
@@ -359,10 +422,16 @@ impl Heads {
         Heads { since: Instant::now(), last: Mutex::default() }
     }
 
-    /// How long until the last head is an interval away.
-    fn gap_left(&self, site: &Site, interval: Duration) -> Duration {
+    /// How long until the last head is an interval away, or a burst has room for another one.
+    fn gap_left(&self, site: &Site, rate: Rate) -> Duration {
         self.lock().get(site).map_or(Duration::ZERO, |last| {
-            let free_us = last.written_us.saturating_add(micros(interval));
+            let free_us = match rate.burst {
+                0 | 1 => last.written_us.saturating_add(micros(rate.interval)),
+                burst => {
+                    let headroom = rate.interval.saturating_mul(burst - 1);
+                    last.used_until_us_at(rate).saturating_sub(micros(headroom))
+                }
+            };
             Duration::from_micros(free_us.saturating_sub(self.now_us()))
         })
     }
@@ -374,15 +443,24 @@ impl Heads {
         })
     }
 
-    fn mark(&self, site: &Site, interval: Duration) {
-        let head = Head { written_us: self.now_us(), interval_us: micros(interval) };
-        self.lock().insert(site.clone(), head);
+    fn mark(&self, site: &Site, rate: Rate) {
+        let written_us = self.now_us();
+        let interval_us = micros(rate.interval);
+        let mut heads = self.lock();
+        let used_from_us = match heads.get(site) {
+            Some(last) if rate.burst > 1 => last.used_until_us_at(rate).max(written_us),
+            _ => written_us,
+        };
+        let used_until_us = used_from_us.saturating_add(interval_us);
+        heads.insert(site.clone(), Head { written_us, interval_us, used_until_us });
     }
 
     fn sweep(&self) {
         let now_us = self.now_us();
         let mut last = self.lock();
-        last.retain(|_, head| head.written_us.saturating_add(head.interval_us) > now_us);
+        last.retain(|_, head| {
+            head.written_us.saturating_add(head.interval_us).max(head.used_until_us) > now_us
+        });
         last.shrink_to_fit();
     }
 
@@ -476,7 +554,7 @@ impl GateLeave {
 
     /// What the store must hear of a head that leaves only now: the others keep their distance from it.
     pub fn late_report(&self) -> Option<SiteReport> {
-        self.heads.mark(&self.site, self.rate.interval);
+        self.heads.mark(&self.site, self.rate);
         let (time, since) = self.word?;
         let mark = Mark::LeftLate { by: time + since.elapsed() };
         let report = Report { mark, retry_after: None, generation: self.permit.generation };
@@ -544,7 +622,7 @@ impl Leave for GateLeave {
         }
         let gap_left = match self.follows_robots {
             true => Duration::ZERO,
-            false => self.heads.gap_left(&self.site, self.rate.interval),
+            false => self.heads.gap_left(&self.site, self.rate),
         };
         if gap_left > LONGEST_WAIT_IN_FLIGHT {
             return false;
@@ -555,10 +633,10 @@ impl Leave for GateLeave {
         }
         let Some(at) = self.settle_time().await else { return false };
         if !self.follows_robots {
-            let gap_left = self.heads.gap_left(&self.site, self.rate.interval);
+            let gap_left = self.heads.gap_left(&self.site, self.rate);
             self.early_by = (gap_left > TIMER_GRAIN).then_some(gap_left);
         }
-        self.heads.mark(&self.site, self.rate.interval);
+        self.heads.mark(&self.site, self.rate);
         let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
         let (site, follows_robots) = (&self.site, self.follows_robots);
         debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
@@ -590,7 +668,10 @@ mod tests {
                 default_interval: Duration::from_secs(1),
                 sites: HashMap::from([(site("slow.test"), Duration::from_secs(3))]),
                 concurrency: HashMap::from([(site("archive.test"), 8)]),
-                groups: GroupPace::default(),
+                groups: GroupPace {
+                    at_sites: HashMap::from([("quick".to_owned(), Rate::per_second(10.0, 20))]),
+                    ..GroupPace::default()
+                },
             },
             robots: RobotsRules {
                 product_token: "TestBot".to_owned(),
@@ -678,6 +759,50 @@ mod tests {
         assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");
         assert_eq!(probe(WhenUnreachable::Defer, None), "https://a.test/robots.txt");
         assert_eq!(probe(WhenUnreachable::Allow, None), "https://a.test/");
+    }
+
+    #[test]
+    fn the_limit_of_a_group_is_its_sites_pace_unless_the_site_has_its_own() {
+        let gate = gate(WhenUnreachable::Defer);
+        let pace = |site: &str, delay_ms: Option<u64>, group: Option<&str>| {
+            let site = Site::parse(site).unwrap();
+            let (rate, source) = gate.rate_for(&site, delay_ms.map(Duration::from_millis), group);
+            (rate.interval.as_millis(), rate.burst, source)
+        };
+        let quick = Some("quick");
+        assert_eq!(pace("a.test", None, quick), (100, 20, "retailer limit"));
+        assert_eq!(pace("a.test", None, Some("other")), (1_000, 1, "default rate"));
+        assert_eq!(pace("a.test", None, None), (1_000, 1, "default rate"));
+        assert_eq!(pace("a.test", Some(5_000), quick), (5_000, 1, "Crawl-delay"));
+        assert_eq!(pace("a.test", Some(50), quick), (100, 1, "retailer limit"));
+        assert_eq!(pace("slow.test", None, quick), (3_000, 1, "site setting"));
+        assert_eq!(pace("archive.test", None, quick), (0, 1, "concurrency"));
+    }
+
+    #[test]
+    fn heads_of_a_burst_keep_no_distance_and_what_follows_it_does() {
+        let heads = Heads::new();
+        let site = Site::parse("a.test").unwrap();
+        let rate = Rate::per_second(10.0, 3);
+        for head in 0..3 {
+            assert_eq!(heads.gap_left(&site, rate), Duration::ZERO, "{head}");
+            heads.mark(&site, rate);
+        }
+        let left = heads.gap_left(&site, rate);
+        assert!(left > Duration::from_millis(50) && left <= Duration::from_millis(100), "{left:?}");
+        // A request without a burst keeps its interval from the last of them.
+        let left = heads.gap_left(&site, Rate::every(Duration::from_secs(1)));
+        assert!(left > Duration::from_millis(900), "{left:?}");
+    }
+
+    #[test]
+    fn a_wait_is_too_long_where_somebody_gives_up_sooner() {
+        let mut gate = gate(WhenUnreachable::Defer);
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour), None);
+        gate.rules.give_up_after = Some(Duration::from_secs(600));
+        assert!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour).is_some());
+        assert_eq!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour / 6), None);
     }
 
     #[test]

@@ -86,12 +86,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         loop {
             match self.next_move(site) {
                 Move::Ask { rule } => {
-                    if let Some((permit, from)) = self.open_permit(site) {
+                    let rate = self.rate_of_next(site);
+                    if let Some((permit, from)) = self.open_permit(site)
+                        && (rate.interval.is_zero() || permit.rate_is_ordered)
+                    {
                         return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
-                    let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+                    room.asked_interval = rate.interval;
                     // Somebody else may have come since a robots.txt that took long: then it is a page like all.
                     room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
@@ -372,10 +375,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if rate.interval.is_zero() {
             return; // Without pacing all can go within the horizon.
         }
-        let enough = self.enough_for(rate.interval);
+        // Where groups share a site, the quickest of them decides how much is worth keeping.
+        let interval = rate.interval.min(self.interval_of(site));
+        let enough = self.enough_for(interval);
         if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            let at = first_at + rate.interval.saturating_mul(half);
+            let at = first_at + interval.saturating_mul(half);
             if enough == 1 {
                 self.log_wait(site, at.since(self.now())); // The very next one waits in the store.
             }

@@ -327,10 +327,11 @@ table! {
 table! {
     /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
     pub Retailer {
-        /// Requests per second for this retailer; empty: retriever.default_rate_limit.
+        /// Requests per second for this retailer, over all its sites. It is also the pace of each of its sites,
+        /// in place of "rate". Empty: retriever.default_rate_limit, and sites keep their pace.
         requests_per_second: Option<f64> = Optional(decimal(0.001, 10_000.0)),
             key("requests_per_second", "");
-        /// Requests that may go at once after a pause; empty: retriever.default_burst_size.
+        /// Requests that may go at once after a pause; empty: retriever.default_burst_size, and one to each site.
         burst_size: Option<u32> = Optional(whole(1, 100_000)), key("burst_size", "");
         /// How long opening a connection may take; empty: retriever.connection_timeout.
         connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");
