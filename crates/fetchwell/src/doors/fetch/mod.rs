@@ -53,9 +53,10 @@ async fn run_inner(
         warn!("the list is empty: there is nothing to fetch");
     }
     let format = format(&args, json, urls.len())?;
-    let stop = stop_on_signal();
+    let signal = stop_on_signal();
+    let stop = signal.child_token();
     let onlooker = Onlooker::default();
-    let run = Run { settings, format, several: urls.len() > 1, quiet, stop, onlooker };
+    let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
@@ -92,6 +93,9 @@ struct Run<'a> {
     format: Format,
     several: bool,
     quiet: u8,
+    /// Cancelled by a signal.
+    signal: CancellationToken,
+    /// Cancelled by that, or when nobody reads standard output any more.
     stop: CancellationToken,
     onlooker: Onlooker,
 }
@@ -193,7 +197,9 @@ impl Run<'_> {
         finish: impl Finish<Row> + 'static,
         to_file: bool,
     ) -> Result<Exit, Exit> {
-        let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
+        let began = Instant::now();
+        let parts = Parts::open_for_fetch(self.settings).await?;
+        let parts = parts.counted_by(&self.onlooker.measures);
         let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let clock = parts.clock.clone();
@@ -219,14 +225,19 @@ impl Run<'_> {
         ended?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if self.quiet == 0 {
+            info!("{}", progress.summary(left, began.elapsed()));
+        }
         if self.stop.is_cancelled() && left > 0 {
             let urls = if left == 1 { "URL" } else { "URLs" };
             info!(
                 "stopped with {left} {urls} left{}",
                 if to_file { "; --resume goes on" } else { "" }
             );
-            // Whoever stops it wants it stopped: what came of the others is in the rows.
-            return Ok(Exit::Ok);
+            // A closed pipe means that the reader has what it wants. After a signal, the exit code says
+            // that URLs are left.
+            let was_signalled = self.signal.is_cancelled();
+            return Ok(if was_signalled { Exit::Interrupted } else { Exit::Ok });
         }
         Ok(progress.exit())
     }

@@ -27,6 +27,38 @@ pub(super) enum RowOutcome {
     Refused,
 }
 
+impl RowOutcome {
+    /// All of them, in the order in which a summary tells of them.
+    pub(super) const ALL: [RowOutcome; 6] = [
+        RowOutcome::Fetched,
+        RowOutcome::SkippedByRobots,
+        RowOutcome::UrlFailure,
+        RowOutcome::SiteFailure,
+        RowOutcome::RateLimited,
+        RowOutcome::Refused,
+    ];
+
+    /// Whether a fetch failed, as opposed to one that went well or was not to be made.
+    pub(super) fn is_failure(self) -> bool {
+        match self {
+            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => true,
+            RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused => false,
+        }
+    }
+
+    /// After a number, for people.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            RowOutcome::Fetched => "fetched",
+            RowOutcome::SkippedByRobots => "skipped by robots.txt",
+            RowOutcome::UrlFailure => "failed",
+            RowOutcome::SiteFailure => "given up (site failure)",
+            RowOutcome::RateLimited => "rate limited",
+            RowOutcome::Refused => "refused",
+        }
+    }
+}
+
 /// One line of JSON, field by field as the contract has it.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
