@@ -185,6 +185,7 @@ pub fn rules(default_interval: Duration) -> GateRules {
             pages_fail_with_it: false,
         },
         give_up_after: None,
+        missing_hosts_fail: false,
     }
 }
 

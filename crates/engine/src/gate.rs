@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::{Robots, RobotsVerdict};
 use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport};
+use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, Unreachable};
 use crate::web::{Given, Leave};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
@@ -103,8 +104,11 @@ pub struct GateRules {
     pub pace: PaceRules,
     /// robots.txt.
     pub robots: RobotsRules,
-    /// A site that has been down this long, while we were there to see it, is given up.
+    /// A site that has been down this long, while we were there to see it, is given up; so is one that asks
+    /// for a longer wait.
     pub give_up_after: Option<Duration>,
+    /// The URLs of a host that does not exist, and never answered, fail for that; else the site does.
+    pub missing_hosts_fail: bool,
 }
 
 impl GateRules {
@@ -168,14 +172,16 @@ pub enum RobotsView {
     Fetch,
     /// It is known, and need not be asked for again before the time given.
     Known(Arc<Robots>, Time),
-    /// Its origin may not be connected to, for this reason.
-    Refused(String),
+    /// Its origin may not be connected to, or does not exist: this happens to its pages.
+    Refused(Happened),
     /// It cannot be reached: no page is asked for before `until`.
     Blocked {
         /// When to try again.
         until: Time,
         /// Since when it has been so.
         since: Time,
+        /// The site asked us to wait until then.
+        is_asked_for: bool,
     },
 }
 
@@ -251,7 +257,7 @@ impl Gate {
             interval if interval == asked.interval => source,
             _ => CRAWL_DELAY,
         };
-        (Rate { interval, ..asked }, source)
+        (Rate { interval, burst: permit.rate.burst.min(asked.burst), ..asked }, source)
     }
 
     /// The pace of a group, when it has one.
@@ -311,7 +317,10 @@ impl Gate {
             (_, WhenUnreachable::Disallow) => {
                 RobotsView::Known(Arc::new(Robots::disallow_all()), until)
             }
-            (_, WhenUnreachable::Defer) => RobotsView::Blocked { until, since: unreachable.since },
+            (_, WhenUnreachable::Defer) => {
+                let Unreachable { since, is_asked_for, .. } = *unreachable;
+                RobotsView::Blocked { until, since, is_asked_for }
+            }
         }
     }
 
@@ -341,6 +350,17 @@ impl Gate {
     /// When a site that has been failing since `since` is given up.
     pub fn gives_up_at(&self, since: Time) -> Option<Time> {
         self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
+    }
+
+    /// What happens to a URL whose site asks for this wait, where we don't wait that long.
+    pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<Happened> {
+        let most = self.rules.give_up_after?;
+        (wait > most).then_some(Happened::WaitTooLong { asked_by, wait, most })
+    }
+
+    /// Whether the URLs of a host fail that does not exist and never answered.
+    pub fn missing_hosts_fail(&self) -> bool {
+        self.rules.missing_hosts_fail
     }
 
     /// Leave to write one request head under `permit`, whose time by our clock is `at`.
@@ -654,7 +674,6 @@ mod tests {
 
     use super::*;
     use crate::adapters::memory::MemoryPoliteness;
-    use crate::ports::Unreachable;
 
     const DAY: Duration = Duration::from_secs(86_400);
     const NOW: Time = Time::from_secs(100_000_000);
@@ -682,6 +701,7 @@ mod tests {
                 pages_fail_with_it: false,
             },
             give_up_after: None,
+            missing_hosts_fail: false,
         };
         Gate::new(Arc::new(politeness), rules, clock)
     }
@@ -695,6 +715,7 @@ mod tests {
                 since: NOW - age,
                 tries: 1,
                 retry_at: Time::from_micros(NOW.as_micros() + secs * 1_000_000),
+                is_asked_for: false,
                 reason: "503".to_owned(),
             }),
         }
@@ -751,17 +772,6 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_asks_for_the_root_only_where_it_may() {
-        let origin = Origin::parse("https://a.test").unwrap();
-        let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
-        let probe = |when, robots| gate(when).probe_url(&origin, robots).as_str().to_owned();
-        assert_eq!(probe(WhenUnreachable::Defer, Some(&open)), "https://a.test/");
-        assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");
-        assert_eq!(probe(WhenUnreachable::Defer, None), "https://a.test/robots.txt");
-        assert_eq!(probe(WhenUnreachable::Allow, None), "https://a.test/");
-    }
-
-    #[test]
     fn the_limit_of_a_group_is_its_sites_pace_unless_the_site_has_its_own() {
         let gate = gate(WhenUnreachable::Defer);
         let pace = |site: &str, delay_ms: Option<u64>, group: Option<&str>| {
@@ -803,6 +813,17 @@ mod tests {
         gate.rules.give_up_after = Some(Duration::from_secs(600));
         assert!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour).is_some());
         assert_eq!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour / 6), None);
+    }
+
+    #[test]
+    fn a_probe_asks_for_the_root_only_where_it_may() {
+        let origin = Origin::parse("https://a.test").unwrap();
+        let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
+        let probe = |when, robots| gate(when).probe_url(&origin, robots).as_str().to_owned();
+        assert_eq!(probe(WhenUnreachable::Defer, Some(&open)), "https://a.test/");
+        assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");
+        assert_eq!(probe(WhenUnreachable::Defer, None), "https://a.test/robots.txt");
+        assert_eq!(probe(WhenUnreachable::Allow, None), "https://a.test/");
     }
 
     #[test]

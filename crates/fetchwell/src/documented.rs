@@ -1,9 +1,12 @@
 //! What docs/errors.md lists, for the tests that hold each list equal to the program's own.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase};
+use fetchwell_policy::outcome::{
+    AnswerFault, Happened, NameFault, NetworkFault, Phase, TlsFault, WaitAskedBy,
+};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
@@ -65,6 +68,12 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         Happened::Refused("x".to_owned()),
         Happened::DeadlinePassed,
         Happened::SiteStayedDown { since: Time::EPOCH },
+        Happened::WaitTooLong {
+            asked_by: WaitAskedBy::RetryAfter,
+            wait: Duration::from_secs(3_600),
+            most: Duration::from_secs(600),
+        },
+        Happened::NoSuchHost,
         Happened::OurFault("x".to_owned()),
     ];
     all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));

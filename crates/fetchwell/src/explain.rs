@@ -24,6 +24,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs, Running};
+use crate::doors::fetch::with_own_defaults;
 use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
@@ -91,9 +92,10 @@ async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Resul
             return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
         }
     };
+    let settings = with_own_defaults(settings);
     let mut explanation = match &args.robots {
-        Some(path) => offline(settings, &url, path)?,
-        None => online(settings, &url).await?,
+        Some(path) => offline(&settings, &url, path)?,
+        None => online(&settings, &url).await?,
     };
     explanation.url.clone_from(&args.url);
     print(&explanation, json)?;
@@ -285,7 +287,7 @@ fn explain(
         addresses: Vec::new(),
         refused_because: match view {
             RobotsView::Known(robots, _) => gate.crawl_delay_refusal(robots),
-            RobotsView::Refused(why) => Some(why.clone()),
+            RobotsView::Refused(happened) => Some(happened.to_string()),
             RobotsView::Fetch => Some("robots.txt is not known".to_owned()),
             RobotsView::Blocked { until, .. } => Some(format!(
                 "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",

@@ -1,6 +1,7 @@
 //! What happened to a request, and who is to blame: the left half of the contract's table.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::site::Mark;
 use crate::time::Time;
@@ -27,6 +28,19 @@ pub enum Happened {
         /// Since when.
         since: Time,
     },
+    /// The site asks for a longer wait than we wait for one that is down.
+    WaitTooLong {
+        /// By what.
+        asked_by: WaitAskedBy,
+        /// How long the wait would be.
+        wait: Duration,
+        /// How long we wait at most.
+        most: Duration,
+    },
+    /// The host's name does not exist, and the host never answered before: the URL is wrong. Only where
+    /// a command wants to know the two apart; elsewhere it is a failure of the site, as every name that
+    /// can't be looked up.
+    NoSuchHost,
     /// We stopped, or lacked something of our own; the URL and the site are innocent.
     OurFault(String),
 }
@@ -96,9 +110,9 @@ pub enum NameFault {
 pub enum Phase {
     /// Looking up the name, connecting, or the TLS handshake.
     Connect,
-    /// Waiting for the first byte or between two bytes.
+    /// Between two pieces of a body.
     Read,
-    /// The whole request.
+    /// The whole request, the wait for its first byte included.
     Total,
 }
 
@@ -147,7 +161,8 @@ impl Happened {
             Happened::Answered(502..=504) => Blame::Site,
             Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
             Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
-            Happened::SiteStayedDown { .. } => Blame::Site,
+            Happened::SiteStayedDown { .. } | Happened::WaitTooLong { .. } => Blame::Site,
+            Happened::NoSuchHost => Blame::Url,
             Happened::Refused(_) => Blame::Caller,
             Happened::DeadlinePassed => Blame::Nobody,
             Happened::OurFault(_) => Blame::Us,
@@ -192,6 +207,14 @@ impl fmt::Display for Happened {
             Happened::Refused(why) => write!(f, "refused: {why}"),
             Happened::DeadlinePassed => f.write_str("its deadline passed"),
             Happened::SiteStayedDown { .. } => f.write_str("the site stayed down"),
+            Happened::WaitTooLong { asked_by, wait, most } => write!(
+                f,
+                "the site asks for a wait of {:.0} s ({}), longer than --give-up-after ({} s)",
+                wait.as_secs_f64(),
+                asked_by.in_words(),
+                most.as_secs_f64()
+            ),
+            Happened::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
             Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
         }
     }
@@ -319,9 +342,28 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
             (Happened::Refused(String::new()), Caller, Mark::Neutral),
             (Happened::DeadlinePassed, Nobody, Mark::Neutral),
+            (Happened::NoSuchHost, Url, Mark::Neutral),
+            (wait_too_long(WaitAskedBy::RetryAfter), Site, Mark::Neutral),
         ];
         for (happened, blame, mark) in rows {
             assert_eq!((happened.blame(), happened.mark()), (*blame, *mark), "{happened:?}");
+        }
+    }
+
+    fn wait_too_long(asked_by: WaitAskedBy) -> Happened {
+        let wait = Duration::from_secs(3_600);
+        Happened::WaitTooLong { asked_by, wait, most: Duration::from_secs(600) }
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_says_who_asks_for_it_and_how_long_it_is() {
+        for (asked_by, name) in
+            [(WaitAskedBy::RetryAfter, "Retry-After"), (WaitAskedBy::CrawlDelay, "Crawl-delay")]
+        {
+            let reason = wait_too_long(asked_by).to_string();
+            for part in ["3600 s", name, "--give-up-after (600 s)"] {
+                assert!(reason.contains(part), "{reason}");
+            }
         }
     }
 

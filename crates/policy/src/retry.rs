@@ -176,7 +176,10 @@ impl RetryRule {
         now: Time,
         chance: f64,
     ) -> Next {
-        if matches!(last.happened, Happened::SiteStayedDown { .. }) {
+        if matches!(
+            last.happened,
+            Happened::SiteStayedDown { .. } | Happened::WaitTooLong { .. }
+        ) {
             return Next::Finish;
         }
         history.site_failures += 1;
@@ -247,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outcome::{AnswerFault, NetworkFault, Phase};
+    use crate::outcome::{AnswerFault, NetworkFault, Phase, WaitAskedBy};
 
     const NOW: Time = Time::from_secs(1_000);
 
@@ -305,6 +308,16 @@ mod tests {
             (&RetryRule::FEEDS, answered(404), Some(1)),
             (&RetryRule::FETCH, refused.clone(), None),
             (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
+            (&RetryRule::FETCH, Happened::NoSuchHost, Some(1)),
+            (
+                &RetryRule::FETCH,
+                Happened::WaitTooLong {
+                    asked_by: WaitAskedBy::RetryAfter,
+                    wait: HOUR,
+                    most: Duration::from_secs(600),
+                },
+                Some(1),
+            ),
         ];
         for (rule, happened, expected) in rows {
             assert_eq!(attempts(rule, happened, false), *expected, "{happened:?}");

@@ -288,7 +288,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 room.push(item, &lane, true);
                 self.landed(&site);
             }
-            End::Errand(outcome) => {
+            End::Errand(mut outcome) => {
+                if self.found_no_host(job, &permit, &outcome.happened) {
+                    outcome.happened = Happened::NoSuchHost;
+                }
                 let happened = &outcome.happened;
                 let mark = if self.is_probe(job) { happened.probe_mark() } else { happened.mark() };
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after);

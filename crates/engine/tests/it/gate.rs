@@ -82,6 +82,7 @@ impl Trial {
                 pages_fail_with_it: false,
             },
             give_up_after: None,
+            missing_hosts_fail: false,
         };
         let clock = Clock::simulated(Time::from_secs(1_800_000_000));
         Trial { gate: Gate::new(store.clone(), rules, clock.clone()), store, clock }

@@ -13,3 +13,4 @@ mod limiter;
 mod misfortune;
 mod news;
 mod unpaced;
+mod waits;

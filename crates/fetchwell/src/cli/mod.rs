@@ -229,7 +229,7 @@ pub(crate) struct FetchArgs {
     /// Go on where an earlier run with the same --output stopped
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
-    /// Wait this long for a site that is down [default: 10m]
+    /// Wait this long for a site that is down, or that asks for a longer wait [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,
 }

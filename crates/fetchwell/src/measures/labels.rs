@@ -175,7 +175,8 @@ impl Failure {
             Happened::Answered(_)
             | Happened::RobotsDisallow
             | Happened::DeadlinePassed
-            | Happened::SiteStayedDown { .. } => None,
+            | Happened::SiteStayedDown { .. }
+            | Happened::WaitTooLong { .. } => None,
         }
     }
 }

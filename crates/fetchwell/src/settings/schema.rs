@@ -125,7 +125,7 @@ table! {
         /// How long an old copy serves while robots.txt cannot be read.
         robots_stale_ttl: Duration = LONG, key("robots.stale_ttl", "30d");
         /// The longest Crawl-delay that is put up with; a site that asks for more fails.
-        /// Empty: none is too long.
+        /// Empty: none is too long. Where nothing is set here "fetch" takes 5m.
         robots_max_crawl_delay: Option<Duration> = Optional(POSITIVE),
             key("robots.max_crawl_delay", "");
 
@@ -150,7 +150,8 @@ table! {
         /// How long after its last heartbeat an instance is taken for dead.
         lease_ttl: Duration = POSITIVE, key("lease.ttl", "20s");
 
-        /// How long "fetch" waits for a site that stays down before its URLs fail.
+        /// How long "fetch" waits for a site that stays down before its URLs fail. A longer wait that a
+        /// site asks for (Retry-After, Crawl-delay) makes them fail at once.
         fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
 
         /// Where "serve" listens, as ADDR:PORT.

@@ -88,6 +88,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
             pages_fail_with_it: false,
         },
         give_up_after: None,
+        missing_hosts_fail: false,
     };
     let gate = Gate::new(politeness, rules, clock.clone());
     let (limits, watcher) = (Limits::default(), Arc::new(|_| ()));

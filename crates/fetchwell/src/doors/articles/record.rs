@@ -154,6 +154,8 @@ impl FailCode {
             Happened::Network(_)
             | Happened::TimedOut(_)
             | Happened::SiteStayedDown { .. }
+            | Happened::WaitTooLong { .. }
+            | Happened::NoSuchHost
             | Happened::DeadlinePassed
             | Happened::OurFault(_) => FailCode::Timeout,
         }

@@ -11,9 +11,11 @@ mod row;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::Gate;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
@@ -22,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format, Running};
 use crate::measures::DoorName;
-use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
+use crate::plant::{Parts, gate_rules, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use earlier::Earlier;
@@ -33,6 +35,9 @@ use row::{Row, renderer};
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
 pub(crate) use progress::Progress;
+
+/// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
+const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
 
 /// Queues of runs that print to standard output: nobody resumes them.
 const PASSING: &str = "fetch:passing:";
@@ -215,7 +220,10 @@ impl Run<'_> {
                 vec![Row::given_up(lease, reason, clock.wall())]
             }),
         };
-        let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
+        let mut rules =
+            gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
+        rules.missing_hosts_fail = true;
+        let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
         let mut plant =
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
@@ -241,4 +249,13 @@ impl Run<'_> {
         }
         Ok(progress.exit())
     }
+}
+
+/// What this door takes where nobody says otherwise: a person waits for it.
+pub(crate) fn with_own_defaults(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    if settings.is_default("robots.max_crawl_delay") {
+        own.values.robots_max_crawl_delay = Some(MAX_CRAWL_DELAY);
+    }
+    own
 }

@@ -97,9 +97,11 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
         Happened::Refused(_) => "refused",
         // Our own faults are retried until the deadline: they never end a message.
-        Happened::Network(_) | Happened::SiteStayedDown { .. } | Happened::OurFault(_) => {
-            "network_error"
-        }
+        Happened::Network(_)
+        | Happened::NoSuchHost
+        | Happened::SiteStayedDown { .. }
+        | Happened::WaitTooLong { .. }
+        | Happened::OurFault(_) => "network_error",
     }
 }
 

@@ -262,7 +262,10 @@ fn unread(kind: &'static str, reason: &impl ToString) -> BlockYield {
 fn kind_of(happened: &Happened) -> &'static str {
     match happened {
         Happened::Answered(_) => "status",
-        Happened::Network(_) | Happened::TimedOut(_) | Happened::SiteStayedDown { .. } => "network",
+        Happened::Network(_)
+        | Happened::TimedOut(_)
+        | Happened::SiteStayedDown { .. }
+        | Happened::WaitTooLong { .. } => "network",
         Happened::BadAnswer(_) => "answer",
         _ => "program",
     }
