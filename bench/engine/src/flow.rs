@@ -186,6 +186,7 @@ pub fn rules(default_interval: Duration) -> GateRules {
         },
         give_up_after: None,
         site_attempts: None,
+        missing_hosts_fail: false,
     }
 }
 

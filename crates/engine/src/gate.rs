@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::{Robots, RobotsVerdict};
 use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport};
+use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, Unreachable};
 use crate::store_health::{StoreCall, StoreHealth};
 use crate::web::{Given, Leave};
 
@@ -42,8 +43,10 @@ const LEAST_FRESH: Duration = Duration::from_secs(60);
 
 /// Where a pace comes from that an operator ordered…
 pub const BY_ORDER: &str = "operator";
-/// …and one that robots.txt asks for.
+/// …one that robots.txt asks for…
 pub const CRAWL_DELAY: &str = "Crawl-delay";
+/// …and one that a group was given.
+pub const GROUP_LIMIT: &str = "retailer limit";
 
 /// Where the pace of groups is kept, among the sites.
 const GROUPS: &str = "group";
@@ -97,6 +100,9 @@ pub struct GroupPace {
     pub default: Option<Rate>,
     /// Of single groups.
     pub named: HashMap<String, Rate>,
+    /// Of single groups at each of their sites, in place of the site's own: for those whose limit somebody
+    /// wrote down.
+    pub at_sites: HashMap<String, Rate>,
 }
 
 /// All that the gate goes by.
@@ -106,12 +112,14 @@ pub struct GateRules {
     pub pace: PaceRules,
     /// robots.txt.
     pub robots: RobotsRules,
-    /// A site that has been down this long, while we were there to see it, is given up; so is a run whose store has
-    /// failed for this long.
+    /// A site that has been down this long, while we were there to see it, is given up; so is one that asks for a
+    /// longer wait, and a run whose store has failed for this long.
     pub give_up_after: Option<Duration>,
     /// While a site's breaker is open, each failed probe is an attempt of every URL that waited for it, and a URL
     /// ends when it has had this many. `None`: URLs wait unharmed.
     pub site_attempts: Option<u32>,
+    /// The URLs of a host that does not exist, and never answered, fail for that; else the site does.
+    pub missing_hosts_fail: bool,
 }
 
 /// What a site's next page waits for.
@@ -139,6 +147,29 @@ impl GateRules {
             return (Rate::at_most_every(least_interval), CRAWL_DELAY);
         }
         (Rate { least_interval, ..Rate::every(interval) }, source)
+    }
+
+    /// The same for a request in the name of a group. The limit that a group was given is the site's pace for
+    /// it, unless the site has a rate of its own or asks for more time.
+    pub fn rate_for(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        group: Option<&str>,
+    ) -> (Rate, &'static str) {
+        let PaceRules { sites, concurrency, groups, .. } = &self.pace;
+        let has_its_own = sites.contains_key(site) || concurrency.contains_key(site);
+        let limit = group.and_then(|group| groups.at_sites.get(group));
+        let Some(limit) = limit.filter(|_| !has_its_own) else {
+            return self.rate(site, crawl_delay);
+        };
+        let least_interval = crawl_delay.unwrap_or_default();
+        if least_interval > limit.interval {
+            return (Rate::at_most_every(least_interval), CRAWL_DELAY);
+        }
+        // A burst would be too soon for any Crawl-delay.
+        let burst = if least_interval.is_zero() { limit.burst } else { 1 };
+        (Rate { least_interval, burst, ..*limit }, GROUP_LIMIT)
     }
 
     /// The pace that holds in the light of what an operator ordered, and where it comes from.
@@ -217,7 +248,8 @@ impl GateRules {
             (_, WhenUnreachable::Allow) => stands_in(Arc::new(Robots::allow_all())),
             (_, WhenUnreachable::Disallow) => stands_in(Arc::new(Robots::disallow_all())),
             (_, WhenUnreachable::Defer) => {
-                RobotsView::Blocked { until, since: unreachable.since, unread_as_of }
+                let Unreachable { since, is_asked_for, .. } = *unreachable;
+                RobotsView::Blocked { until, since, unread_as_of, is_asked_for }
             }
         }
     }
@@ -241,8 +273,8 @@ pub enum RobotsView {
         /// They stand in for a file that could not be read when its site had recovered this often.
         unread_as_of: Option<u32>,
     },
-    /// Its origin may not be connected to, for this reason.
-    Refused(String),
+    /// Its origin may not be connected to, or does not exist: this happens to its pages.
+    Refused(Happened),
     /// It cannot be reached: no page is asked for before `until`.
     Blocked {
         /// When to try again.
@@ -251,6 +283,8 @@ pub enum RobotsView {
         since: Time,
         /// How often the site had recovered when the file could not be read.
         unread_as_of: u32,
+        /// The site asked us to wait until then.
+        is_asked_for: bool,
     },
 }
 
@@ -314,32 +348,57 @@ impl Gate {
         self.rules.ordered(state, self.rate(site, crawl_delay))
     }
 
+    /// The pace of a site for a request in the name of a group, and where it comes from.
+    pub fn rate_for(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        group: Option<&str>,
+    ) -> (Rate, &'static str) {
+        self.rules.rate_for(site, crawl_delay, group)
+    }
+
+    /// The shortest interval that a site has for requests in the name of any of these groups.
+    pub(crate) fn shortest_interval<'a>(
+        &self,
+        site: &Site,
+        crawl_delay: Option<Duration>,
+        groups: impl Iterator<Item = Option<&'a str>>,
+    ) -> Duration {
+        let interval_for = |group| self.rate_for(site, crawl_delay, group).0.interval;
+        if self.rules.pace.groups.at_sites.is_empty() {
+            return interval_for(None); // All are alike, and there may be many.
+        }
+        groups.map(interval_for).min().unwrap_or_else(|| interval_for(None))
+    }
+
     /// The pace of a permit, and where it comes from, in the light of what robots.txt asks for by now.
     pub(crate) fn rate_of(
         &self,
         permit: &Permit,
         site: &Site,
         crawl_delay: Option<Duration>,
+        group: Option<&str>,
     ) -> (Rate, &'static str) {
-        let (asked, source) = self.rate(site, crawl_delay);
+        let (asked, source) = self.rate_for(site, crawl_delay, group);
         let interval = permit.rate.interval.max(asked.least_interval);
         let source = match interval {
             interval if permit.rate_is_ordered && interval == permit.rate.interval => BY_ORDER,
             interval if interval == asked.interval => source,
             _ => CRAWL_DELAY,
         };
-        (Rate { interval, ..asked }, source)
+        (Rate { interval, burst: permit.rate.burst.min(asked.burst), ..asked }, source)
     }
 
     /// The pace of a group, when it has one.
     pub fn group_rate(&self, group: &str) -> Option<Rate> {
-        let GroupPace { default, named } = &self.rules.pace.groups;
+        let GroupPace { default, named, .. } = &self.rules.pace.groups;
         named.get(group).copied().or(*default).filter(|rate| !rate.interval.is_zero())
     }
 
     /// The fastest pace that a group has.
     pub fn fastest_group_rate(&self) -> Option<Rate> {
-        let GroupPace { default, named } = &self.rules.pace.groups;
+        let GroupPace { default, named, .. } = &self.rules.pace.groups;
         let within_a_second = |rate: &Rate| {
             let intervals = 1_000_000 / rate.interval.as_micros().max(1);
             intervals.saturating_add(u128::from(rate.burst))
@@ -425,6 +484,17 @@ impl Gate {
         self.rules.give_up_after
     }
 
+    /// What happens to a URL whose site asks for this wait, where we don't wait that long.
+    pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<Happened> {
+        let most = self.rules.give_up_after?;
+        (wait > most).then_some(Happened::WaitTooLong { asked_by, wait, most })
+    }
+
+    /// Whether the URLs of a host fail that does not exist and never answered.
+    pub fn missing_hosts_fail(&self) -> bool {
+        self.rules.missing_hosts_fail
+    }
+
     /// Leave to write one request head under `permit`, whose time by our clock is `at`.
     pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
         let slot = permit.slot;
@@ -486,6 +556,16 @@ struct Heads {
 struct Head {
     written_us: u64,
     interval_us: u64,
+    /// When all that was taken of a burst is earned again.
+    used_until_us: u64,
+}
+
+impl Head {
+    /// The same where the last one had been taken by this rate.
+    fn used_until_us_at(self, rate: Rate) -> u64 {
+        let last_us = self.used_until_us.saturating_sub(self.interval_us);
+        last_us.saturating_add(micros(rate.interval))
+    }
 }
 
 impl Heads {
@@ -505,10 +585,16 @@ impl Heads {
         Duration::from_micros(self.answer_took_us.load(Ordering::Relaxed))
     }
 
-    /// How long until the last head is an interval away.
-    fn gap_left(&self, site: &Site, interval: Duration) -> Duration {
+    /// How long until the last head is an interval away, or a burst has room for another one.
+    fn gap_left(&self, site: &Site, rate: Rate) -> Duration {
         self.lock().get(site).map_or(Duration::ZERO, |last| {
-            let free_us = last.written_us.saturating_add(micros(interval));
+            let free_us = match rate.burst {
+                0 | 1 => last.written_us.saturating_add(micros(rate.interval)),
+                burst => {
+                    let headroom = rate.interval.saturating_mul(burst - 1);
+                    last.used_until_us_at(rate).saturating_sub(micros(headroom))
+                }
+            };
             Duration::from_micros(free_us.saturating_sub(self.now_us()))
         })
     }
@@ -520,15 +606,24 @@ impl Heads {
         })
     }
 
-    fn mark(&self, site: &Site, interval: Duration) {
-        let head = Head { written_us: self.now_us(), interval_us: micros(interval) };
-        self.lock().insert(site.clone(), head);
+    fn mark(&self, site: &Site, rate: Rate) {
+        let written_us = self.now_us();
+        let interval_us = micros(rate.interval);
+        let mut heads = self.lock();
+        let used_from_us = match heads.get(site) {
+            Some(last) if rate.burst > 1 => last.used_until_us_at(rate).max(written_us),
+            _ => written_us,
+        };
+        let used_until_us = used_from_us.saturating_add(interval_us);
+        heads.insert(site.clone(), Head { written_us, interval_us, used_until_us });
     }
 
     fn sweep(&self) {
         let now_us = self.now_us();
         let mut last = self.lock();
-        last.retain(|_, head| head.written_us.saturating_add(head.interval_us) > now_us);
+        last.retain(|_, head| {
+            head.written_us.saturating_add(head.interval_us).max(head.used_until_us) > now_us
+        });
         last.shrink_to_fit();
     }
 
@@ -623,7 +718,7 @@ impl GateLeave {
 
     /// What the store must hear of a head that leaves only now: the others keep their distance from it.
     pub fn late_report(&self) -> Option<SiteReport> {
-        self.heads.mark(&self.site, self.rate.interval);
+        self.heads.mark(&self.site, self.rate);
         let (time, since) = self.word?;
         let mark = Mark::LeftLate { by: time + since.elapsed() };
         let report = Report { mark, retry_after: None, generation: self.permit.generation };
@@ -703,7 +798,7 @@ impl Leave for GateLeave {
         }
         let gap_left = match self.follows_robots {
             true => Duration::ZERO,
-            false => self.heads.gap_left(&self.site, self.rate.interval),
+            false => self.heads.gap_left(&self.site, self.rate),
         };
         if gap_left > LONGEST_WAIT_IN_FLIGHT {
             return false;
@@ -714,10 +809,10 @@ impl Leave for GateLeave {
         }
         let Some(at) = self.settle_time().await else { return false };
         if !self.follows_robots {
-            let gap_left = self.heads.gap_left(&self.site, self.rate.interval);
+            let gap_left = self.heads.gap_left(&self.site, self.rate);
             self.early_by = (gap_left > TIMER_GRAIN).then_some(gap_left);
         }
-        self.heads.mark(&self.site, self.rate.interval);
+        self.heads.mark(&self.site, self.rate);
         let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
         let (site, follows_robots) = (&self.site, self.follows_robots);
         debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
@@ -736,7 +831,6 @@ mod tests {
 
     use super::*;
     use crate::adapters::memory::MemoryPoliteness;
-    use crate::ports::Unreachable;
 
     const DAY: Duration = Duration::from_secs(86_400);
     const NOW: Time = Time::from_secs(100_000_000);
@@ -750,7 +844,10 @@ mod tests {
                 default_interval: Duration::from_secs(1),
                 sites: HashMap::from([(site("slow.test"), Duration::from_secs(3))]),
                 concurrency: HashMap::from([(site("archive.test"), 8)]),
-                groups: GroupPace::default(),
+                groups: GroupPace {
+                    at_sites: HashMap::from([("quick".to_owned(), Rate::per_second(10.0, 20))]),
+                    ..GroupPace::default()
+                },
             },
             robots: RobotsRules {
                 product_token: "TestBot".to_owned(),
@@ -762,6 +859,7 @@ mod tests {
             },
             give_up_after: None,
             site_attempts: None,
+            missing_hosts_fail: false,
         };
         Gate::new(Arc::new(politeness), rules, clock)
     }
@@ -775,6 +873,7 @@ mod tests {
                 since: NOW - age,
                 tries: 1,
                 retry_at: Time::from_micros(NOW.as_micros() + secs * 1_000_000),
+                is_asked_for: false,
                 reason: "503".to_owned(),
                 recoveries: 0,
             }),
@@ -879,6 +978,50 @@ mod tests {
         assert_eq!(pace("a.test", Some(0)), (1, "default rate"));
         assert_eq!(pace("slow.test", Some(2)), (3, "site setting"));
         assert_eq!(pace("archive.test", Some(5)), (0, "concurrency"));
+    }
+
+    #[test]
+    fn the_limit_of_a_group_is_its_sites_pace_unless_the_site_has_its_own() {
+        let gate = gate(WhenUnreachable::Defer);
+        let pace = |site: &str, delay_ms: Option<u64>, group: Option<&str>| {
+            let site = Site::parse(site).unwrap();
+            let (rate, source) = gate.rate_for(&site, delay_ms.map(Duration::from_millis), group);
+            (rate.interval.as_millis(), rate.burst, source)
+        };
+        let quick = Some("quick");
+        assert_eq!(pace("a.test", None, quick), (100, 20, "retailer limit"));
+        assert_eq!(pace("a.test", None, Some("other")), (1_000, 1, "default rate"));
+        assert_eq!(pace("a.test", None, None), (1_000, 1, "default rate"));
+        assert_eq!(pace("a.test", Some(5_000), quick), (5_000, 1, "Crawl-delay"));
+        assert_eq!(pace("a.test", Some(50), quick), (100, 1, "retailer limit"));
+        assert_eq!(pace("slow.test", None, quick), (3_000, 1, "site setting"));
+        assert_eq!(pace("archive.test", None, quick), (0, 1, "concurrency"));
+    }
+
+    #[test]
+    fn heads_of_a_burst_keep_no_distance_and_what_follows_it_does() {
+        let heads = Heads::new();
+        let site = Site::parse("a.test").unwrap();
+        let rate = Rate::per_second(10.0, 3);
+        for head in 0..3 {
+            assert_eq!(heads.gap_left(&site, rate), Duration::ZERO, "{head}");
+            heads.mark(&site, rate);
+        }
+        let left = heads.gap_left(&site, rate);
+        assert!(left > Duration::from_millis(50) && left <= Duration::from_millis(100), "{left:?}");
+        // A request without a burst keeps its interval from the last of them.
+        let left = heads.gap_left(&site, Rate::every(Duration::from_secs(1)));
+        assert!(left > Duration::from_millis(900), "{left:?}");
+    }
+
+    #[test]
+    fn a_wait_is_too_long_where_somebody_gives_up_sooner() {
+        let mut gate = gate(WhenUnreachable::Defer);
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour), None);
+        gate.rules.give_up_after = Some(Duration::from_secs(600));
+        assert!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour).is_some());
+        assert_eq!(gate.wait_too_long(WaitAskedBy::RetryAfter, hour / 6), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{AnswerFault, Blame, Happened};
+use fetchwell_policy::outcome::{AnswerFault, Blame, Happened, WaitAskedBy};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -26,7 +26,7 @@ pub struct Journey {
     patience: Option<Patience>,
 }
 
-/// How long a site that fails is waited for.
+/// How long a site is waited for that fails, or asks us to come back later.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// From its first failure on, or from this, whichever is later.
@@ -132,8 +132,12 @@ impl Journey {
         let next = self.rule.next(&attempt, self.history, moment.now, moment.chance);
         if let Next::Again { at, history } = next {
             let gives_up_at = self.gives_up_at(&outcome.happened, &history);
-            if moment.now < gives_up_at {
-                return Stage::Retry { at: at.min(gives_up_at), history };
+            match self.wait_too_long(outcome.retry_after) {
+                Some(happened) => outcome.happened = happened,
+                None if moment.now < gives_up_at => {
+                    return Stage::Retry { at: at.min(gives_up_at), history };
+                }
+                None => {}
             }
         }
         let last_ones =
@@ -147,6 +151,12 @@ impl Journey {
             why: outcome.why,
             phases: outcome.phases,
         }))
+    }
+
+    fn wait_too_long(&self, retry_after: Option<Duration>) -> Option<Happened> {
+        let most = self.patience?.lasts;
+        let wait = retry_after.filter(|wait| *wait > most)?;
+        Some(Happened::WaitTooLong { asked_by: WaitAskedBy::RetryAfter, wait, most })
     }
 
     fn gives_up_at(&self, happened: &Happened, history: &History) -> Time {
@@ -316,6 +326,36 @@ mod tests {
         let cut_off = Outcome { was_sent: true, ..late };
         let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
         assert_eq!((end.attempts, end.was_sent), (1, true));
+    }
+
+    #[test]
+    fn a_retry_after_beyond_our_patience_ends_it_at_once() {
+        let patience = Patience { since: NOW, lasts: Duration::from_secs(60) };
+        for (status, asked_s, ends) in [
+            (429, 61, true),
+            (503, 3_600, true),
+            (429, 60, false),
+            (503, 60, false),
+            (404, 61, true),
+        ] {
+            let mut outcome = answered(status, None);
+            outcome.retry_after = Some(Duration::from_secs(asked_s));
+            let stage = journey(RetryRule::FETCH).with_patience(patience).step(outcome, moment(0));
+            let is_over = matches!(stage, Stage::Over(_));
+            assert_eq!(is_over, ends, "{status} {asked_s}: {stage:?}");
+            if let (Stage::Over(arrival), true) = (stage, status != 404) {
+                let reason = arrival.happened.to_string();
+                assert!(reason.contains("Retry-After"), "{reason}");
+                assert_eq!((arrival.attempts, arrival.answer.map(|a| a.status)), (1, Some(status)));
+            }
+        }
+        let mut outcome = answered(429, None);
+        outcome.retry_after = Some(Duration::from_secs(86_400));
+        let stage = journey(RetryRule::FETCH).step(outcome, moment(0));
+        assert!(
+            matches!(stage, Stage::Retry { .. }),
+            "without patience it is waited for: {stage:?}"
+        );
     }
 
     #[test]

@@ -414,6 +414,9 @@ pub struct Unreachable {
     pub tries: u32,
     /// When to try again.
     pub retry_at: Time,
+    /// The site asked us to wait until then (`Retry-After`); else that is our own back-off.
+    #[serde(default)]
+    pub is_asked_for: bool,
     /// What happened.
     pub reason: String,
     /// How often its site had recovered by then.

@@ -1,9 +1,12 @@
 //! What docs/errors.md and docs/differences.md list, for the tests that hold each list equal to the program's own.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault};
+use fetchwell_policy::outcome::{
+    AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault, TlsFault, WaitAskedBy,
+};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
@@ -44,8 +47,18 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         NameFault::TimedOut,
         NameFault::NoServer,
     ];
-    let networks = [NetworkFault::ConnectRefused, NetworkFault::Tls, NetworkFault::Reset];
-    let networks = networks.into_iter().chain(names.map(NetworkFault::Dns));
+    let handshakes = [
+        TlsFault::Expired,
+        TlsFault::NotYetValid,
+        TlsFault::WrongName,
+        TlsFault::UnknownIssuer,
+        TlsFault::BadCertificate,
+        TlsFault::NotTls,
+        TlsFault::Handshake,
+    ];
+    let networks = [NetworkFault::ConnectRefused, NetworkFault::Reset];
+    let networks = networks.into_iter().chain(handshakes.map(NetworkFault::Tls));
+    let networks = networks.chain(names.map(NetworkFault::Dns));
     let answers = [
         AnswerFault::NotHttp,
         AnswerFault::TooLarge,
@@ -63,6 +76,12 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         Happened::DeadlinePassed,
         Happened::SiteStayedDown { since: Time::EPOCH },
         Happened::ProbesFailed { count: 3, last: SiteFault::Network },
+        Happened::WaitTooLong {
+            asked_by: WaitAskedBy::RetryAfter,
+            wait: Duration::from_secs(3_600),
+            most: Duration::from_secs(600),
+        },
+        Happened::NoSuchHost,
         Happened::OurFault("x".to_owned()),
     ];
     all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));

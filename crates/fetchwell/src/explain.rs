@@ -26,6 +26,7 @@ use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs, Running};
 use crate::doors::fetch::input::assume_https;
+use crate::doors::fetch::with_own_defaults;
 use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
@@ -98,9 +99,10 @@ async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Resul
             return Err(Exit::Usage(format!("{given} can't be explained: {fault}")));
         }
     };
+    let settings = with_own_defaults(settings);
     let mut explanation = match &args.robots {
-        Some(path) => offline(settings, &url, path)?,
-        None => online(settings, &url).await?,
+        Some(path) => offline(&settings, &url, path)?,
+        None => online(&settings, &url).await?,
     };
     explanation.url = given;
     print(&explanation, json)?;
@@ -297,7 +299,7 @@ fn explain(
         addresses: Vec::new(),
         refused_because: match view {
             RobotsView::Known { robots, .. } => gate.crawl_delay_refusal(robots),
-            RobotsView::Refused(why) => Some(why.clone()),
+            RobotsView::Refused(happened) => Some(happened.to_string()),
             RobotsView::Fetch | RobotsView::Blocked { .. } => {
                 Some(unread_because(view, probe_at.map(|at| at.since(store_now)), now))
             }

@@ -31,7 +31,7 @@ impl OperatorClient {
             },
             guard: AddressGuard::new(anywhere),
             resolve: Vec::new(),
-            dns: DnsSettings { servers: Vec::new(), timeout: patience },
+            dns: DnsSettings { timeout: patience, ..DnsSettings::default() },
             own_listeners: OwnListeners::default(),
             private_only: Arc::new(|_| false),
             extra_ca_file: None,

@@ -32,6 +32,9 @@ use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
 use crate::traces::Tracer;
 
+/// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
+const ABSENCE_LOOKUPS: u32 = 3;
+
 /// The parts that every door shares.
 pub(crate) struct Parts {
     /// Tells the time.
@@ -60,7 +63,19 @@ pub(crate) struct Told {
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
-        let (client, own_listeners) = client(settings)?;
+        Parts::open_with(settings, client(settings, 1)?).await
+    }
+
+    /// The same for a door whose URLs fail when their host does not exist: such a name is looked up more than
+    /// once.
+    pub(crate) async fn open_for_fetch(settings: &Settings) -> Result<Parts, Exit> {
+        Parts::open_with(settings, client(settings, ABSENCE_LOOKUPS)?).await
+    }
+
+    async fn open_with(
+        settings: &Settings,
+        (client, own_listeners): (Arc<http::Client>, OwnListeners),
+    ) -> Result<Parts, Exit> {
         Ok(Parts {
             politeness: open_politeness(settings).await?,
             clock: store_clock(settings).await?,
@@ -85,7 +100,7 @@ impl Parts {
     pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
         let clock = Clock::since_boot(Clock::booted_at());
         let politeness = own_politeness(settings, &clock);
-        let (client, own_listeners) = client(settings)?;
+        let (client, own_listeners) = client(settings, 1)?;
         let measures = Arc::default();
         let tracer = Tracer::from_environment()?;
         let health = Arc::default();
@@ -160,9 +175,13 @@ pub(crate) fn fitting_in_flight(wanted: usize) -> usize {
     fits.in_flight
 }
 
-fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
+fn client(
+    settings: &Settings,
+    absence_lookups: u32,
+) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
     let own_listeners = OwnListeners::default();
-    let http = http_settings(settings, &user_agent(settings), own_listeners.clone());
+    let mut http = http_settings(settings, &user_agent(settings), own_listeners.clone());
+    http.dns.absence_lookups = absence_lookups;
     let client = http::Client::new(http).map_err(|error| Exit::Usage(error.to_string()))?;
     Ok((Arc::new(client), own_listeners))
 }
@@ -187,6 +206,26 @@ pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites
             let keeper = redis::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
+    })
+}
+
+/// The same for those who only look, where it is there and looking changes nothing.
+pub(crate) async fn open_politeness_for_reading(
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Sites>>, Exit> {
+    let values = &settings.values;
+    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
+        StoreUrl::Sqlite(path) if !path.exists() => None,
+        StoreUrl::Sqlite(path) => {
+            let db = Db::open_for_reading(path)?;
+            let clock = sqlite::clock(&db).await?;
+            Some(Arc::new(SqlitePoliteness::new(db, clock, breaker_rule(settings), random_seed())))
+        }
+        // Opening it brings its tables up to date.
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => None,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(_) => Some(open_politeness(settings).await?),
     })
 }
 
@@ -267,7 +306,8 @@ pub(crate) fn offline_gate(settings: &Settings) -> Gate {
 
 pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
     let robots = robots_rules(settings, &user_agent(settings));
-    GateRules { pace: pace_rules(settings), robots, give_up_after, site_attempts: None }
+    let pace = pace_rules(settings);
+    GateRules { pace, robots, give_up_after, site_attempts: None, missing_hosts_fail: false }
 }
 
 /// How we introduce ourselves.
@@ -354,7 +394,11 @@ fn http_settings(
         },
         guard: address_guard(settings),
         resolve: resolve.collect(),
-        dns: DnsSettings { servers: values.dns_servers.clone(), timeout: values.dns_timeout },
+        dns: DnsSettings {
+            servers: values.dns_servers.clone(),
+            timeout: values.dns_timeout,
+            ..DnsSettings::default()
+        },
         own_listeners,
         private_only: private_only(settings),
         extra_ca_file: values.http_extra_ca_file.clone(),

@@ -1,6 +1,7 @@
 //! What happened to a request, and who is to blame: the left half of the contract's table.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,19 @@ pub enum Happened {
         /// How the last one failed.
         last: SiteFault,
     },
+    /// The site asks for a longer wait than we wait for one that is down.
+    WaitTooLong {
+        /// By what.
+        asked_by: WaitAskedBy,
+        /// How long the wait would be.
+        wait: Duration,
+        /// How long we wait at most.
+        most: Duration,
+    },
+    /// The host's name does not exist, and the host never answered before: the URL is wrong. Only where
+    /// a command wants to know the two apart; elsewhere it is a failure of the site, as every name that
+    /// can't be looked up.
+    NoSuchHost,
     /// We stopped, or lacked something of our own; the URL and the site are innocent.
     OurFault(String),
 }
@@ -60,9 +74,37 @@ pub enum NetworkFault {
     /// Nobody listens, or there is no way there.
     ConnectRefused,
     /// The TLS handshake failed.
-    Tls,
+    Tls(TlsFault),
     /// The connection broke before the answer was whole.
     Reset,
+}
+
+/// Why a TLS handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate is past its time.
+    Expired,
+    /// The certificate's time has not come.
+    NotYetValid,
+    /// The certificate is for other names.
+    WrongName,
+    /// Nobody whom we trust signed the certificate.
+    UnknownIssuer,
+    /// Something else is wrong with the certificate.
+    BadCertificate,
+    /// What answers does not speak TLS.
+    NotTls,
+    /// The handshake was refused, or broke off.
+    Handshake,
+}
+
+/// What a site asks for a wait by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitAskedBy {
+    /// A `Retry-After` header.
+    RetryAfter,
+    /// The `Crawl-delay` of its robots.txt.
+    CrawlDelay,
 }
 
 /// Why no address was found for a name, from the surest to the least sure.
@@ -91,9 +133,9 @@ pub enum NameFault {
 pub enum Phase {
     /// Looking up the name, connecting, or the TLS handshake.
     Connect,
-    /// Waiting for the first byte or between two bytes.
+    /// Between two pieces of a body.
     Read,
-    /// The whole request.
+    /// The whole request, the wait for its first byte included.
     Total,
 }
 
@@ -146,7 +188,10 @@ impl Happened {
             Happened::Answered(502..=504) => Blame::Site,
             Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
             Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
-            Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. } => Blame::Site,
+            Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
+            | Happened::WaitTooLong { .. } => Blame::Site,
+            Happened::NoSuchHost => Blame::Url,
             Happened::Refused(_) => Blame::Caller,
             Happened::DeadlinePassed => Blame::Nobody,
             Happened::OurFault(_) => Blame::Us,
@@ -212,6 +257,14 @@ impl fmt::Display for Happened {
             Happened::ProbesFailed { count, last } => {
                 write!(f, "the site is down: failed probes: {count}, the last one: {last}")
             }
+            Happened::WaitTooLong { asked_by, wait, most } => write!(
+                f,
+                "the site asks for a wait of {:.0} s ({}), longer than --give-up-after ({} s)",
+                wait.as_secs_f64(),
+                asked_by.in_words(),
+                most.as_secs_f64()
+            ),
+            Happened::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
             Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
         }
     }
@@ -232,7 +285,7 @@ impl NetworkFault {
         match self {
             NetworkFault::Dns(fault) => fault.in_words(),
             NetworkFault::ConnectRefused => "the connection was refused",
-            NetworkFault::Tls => "the TLS handshake failed",
+            NetworkFault::Tls(fault) => fault.in_words(),
             NetworkFault::Reset => "the connection broke",
         }
     }
@@ -242,6 +295,38 @@ impl NetworkFault {
 impl fmt::Display for NameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.in_words())
+    }
+}
+
+impl TlsFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            TlsFault::Expired => "the TLS handshake failed: the certificate has expired",
+            TlsFault::NotYetValid => {
+                "the TLS handshake failed: the certificate is not valid yet, by this machine's clock"
+            }
+            TlsFault::WrongName => "the TLS handshake failed: the certificate is for another name",
+            TlsFault::UnknownIssuer => {
+                "the TLS handshake failed: the certificate's issuer is unknown (self-signed, or an \
+                 authority that is not trusted); see http.extra_ca_file"
+            }
+            TlsFault::BadCertificate => {
+                "the TLS handshake failed: the certificate is not acceptable"
+            }
+            TlsFault::NotTls => "the TLS handshake failed: the server does not speak TLS there",
+            TlsFault::Handshake => {
+                "the TLS handshake failed: the server refused it or broke it off"
+            }
+        }
+    }
+}
+
+impl WaitAskedBy {
+    fn in_words(self) -> &'static str {
+        match self {
+            WaitAskedBy::RetryAfter => "Retry-After",
+            WaitAskedBy::CrawlDelay => "Crawl-delay",
+        }
     }
 }
 
@@ -314,7 +399,7 @@ mod tests {
             (Happened::RobotsDisallow, Nobody, Mark::Neutral),
             (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Tls), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Read), Site, Mark::Failed),
@@ -338,9 +423,28 @@ mod tests {
             (Happened::Refused(String::new()), Caller, Mark::Neutral),
             (Happened::DeadlinePassed, Nobody, Mark::Neutral),
             (Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Site, Mark::Neutral),
+            (Happened::NoSuchHost, Url, Mark::Neutral),
+            (wait_too_long(WaitAskedBy::RetryAfter), Site, Mark::Neutral),
         ];
         for (happened, blame, mark) in rows {
             assert_eq!((happened.blame(), happened.mark()), (*blame, *mark), "{happened:?}");
+        }
+    }
+
+    fn wait_too_long(asked_by: WaitAskedBy) -> Happened {
+        let wait = Duration::from_secs(3_600);
+        Happened::WaitTooLong { asked_by, wait, most: Duration::from_secs(600) }
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_says_who_asks_for_it_and_how_long_it_is() {
+        for (asked_by, name) in
+            [(WaitAskedBy::RetryAfter, "Retry-After"), (WaitAskedBy::CrawlDelay, "Crawl-delay")]
+        {
+            let reason = wait_too_long(asked_by).to_string();
+            for part in ["3600 s", name, "--give-up-after (600 s)"] {
+                assert!(reason.contains(part), "{reason}");
+            }
         }
     }
 

@@ -178,8 +178,12 @@ impl RetryRule {
         now: Time,
         chance: f64,
     ) -> Next {
-        if matches!(last.happened, Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. })
-        {
+        if matches!(
+            last.happened,
+            Happened::SiteStayedDown { .. }
+                | Happened::ProbesFailed { .. }
+                | Happened::WaitTooLong { .. }
+        ) {
             return Next::Finish;
         }
         history.site_failures += 1;
@@ -251,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outcome::{AnswerFault, NetworkFault, Phase, SiteFault};
+    use crate::outcome::{AnswerFault, NetworkFault, Phase, SiteFault, WaitAskedBy};
 
     const NOW: Time = Time::from_secs(1_000);
 
@@ -310,6 +314,16 @@ mod tests {
             (&RetryRule::FETCH, refused.clone(), None),
             (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
             (retriever, Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Some(1)),
+            (&RetryRule::FETCH, Happened::NoSuchHost, Some(1)),
+            (
+                &RetryRule::FETCH,
+                Happened::WaitTooLong {
+                    asked_by: WaitAskedBy::RetryAfter,
+                    wait: HOUR,
+                    most: Duration::from_secs(600),
+                },
+                Some(1),
+            ),
         ];
         for (rule, happened, expected) in rows {
             assert_eq!(attempts(rule, happened, false), *expected, "{happened:?}");

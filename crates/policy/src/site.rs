@@ -432,7 +432,8 @@ impl SiteState {
 
     /// After a clock jumped back nothing may lie further ahead than it could have been set.
     fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
-        self.pace.clamp(now, now + HORIZON + rate.interval.saturating_mul(3));
+        let most_ahead = rate.interval.saturating_mul(rate.burst.saturating_add(2));
+        self.pace.clamp(now, now + HORIZON + most_ahead);
         self.penalty_until = self.penalty_until.min(now + MAX_RETRY_AFTER);
         match &mut self.breaker.state {
             State::Closed => {}
@@ -673,6 +674,40 @@ mod tests {
             panic!()
         };
         assert!(again <= at(13));
+    }
+
+    #[test]
+    fn a_burst_of_more_than_the_horizon_is_spent_once() {
+        let rate = Rate::per_second(10.0, 500);
+        let mut state = SiteState::default();
+        let at_once = (0..2_000)
+            .filter(|_| {
+                let verdict = state.ask(at(0), rate, false, &rule());
+                matches!(verdict, Verdict::Go(permit) if permit.slot.at == at(0))
+            })
+            .count();
+        assert_eq!(at_once, 500);
+    }
+
+    #[test]
+    fn a_penalty_an_open_breaker_and_an_order_bind_a_burst_too() {
+        let rate = Rate::per_second(10.0, 20);
+        let mut resting = SiteState::default();
+        resting.record(&report(Mark::Limited, Some(60), 0), at(0), &rule(), 0.0);
+        let verdict = resting.ask(at(1), rate, false, &rule());
+        assert!(matches!(verdict, Verdict::NotBefore { because: Because::Penalty, .. }));
+        let mut down = SiteState::default();
+        for _ in 0..5 {
+            down.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        }
+        let verdict = down.ask(at(1), rate, false, &rule());
+        assert!(matches!(verdict, Verdict::NotBefore { because: Because::BreakerOpen { .. }, .. }));
+        let mut ordered = SiteState::default();
+        ordered.obey(Order::SetInterval(Duration::from_secs(2)), "somebody", at(0));
+        for turn in 0..3 {
+            let Verdict::Go(permit) = ordered.ask(at(0), rate, false, &rule()) else { panic!() };
+            assert!(permit.slot.at >= at(2 * turn), "{turn}: {permit:?}");
+        }
     }
 
     #[test]

@@ -48,10 +48,12 @@ impl Client {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| {
             io::Error::other("the user agent holds characters that a header can't; mend user_agent")
         })?;
+        let names = CachedNames::new(resolver, settings.dns.timeout)
+            .confirming_absence(settings.dns.absence_lookups, settings.limits.connect_timeout);
         Ok(Client {
             user_agent,
             tls: tls_config(settings.extra_ca_file.as_deref())?,
-            names: CachedNames::new(resolver, settings.dns.timeout),
+            names,
             pool: Pool::default(),
             budget: Budget::of_bytes(settings.limits.body_budget_bytes),
             settings,
@@ -236,7 +238,7 @@ async fn send(
         }
     };
     tokio::select! {
-        answered = patience.with_server(answer) => match answered {
+        answered = patience.with_first_byte(answer) => match answered {
             Ok(result) => result.map_err(SendFault::Hyper),
             Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
         },

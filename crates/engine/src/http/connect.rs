@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{Happened, NetworkFault, Phase, TlsFault};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
@@ -23,6 +23,7 @@ use super::fair::Fair;
 use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
 use super::timely::{Departure, Timely};
+use super::tls_fault::tls_fault;
 
 /// Addresses of one name that are tried, so that each has a fair part of the time.
 const MAX_DIALLED: usize = 4;
@@ -76,8 +77,10 @@ pub(super) async fn connect(
         Scheme::Https => {
             let name = server_name(url)?;
             let connector = TlsConnector::from(tls.clone());
-            let stream =
-                connector.connect(name, stream).await.map_err(|_| failed(NetworkFault::Tls))?;
+            let stream = connector
+                .connect(name, stream)
+                .await
+                .map_err(|error| failed(NetworkFault::Tls(tls_fault(&error))))?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 http2_on(stream, peer, max_header_bytes).await
             } else {
@@ -117,7 +120,9 @@ async fn dial(
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
     match url.host_ip() {
         Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
-        None => ServerName::try_from(url.host().to_owned()).map_err(|_| failed(NetworkFault::Tls)),
+        // No certificate can be for such a name.
+        None => ServerName::try_from(url.host().to_owned())
+            .map_err(|_| failed(NetworkFault::Tls(TlsFault::WrongName))),
     }
 }
 

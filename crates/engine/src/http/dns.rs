@@ -47,11 +47,14 @@ pub struct DnsSettings {
     pub servers: Vec<SocketAddr>,
     /// How long a lookup may take, with all its repetitions.
     pub timeout: Duration,
+    /// How often a name is looked up, a few seconds apart, before it is believed that it does not exist: for
+    /// those who act on that at once. 1: nobody does.
+    pub absence_lookups: u32,
 }
 
 impl Default for DnsSettings {
     fn default() -> DnsSettings {
-        DnsSettings { servers: Vec::new(), timeout: Duration::from_secs(5) }
+        DnsSettings { servers: Vec::new(), timeout: Duration::from_secs(5), absence_lookups: 1 }
     }
 }
 

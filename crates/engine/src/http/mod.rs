@@ -16,6 +16,7 @@ mod own_listeners;
 mod patience;
 mod pool;
 mod timely;
+mod tls_fault;
 mod wire;
 
 use std::path::PathBuf;
@@ -35,9 +36,9 @@ pub use own_listeners::OwnListeners;
 pub struct HttpLimits {
     /// Looking up the name, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// The whole request.
+    /// The whole request, and so the wait for the first byte of its answer.
     pub request_timeout: Duration,
-    /// Between two pieces of an answer.
+    /// Between two pieces of a body.
     pub idle_read_timeout: Duration,
     /// What a body must come at on average, whenever so much time was spent waiting for it as may pass
     /// between two pieces. Slower is as good as silent.

@@ -118,6 +118,8 @@ pub(super) struct Conductor<R> {
     heads: UnboundedReceiver<HeadNews>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
     pub(super) learning: HashSet<Origin>,
+    /// Origins whose hosts do not exist, and until when that is gone by.
+    pub(super) missing_hosts: HashMap<Origin, Time>,
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
@@ -188,6 +190,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             heads_told,
             heads,
             learning: HashSet::new(),
+            missing_hosts: HashMap::new(),
             asks: Vec::new(),
             reports: Vec::new(),
             started: Vec::new(),
@@ -273,6 +276,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.sweep_heads();
         let now = self.now();
         self.groups.sweep(now);
+        self.missing_hosts.retain(|_, until| now < *until);
         self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });

@@ -4,6 +4,7 @@ use std::mem::take;
 use std::time::Duration;
 
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
@@ -127,13 +128,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         at: Time,
     ) {
         let now = self.now();
+        if !self.was_asked_for_next(site) {
+            return self.bench.ask_at(site, now);
+        }
         let Some(room) = self.bench.existing(site) else { return };
         let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let turn_of = if item.is_errand { None } else { room.turn_of.take() };
         room.in_flight += 1;
         let follows = !item.is_errand && take(&mut room.follows_robots);
-        let (rate, interval_source) = self.plant.gate.rate_of(&permit, site, crawl_delay(room));
+        let crawl_delay = crawl_delay(room);
+        let group = self.group_of(&item);
+        let (rate, interval_source) =
+            self.plant.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
+        let Some(room) = self.bench.existing(site) else { return };
         let unpaced = rate.interval.is_zero();
         self.flights_begun += 1;
         room.unspent = (!unpaced).then_some(self.flights_begun);
@@ -148,12 +156,35 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             held_up_by: None,
         };
         let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-        let group = self.group_of(&item);
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
         self.fly(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
         self.bench.ask_at(site, now);
+    }
+
+    /// Whether the permit of a room was asked for by an interval that is long enough for its next request. If
+    /// another one came in between that may not go as often, that one asks for itself. A probe goes in place
+    /// of the request that asked.
+    fn was_asked_for_next(&mut self, site: &Site) -> bool {
+        let Some(room) = self.bench.existing(site) else { return false };
+        let asked = room.asked_interval;
+        let errand = room.next(|_| false).map(|item| item.job);
+        let is_probe = errand.is_some_and(|job| self.is_probe(job));
+        is_probe || self.rate_of_next(site).interval <= asked
+    }
+
+    /// The pace that a site has for its next request.
+    pub(super) fn rate_of_next(&mut self, site: &Site) -> Rate {
+        let now = self.now();
+        let room = self.bench.existing(site);
+        let crawl_delay = room.as_ref().and_then(|room| crawl_delay(room));
+        let job = room.and_then(|room| {
+            let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+            room.next(may_go).filter(|item| !item.is_errand).map(|item| item.job)
+        });
+        let group = job.and_then(|job| self.lane_of(job).group);
+        self.plant.gate.rate_for(site, crawl_delay, group.as_deref()).0
     }
 
     pub(super) fn take_groups_turn(&mut self, group: Option<&str>) {
@@ -266,7 +297,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 room.push(item, &lane, true);
                 self.landed(&site);
             }
-            End::Errand(outcome) => {
+            End::Errand(mut outcome) => {
+                if self.found_no_host(job, &permit, &outcome.happened) {
+                    outcome.happened = Happened::NoSuchHost;
+                }
                 let mark = self.errand_mark(job, &outcome.happened);
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
                 self.robots_asked_for(job, &site, permit.recoveries);

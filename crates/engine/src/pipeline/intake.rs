@@ -312,11 +312,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         usize::try_from(within).unwrap_or(most).clamp(1, most)
     }
 
-    fn interval_of(&mut self, site: &Site) -> Duration {
+    /// The shortest interval that a site has for what waits there.
+    pub(super) fn interval_of(&mut self, site: &Site) -> Duration {
         let room = self.bench.existing(site);
         let ordered = room.as_ref().and_then(|room| room.ordered_interval);
         let crawl_delay = room.and_then(|room| super::dispatch::crawl_delay(room));
-        ordered.unwrap_or_else(|| self.plant.gate.rate(site, crawl_delay).0.interval)
+        ordered.unwrap_or_else(|| {
+            let groups = self.bench.lanes(site).map(|lane| lane.group.as_deref());
+            self.plant.gate.shortest_interval(site, crawl_delay, groups)
+        })
     }
 
     /// Gives a lease back, untouched.

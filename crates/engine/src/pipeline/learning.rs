@@ -1,6 +1,8 @@
 //! What must be known before pages can go: robots.txt, and whether a site is back.
 
-use fetchwell_policy::outcome::{Blame, Happened};
+use std::time::Duration;
+
+use fetchwell_policy::outcome::{Blame, Happened, NameFault, NetworkFault};
 use fetchwell_policy::site::{Mark, Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -16,6 +18,9 @@ use crate::ports::{Lane, Politeness, RobotsRecord, StoreFault};
 use crate::store_health::StoreCall;
 use crate::web::Outcome;
 use crate::workbench::{Item, JobKey, Standing};
+
+/// That a host does not exist is gone by for this long: the rest of its URLs fail at once.
+const MISSING_FOR: Duration = Duration::from_secs(60);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
@@ -53,6 +58,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
+        let now = self.now();
+        if self.missing_hosts.get(&origin).is_some_and(|until| now < *until) {
+            return self.robots_known(&origin, RobotsView::Refused(Happened::NoSuchHost), false);
+        }
         if !self.learning.insert(origin.clone()) {
             return;
         }
@@ -118,11 +127,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                         self.fail_with_robots(&origin, &outcome.happened);
                     }
                 }
-                RobotsStep::Refused(why) => {
+                RobotsStep::Refused(happened) => {
                     let origin = errand.origin.clone();
                     self.jobs.remove(&job);
                     self.learning.remove(&origin);
-                    self.robots_known(&origin, RobotsView::Refused(why), false);
+                    if happened == Happened::NoSuchHost {
+                        self.missing_hosts.insert(origin.clone(), now + MISSING_FOR);
+                    }
+                    self.robots_known(&origin, RobotsView::Refused(happened), false);
                 }
             },
             Some(Work::Errand(Errand::Probe(site))) => {
@@ -168,6 +180,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if matches!(room.standing, Standing::Asks) {
             self.bench.ask_at(site, now);
         }
+    }
+
+    /// Whether an errand found that its host does not exist, where the URLs of such a host fail: it must be the
+    /// URLs' own host, and never have answered.
+    pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
+        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(&job) else { return false };
+        *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
+            && self.plant.gate.missing_hosts_fail()
+            && permit.last_served.is_none()
+            && errand.is_first_contact()
     }
 
     /// Forgets an errand that reads this site's own robots.txt: whoever has its pages next reads it. `false`:

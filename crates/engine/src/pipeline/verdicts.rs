@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::health::FailedProbes;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::{Because, HORIZON, Mark, Permit, Verdict};
@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
-use crate::gate::{RobotsView, rule_of};
+use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
 use crate::ports::{Lease, ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
@@ -89,12 +89,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         loop {
             match self.next_move(site) {
                 Move::Ask { rule } => {
-                    if let Some((permit, from)) = self.open_permit(site) {
+                    let rate = self.rate_of_next(site);
+                    if let Some((permit, from)) = self.open_permit(site)
+                        && (rate.interval.is_zero() || permit.rate_is_ordered)
+                    {
                         return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
-                    let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+                    room.asked_interval = rate.interval;
                     // Somebody else may have come since a robots.txt that took long: then it is a page like all.
                     room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
@@ -135,8 +138,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Wait;
         }
         match room.robots.get(url.origin_key()) {
-            Some(RobotsView::Blocked { until, since, .. }) if now < *until => {
-                Move::Blocked { until: *until, since: *since }
+            Some(RobotsView::Blocked { until, since, is_asked_for, .. }) if now < *until => {
+                let gate = &self.plant.gate;
+                let wait = until.since(now);
+                let too_long = is_asked_for
+                    .then(|| gate.wait_too_long(WaitAskedBy::RetryAfter, wait))
+                    .flatten();
+                match too_long {
+                    Some(happened) => Move::Refuse(happened),
+                    None => Move::Blocked { until: *until, since: *since },
+                }
             }
             Some(RobotsView::Known { robots, until, .. }) if now < *until => {
                 if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
@@ -149,7 +160,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     Move::Refuse(Happened::RobotsDisallow)
                 }
             }
-            Some(RobotsView::Refused(why)) => Move::Refuse(Happened::Refused(why.clone())),
+            Some(RobotsView::Refused(happened)) => Move::Refuse(happened.clone()),
             _ => Move::Learn(url.origin()),
         }
     }
@@ -189,7 +200,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
-        self.answer_unsent(&item, happened, why);
+        if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
+            self.closed.insert(site.clone(), now); // The rest of the site ends at once, too.
+        }
+        let was_tried = happened == Happened::NoSuchHost;
+        self.answer(&item, happened, why, was_tried);
     }
 
     pub(super) fn answer_unsent(&mut self, item: &Item, happened: Happened, why: Why) {
@@ -215,7 +230,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
         if gives_up_at <= now {
-            self.begin_all(site); // Their plans are to hear of it.
+            return self.give_up_site(site, &Happened::SiteStayedDown { since }, until);
         }
         let Some(room) = self.bench.existing(site) else { return };
         let near = until <= now + HORIZON && until < gives_up_at;
@@ -226,16 +241,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        if gives_up_at <= now {
-            self.closed.insert(site.clone(), now); // The rest of the site is given up at once, too.
-            for item in pages {
-                let why = self.why(site, &item);
-                self.answer_unsent(&item, Happened::SiteStayedDown { since }, why);
-            }
-        } else {
-            let parcels = self.bench.unshelve_beyond(site, 0);
-            self.close(site, parcels, pages, until.min(gives_up_at));
-        }
+        let parcels = self.bench.unshelve_beyond(site, 0);
+        self.close(site, parcels, pages, until.min(gives_up_at));
         for item in errands {
             // A robots.txt that could not be asked for was not tried: it is when its pages come again.
             if !self.forget_own_errand(site, item.job) {
@@ -302,6 +309,38 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.bench.room(site, now).push(item, &lane, true);
         }
         some_ended
+    }
+
+    /// Gives up all that waits for a site, and at once what comes of it later. What has results in hand asks
+    /// again then.
+    fn give_up_site(&mut self, site: &Site, happened: &Happened, ask_again_at: Time) {
+        let now = self.now();
+        self.begin_all(site); // Their plans are to hear of it.
+        let Some(room) = self.bench.existing(site) else { return };
+        let pages = room.take_beyond(0);
+        let errands = room.take_errands();
+        self.bench.wait(site);
+        let (parked, pages): (Vec<Item>, Vec<Item>) =
+            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        self.closed.insert(site.clone(), now);
+        for item in pages {
+            let why = self.why(site, &item);
+            self.answer_unsent(&item, happened.clone(), why);
+        }
+        for item in errands {
+            self.answer_unsent(&item, happened.clone(), Why::default());
+        }
+        self.park(site, parked, ask_again_at);
+        self.bench.tidy(site);
+    }
+
+    /// What happens to the URLs of a site whose Crawl-delay makes them wait for longer than we do.
+    fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<Happened> {
+        let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
+        let gate = &self.plant.gate;
+        let (_, source) = gate.rate(site, Some(crawl_delay));
+        let asked_by = WaitAskedBy::CrawlDelay;
+        (source == CRAWL_DELAY).then(|| gate.wait_too_long(asked_by, wait)).flatten()
     }
 
     /// A site that an operator paused: all that can goes back to the store, which gives no more of it until
@@ -418,6 +457,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Verdict::Go(permit) => {
                 let rate = permit.rate;
                 let (permit, at) = (of_ours(permit), here(permit.slot.at));
+                if let Some(happened) = self.crawl_delay_too_long(site, at.since(now)) {
+                    return self.give_up_site(site, &happened, at);
+                }
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
                 let may_go =
@@ -437,8 +479,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 Because::Paused => self.paused(site, here(at)),
                 Because::Penalty | Because::Pace => {
-                    self.log_wait(site, here(at).since(now));
-                    self.blocked(site, here(at), Time::FAR_FUTURE);
+                    let until = here(at);
+                    let wait = until.since(now);
+                    let too_long = match because {
+                        Because::Penalty => {
+                            self.plant.gate.wait_too_long(WaitAskedBy::RetryAfter, wait)
+                        }
+                        _ => self.crawl_delay_too_long(site, wait),
+                    };
+                    if let Some(happened) = too_long {
+                        return self.give_up_site(site, &happened, until);
+                    }
+                    self.log_wait(site, wait);
+                    self.blocked(site, until, Time::FAR_FUTURE);
                 }
             },
         }
@@ -449,10 +502,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if rate.interval.is_zero() {
             return; // Without pacing all can go within the horizon.
         }
-        let enough = self.enough_for(rate.interval);
+        // Where groups share a site, the quickest of them decides how much is worth keeping.
+        let interval = rate.interval.min(self.interval_of(site));
+        let enough = self.enough_for(interval);
         if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            let at = first_at + rate.interval.saturating_mul(half);
+            let at = first_at + interval.saturating_mul(half);
             if enough == 1 {
                 self.log_wait(site, at.since(self.now())); // The very next one waits in the store.
             }

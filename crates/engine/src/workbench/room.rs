@@ -63,6 +63,8 @@ pub struct Room {
     pub follows_robots: bool,
     /// Without pacing a permit is good for any number of requests: this one from then on, by our clock.
     pub open_permit: Option<(Permit, Time)>,
+    /// The interval that the last permit was asked for by.
+    pub asked_interval: Duration,
     /// The interval that an operator ordered, as of the last permit.
     pub ordered_interval: Option<Duration>,
     /// When the robots.txt of the site was last forgotten by order, as of the first permit.

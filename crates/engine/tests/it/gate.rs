@@ -78,6 +78,7 @@ fn rules() -> GateRules {
         },
         give_up_after: None,
         site_attempts: None,
+        missing_hosts_fail: false,
     }
 }
 

@@ -14,3 +14,4 @@ mod misfortune;
 mod news;
 mod recovery;
 mod unpaced;
+mod waits;

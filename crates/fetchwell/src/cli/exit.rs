@@ -20,6 +20,8 @@ pub enum Exit {
     SomeFailed,
     /// A store or server that is needed can't be reached.
     Unreachable(String),
+    /// A signal ended it before its work was done.
+    Interrupted,
 }
 
 impl Exit {
@@ -36,6 +38,7 @@ impl Exit {
             Exit::Refused => 3,
             Exit::SomeFailed => 4,
             Exit::Unreachable(_) => 5,
+            Exit::Interrupted => 130, // As after a second signal, see `signals::AT_ONCE`.
         }
     }
 }
@@ -46,7 +49,7 @@ impl fmt::Display for Exit {
         match self {
             Exit::Internal(error) => write!(f, "{error:#}"),
             Exit::Usage(text) | Exit::Unreachable(text) => f.write_str(text),
-            Exit::Ok | Exit::Refused | Exit::SomeFailed => Ok(()),
+            Exit::Ok | Exit::Refused | Exit::SomeFailed | Exit::Interrupted => Ok(()),
         }
     }
 }
@@ -88,9 +91,10 @@ mod tests {
             Exit::Refused,
             Exit::SomeFailed,
             Exit::Unreachable(String::new()),
+            Exit::Interrupted,
         ];
         let numbers = all.iter().map(|exit| exit.number().to_string());
-        let at_once = crate::signals::AT_ONCE.to_string();
-        crate::documented::lists_exactly("Exit codes", numbers.chain([at_once]));
+        crate::documented::lists_exactly("Exit codes", numbers);
+        assert_eq!(i32::from(Exit::Interrupted.number()), crate::signals::AT_ONCE);
     }
 }

@@ -234,7 +234,8 @@ pub(crate) struct FetchArgs {
     /// Go on where an earlier run with the same --output stopped
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
-    /// Wait this long for a site that is down, such as 30s; a bare number is seconds [default: 10m]
+    /// Wait this long for a site that is down or asks for a longer wait, such as 30s; a bare number is seconds
+    /// [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,
 }

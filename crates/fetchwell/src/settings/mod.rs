@@ -19,6 +19,7 @@ mod find_file;
 mod key;
 mod kinds;
 mod layer;
+mod limits;
 mod names;
 mod reader;
 mod reference;

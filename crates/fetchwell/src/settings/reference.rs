@@ -50,8 +50,13 @@ pub fn reference() -> String {
         ),
         (
             "[retailers.NAME]",
-            "Retailers with limits of their own. A retailer's limit and the site's both hold. In the environment the \
-             `burst_size` of `admhr` is `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`.",
+            "Retailers with limits of their own. A `requests_per_second` that is set here, with its `burst_size`, is \
+             also the pace of each site for this retailer's messages, in place of `rate`. A site with a rate of its \
+             own keeps that, and so does one with a longer Crawl-delay; Retry-After, the breaker and an operator's \
+             order bind as ever. Other traffic to the site keeps the site's interval. `fetchwell config check` says \
+             which limit binds. In the environment the `burst_size` of `admhr` is \
+             `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`. `retailer_rate_limits = { admhr = { requests_per_second = 10, \
+             burst_size = 20 } }`, at the top or in `[retriever]`, is another way to write these tables.",
             Retailer::KEYS,
             literals(Retailer::KEYS, Retailer::read),
         ),

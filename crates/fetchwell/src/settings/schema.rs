@@ -88,10 +88,10 @@ table! {
 
         /// How long opening a connection may take.
         http_connect_timeout: Duration = TIMEOUT, key("http.connect_timeout", "10s");
-        /// How long a whole request may take, its body included.
+        /// How long a whole request may take, from the wait for its first byte to the end of its body.
         http_request_timeout: Duration = TIMEOUT, key("http.request_timeout", "30s")
             .also(pages_seconds("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS"));
-        /// How long a body may pause.
+        /// How long a body may pause. The wait for the first byte is limited by http.request_timeout.
         http_idle_read_timeout: Duration = TIMEOUT, key("http.idle_read_timeout", "10s");
         /// How many bytes a second a body must come at, over http.idle_read_timeout; slower is as
         /// good as a pause. 0: any.
@@ -133,7 +133,7 @@ table! {
         /// How long an old copy serves while robots.txt cannot be read.
         robots_stale_ttl: Duration = LONG, key("robots.stale_ttl", "30d");
         /// The longest Crawl-delay that is put up with; a site that asks for more fails.
-        /// Empty: none is too long.
+        /// Empty: none is too long. Where nothing is set here "fetch" takes 5m.
         robots_max_crawl_delay: Option<Duration> = Optional(POSITIVE),
             key("robots.max_crawl_delay", "");
 
@@ -158,7 +158,8 @@ table! {
         /// How long after its last heartbeat an instance is taken for dead.
         lease_ttl: Duration = POSITIVE, key("lease.ttl", "20s");
 
-        /// How long "fetch" waits for a site that stays down before its URLs fail.
+        /// How long "fetch" waits for a site that stays down before its URLs fail. A longer wait that a
+        /// site asks for (Retry-After, Crawl-delay) makes them fail at once.
         fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
 
         /// Proxies in front of a listener, as addresses or networks such as "10.0.0.0/8". Only their X-Forwarded-For,
@@ -346,10 +347,11 @@ table! {
 table! {
     /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
     pub Retailer {
-        /// Requests per second for this retailer; empty: retriever.default_rate_limit.
+        /// Requests per second for this retailer, over all its sites. It is also the pace of each of its sites,
+        /// in place of "rate". Empty: retriever.default_rate_limit, and sites keep their pace.
         requests_per_second: Option<f64> = Optional(decimal(0.001, 10_000.0)),
             key("requests_per_second", "");
-        /// Requests that may go at once after a pause; empty: retriever.default_burst_size.
+        /// Requests that may go at once after a pause; empty: retriever.default_burst_size, and one to each site.
         burst_size: Option<u32> = Optional(whole(1, 100_000)), key("burst_size", "");
         /// How long opening a connection may take; empty: retriever.connection_timeout.
         connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");

@@ -92,6 +92,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
         },
         give_up_after: None,
         site_attempts: None,
+        missing_hosts_fail: false,
     };
     let gate = Gate::new(politeness, rules, clock.clone());
     let (limits, watcher) = (Limits::default(), Arc::new(|_| ()));

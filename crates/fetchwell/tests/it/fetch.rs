@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Origin, Program};
+use fetchwell_testkit::dns::{DnsServer, Script};
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -310,6 +311,61 @@ async fn a_site_that_stays_down_is_given_up() {
     assert!((2..20).contains(&ended.took.as_secs()), "it took {:?}", ended.took);
     // The healthy site's row did not wait for the dead one.
     assert!(ended.stdout.starts_with("{\"url\":\"http://shop.test/\""), "{}", ended.stdout);
+}
+
+/// What is waited for is told, and none of it for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_does_not_exist_fails_within_seconds() {
+    let server = DnsServer::start([("nosuch.test", Script::NoSuchName(None))]).await.unwrap();
+    let program = program().variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
+    let urls: Vec<String> = (0..50).map(|page| format!("http://nosuch.test/{page}")).collect();
+    std::fs::write(program.file("list"), urls.join("\n")).unwrap();
+    let ended = program.run(&["fetch", "--json", "@list"]).await.expect_code(4);
+    let rows = rows(&ended);
+    assert_eq!(rows.len(), 50);
+    for row in &rows {
+        assert_eq!(row["outcome"], "url_failure", "{row}");
+        assert!(row["reason"].as_str().unwrap().contains("it does not exist"), "{row}");
+    }
+    assert!((4..30).contains(&ended.took.as_secs()), "it took {:?}", ended.took);
+    assert!(ended.stderr.contains("50 URLs in ") && ended.stderr.contains(": 50 failed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_asks_for_too_long_a_wait_is_given_up_and_the_row_says_why() {
+    let hour = Duration::from_secs(3_600);
+    let (_origin, program) = on([
+        SiteScript::new("busy.test").busy("/*", 503, hour),
+        SiteScript::new("limited.test").busy("/*", 429, hour),
+        SiteScript::new("slow.test").crawl_delay(Duration::from_secs(30)),
+        SiteScript::new("slower.test").crawl_delay(hour),
+    ]);
+    let program = program.flags(["--rate", "10"]);
+    let urls = [
+        "http://busy.test/1",
+        "http://busy.test/2",
+        "http://limited.test/1",
+        "http://slow.test/1",
+        "http://slow.test/2",
+        "http://slower.test/1",
+    ];
+    let arguments = [&["fetch", "--json", "--give-up-after", "15s"], &urls[..]].concat();
+    let ended = program.run(&arguments).await.expect_code(4);
+    let rows = rows(&ended);
+    let found: Vec<&Value> = rows.iter().map(|row| &row["outcome"]).collect();
+    let expected =
+        ["site_failure", "site_failure", "rate_limited", "fetched", "site_failure", "refused"];
+    assert_eq!(found, expected, "{}", ended.stdout);
+    let reason = |row: usize| rows[row]["reason"].as_str().unwrap();
+    for row in [0, 1, 2] {
+        assert!(reason(row).contains("Retry-After") && reason(row).contains("15 s"), "{row}");
+    }
+    assert!(reason(4).contains("Crawl-delay"), "{}", reason(4));
+    // Five minutes are the most that "fetch" puts up with, whatever it waits for.
+    assert!(reason(5).contains("robots.max_crawl_delay (300 s)"), "{}", reason(5));
+    assert!(ended.took < Duration::from_secs(15), "it took {:?}", ended.took);
+    let told = "6 URLs in ";
+    assert!(ended.stderr.contains(told) && ended.stderr.contains("1 fetched"), "{}", ended.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

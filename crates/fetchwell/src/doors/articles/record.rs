@@ -174,6 +174,8 @@ impl FailCode {
             | Happened::TimedOut(_)
             | Happened::SiteStayedDown { .. }
             | Happened::ProbesFailed { .. }
+            | Happened::WaitTooLong { .. }
+            | Happened::NoSuchHost
             | Happened::DeadlinePassed
             // The engine tries again what fails by our own fault: no plan hears of it.
             | Happened::OurFault(_) => FailCode::Timeout,

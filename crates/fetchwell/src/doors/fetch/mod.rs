@@ -12,9 +12,11 @@ mod row;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::Gate;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::{Finish, SinkThenSettle, Source, StoreFault};
@@ -26,7 +28,7 @@ use tracing::{info, warn};
 use crate::cli::{Exit, FetchArgs, Format, Running};
 use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
-use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
+use crate::plant::{Parts, gate_rules, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use earlier::Earlier;
@@ -38,6 +40,9 @@ use row::{Row, renderer};
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
 pub(crate) use progress::Progress;
+
+/// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
+const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
 
 /// Queues of runs that print to standard output: nobody resumes them.
 const PASSING: &str = "fetch:passing:";
@@ -58,9 +63,10 @@ async fn run_inner(
         warn!("the list is empty: there is nothing to fetch");
     }
     let format = format(&args, json, urls.len())?;
-    let stop = stop_on_signal();
+    let signal = stop_on_signal();
+    let stop = signal.child_token();
     let onlooker = Onlooker::default();
-    let run = Run { settings, format, several: urls.len() > 1, quiet, stop, onlooker };
+    let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
@@ -113,6 +119,9 @@ struct Run<'a> {
     format: Format,
     several: bool,
     quiet: u8,
+    /// Cancelled by a signal.
+    signal: CancellationToken,
+    /// Cancelled by that, or when nobody reads standard output any more.
     stop: CancellationToken,
     onlooker: Onlooker,
 }
@@ -226,7 +235,9 @@ impl Run<'_> {
         estimate: impl FnOnce() -> Estimate,
         to_file: bool,
     ) -> Result<Exit, Exit> {
-        let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
+        let began = Instant::now();
+        let parts = Parts::open_for_fetch(self.settings).await?;
+        let parts = parts.counted_by(&self.onlooker.measures);
         let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
         let reading = ReadLimits::of(values);
@@ -244,7 +255,10 @@ impl Run<'_> {
             }),
         };
         let health = parts.health.clone();
-        let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
+        let mut rules =
+            gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
+        rules.missing_hosts_fail = true;
+        let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
         let mut plant =
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
@@ -255,14 +269,19 @@ impl Run<'_> {
         left?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if self.quiet == 0 {
+            info!("{}", progress.summary(left, began.elapsed()));
+        }
         if self.stop.is_cancelled() && left > 0 {
             let urls = if left == 1 { "URL" } else { "URLs" };
             info!(
                 "stopped with {left} {urls} left{}",
                 if to_file { "; --resume goes on" } else { "" }
             );
-            // Whoever stops it wants it stopped: what came of the others is in the rows.
-            return Ok(Exit::Ok);
+            // A closed pipe means that the reader has what it wants. After a signal, the exit code says
+            // that URLs are left.
+            let was_signalled = self.signal.is_cancelled();
+            return Ok(if was_signalled { Exit::Interrupted } else { Exit::Ok });
         }
         Ok(progress.exit())
     }
@@ -286,4 +305,13 @@ impl Run<'_> {
             _ => Exit::Internal(anyhow::Error::msg(text)),
         }
     }
+}
+
+/// What this door takes where nobody says otherwise: a person waits for it.
+pub(crate) fn with_own_defaults(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    if settings.is_default("robots.max_crawl_delay") {
+        own.values.robots_max_crawl_delay = Some(MAX_CRAWL_DELAY);
+    }
+    own
 }

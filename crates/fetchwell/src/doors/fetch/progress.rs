@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::{Finish, Finished, Ledger, Settled, StoreFault};
@@ -16,8 +17,8 @@ use crate::cli::{Exit, Format};
 /// Counts what came out.
 #[derive(Default)]
 pub(crate) struct Progress {
-    failed: AtomicU64,
-    refused: AtomicU64,
+    /// How many rows have each outcome, in the order of [`RowOutcome::ALL`].
+    counts: [AtomicU64; RowOutcome::ALL.len()],
     bar: OnceLock<Bar>,
 }
 
@@ -30,7 +31,38 @@ struct Bar {
 impl Progress {
     /// How many failed so far.
     pub(crate) fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
+        self.with(|outcome| outcome.is_failure())
+    }
+
+    /// How many rows have an outcome of which this is true.
+    fn with(&self, wanted: impl Fn(RowOutcome) -> bool) -> u64 {
+        let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
+        rows.filter(|(outcome, _)| wanted(*outcome))
+            .map(|(_, count)| count.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// How it went, in a line: `5 URLs in 12 s: 3 fetched, 1 skipped by robots.txt, 1 failed`.
+    pub(super) fn summary(&self, left: i64, took: Duration) -> String {
+        let rows = self.with(|_| true);
+        let mut parts: Vec<String> = RowOutcome::ALL
+            .into_iter()
+            .map(|outcome| (self.with(|other| other == outcome), outcome.in_words()))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        if left > 0 {
+            parts.push(format!("{left} left"));
+        }
+        let urls = if rows == 1 { "URL" } else { "URLs" };
+        let seconds = took.as_secs_f64();
+        let took = match took.as_secs() {
+            0..=9 => format!("{seconds:.1} s"),
+            10..=119 => format!("{seconds:.0} s"),
+            _ => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
+        };
+        let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("{rows} {urls} in {took}{told}")
     }
 
     /// Takes over what an earlier run left.
@@ -73,7 +105,7 @@ impl Progress {
     pub(super) fn exit(&self) -> Exit {
         if self.failed() > 0 {
             Exit::SomeFailed
-        } else if self.refused.load(Ordering::Relaxed) > 0 {
+        } else if self.with(|outcome| outcome != RowOutcome::Fetched) > 0 {
             Exit::Refused
         } else {
             Exit::Ok
@@ -81,14 +113,9 @@ impl Progress {
     }
 
     fn count(&self, outcome: RowOutcome) {
-        match outcome {
-            RowOutcome::Fetched => {}
-            RowOutcome::SkippedByRobots | RowOutcome::Refused => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-            }
-            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-            }
+        let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
+        for (_, count) in rows.filter(|(other, _)| *other == outcome) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -153,5 +180,52 @@ impl<F: Finish<Row>> Finish<Row> for Counted<F> {
             }
         }
         Ok(settled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(outcomes: &[RowOutcome]) -> Progress {
+        let progress = Progress::default();
+        for outcome in outcomes {
+            progress.count(*outcome);
+        }
+        progress
+    }
+
+    #[test]
+    fn a_summary_says_how_many_came_to_what() {
+        use RowOutcome::*;
+        for (outcomes, left, seconds, summary) in [
+            (vec![], 0, 0, "0 URLs in 0.0 s"),
+            (vec![Fetched], 0, 2, "1 URL in 2.0 s: 1 fetched"),
+            (
+                vec![Fetched, UrlFailure, Fetched, SkippedByRobots, SiteFailure],
+                3,
+                75,
+                "5 URLs in 75 s: 2 fetched, 1 skipped by robots.txt, 1 failed, \
+                 1 given up (site failure), 3 left",
+            ),
+            (
+                vec![RateLimited, Refused],
+                0,
+                3_661,
+                "2 URLs in 61 min 1 s: 1 rate limited, 1 refused",
+            ),
+        ] {
+            let told = progress(&outcomes).summary(left, Duration::from_secs(seconds));
+            assert_eq!(told, summary);
+        }
+    }
+
+    #[test]
+    fn failures_beat_refusals_in_the_exit_code() {
+        use RowOutcome::*;
+        assert!(matches!(progress(&[Fetched]).exit(), Exit::Ok));
+        assert!(matches!(progress(&[Fetched, Refused]).exit(), Exit::Refused));
+        assert!(matches!(progress(&[SkippedByRobots]).exit(), Exit::Refused));
+        assert!(matches!(progress(&[SkippedByRobots, SiteFailure]).exit(), Exit::SomeFailed));
     }
 }

@@ -31,6 +31,38 @@ pub(super) enum RowOutcome {
     Refused,
 }
 
+impl RowOutcome {
+    /// All of them, in the order in which a summary tells of them.
+    pub(super) const ALL: [RowOutcome; 6] = [
+        RowOutcome::Fetched,
+        RowOutcome::SkippedByRobots,
+        RowOutcome::UrlFailure,
+        RowOutcome::SiteFailure,
+        RowOutcome::RateLimited,
+        RowOutcome::Refused,
+    ];
+
+    /// Whether a fetch failed, as opposed to one that went well or was not to be made.
+    pub(super) fn is_failure(self) -> bool {
+        match self {
+            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => true,
+            RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused => false,
+        }
+    }
+
+    /// After a number, for people.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            RowOutcome::Fetched => "fetched",
+            RowOutcome::SkippedByRobots => "skipped by robots.txt",
+            RowOutcome::UrlFailure => "failed",
+            RowOutcome::SiteFailure => "given up (site failure)",
+            RowOutcome::RateLimited => "rate limited",
+            RowOutcome::Refused => "refused",
+        }
+    }
+}
+
 /// One line of JSON, field by field as the contract has it.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
@@ -112,10 +144,11 @@ impl Row {
         now: Time,
     ) -> Row {
         let Arrival { final_url, happened, answer, attempts, why, phases, .. } = arrival;
+        let status = happened.status().or(answer.as_ref().map(|answer| answer.status));
         let mut row = Row {
             final_url: Some(final_url.as_str().to_owned()),
-            outcome: outcome_of(&happened),
-            status: happened.status().or(answer.as_ref().map(|answer| answer.status)),
+            outcome: outcome_of(&happened, status),
+            status,
             attempts,
             waited_ms: ms(phases.robots + phases.slot),
             elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
@@ -262,9 +295,11 @@ fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-fn outcome_of(happened: &Happened) -> RowOutcome {
+fn outcome_of(happened: &Happened, status: Option<u16>) -> RowOutcome {
     match (happened, happened.blame()) {
         (Happened::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
+        // It stays what the server said, however long it wants us to wait.
+        (Happened::WaitTooLong { .. }, _) if status == Some(429) => RowOutcome::RateLimited,
         (_, Blame::Pace) => RowOutcome::RateLimited,
         (_, Blame::Site) => RowOutcome::SiteFailure,
         (_, Blame::Caller) => RowOutcome::Refused,
@@ -289,7 +324,7 @@ fn ms(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase, WaitAskedBy};
 
     use super::*;
 
@@ -297,7 +332,7 @@ mod tests {
     fn the_page_of_errors_lists_all_outcomes() {
         let happened = crate::documented::everything_that_happens();
         let words = happened.iter().map(|one| {
-            let word = serde_json::to_value(outcome_of(one)).unwrap();
+            let word = serde_json::to_value(outcome_of(one, one.status())).unwrap();
             word.as_str().unwrap().to_owned()
         });
         crate::documented::lists_exactly("Outcomes of fetch", words);
@@ -318,9 +353,25 @@ mod tests {
             (Happened::TimedOut(Phase::Total), SiteFailure),
             (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
             (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
+            (Happened::NoSuchHost, UrlFailure),
+            (wait_too_long(), SiteFailure),
         ] {
-            assert_eq!(outcome_of(&happened), expected, "{happened:?}");
+            assert_eq!(outcome_of(&happened, happened.status()), expected, "{happened:?}");
         }
+    }
+
+    fn wait_too_long() -> Happened {
+        Happened::WaitTooLong {
+            asked_by: WaitAskedBy::RetryAfter,
+            wait: Duration::from_secs(3_600),
+            most: Duration::from_secs(600),
+        }
+    }
+
+    #[test]
+    fn a_429_with_a_long_retry_after_is_still_a_429() {
+        assert_eq!(outcome_of(&wait_too_long(), Some(429)), RowOutcome::RateLimited);
+        assert_eq!(outcome_of(&wait_too_long(), Some(503)), RowOutcome::SiteFailure);
     }
 
     #[test]

@@ -116,7 +116,10 @@ pub(super) fn status(happened: &Happened) -> &'static str {
             SiteFault::TimedOut => "timeout",
             SiteFault::Answered(_) => "http_error",
         },
-        Happened::Network(_) | Happened::SiteStayedDown { .. } => "network_error",
+        Happened::Network(_)
+        | Happened::NoSuchHost
+        | Happened::SiteStayedDown { .. }
+        | Happened::WaitTooLong { .. } => "network_error",
         // The engine tries again what fails by our own fault; it never ends a message.
         Happened::OurFault(_) => INTERNAL_ERROR,
     }
@@ -223,7 +226,7 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
     use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
@@ -289,7 +292,7 @@ mod tests {
             (Happened::Answered(204), "success"),
             (Happened::Answered(304), "success"),
             (Happened::RobotsDisallow, "refused_by_robots"),
-            (Happened::Network(NetworkFault::Tls), "network_error"),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), "network_error"),
             (Happened::TimedOut(Phase::Read), "timeout"),
             (Happened::Answered(503), "http_error"),
             (Happened::Answered(429), "rate_limited"),

@@ -1,6 +1,7 @@
 //! `fetchwell sites`: which sites are known, how each stands, and orders to them. No server need run.
 
 mod desk;
+mod missing;
 mod print;
 mod row;
 
@@ -15,6 +16,7 @@ use crate::plant::open_politeness;
 use crate::settings::Settings;
 
 pub(crate) use desk::{Obeyed, Operator, SiteDesk, action, detail};
+pub(crate) use missing::missing_hosts;
 pub(crate) use row::SiteRow;
 
 /// Does what was typed.

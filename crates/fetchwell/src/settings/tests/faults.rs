@@ -98,6 +98,15 @@ fn values_of_the_wrong_shape() {
             "line 2: sites.\"A.test\": a.test has a table already",
         ),
         ("[retailers.Big]", "line 1: retailers.Big: \"Big\" is no retailer's name"),
+        ("retailer_rate_limits = 3", "line 1: retailer_rate_limits: is not a table"),
+        (
+            "[retriever.retailer_rate_limits.a]\nrate = 3",
+            "line 2: retriever.retailer_rate_limits.a.rate: no such setting",
+        ),
+        (
+            "[retailers.a]\nburst_size = 3\n[retailer_rate_limits.a]\nburst_size = 4",
+            "line 4: retailer_rate_limits.a.burst_size: retailers.a says it already",
+        ),
         ("[sites.\"a.test\"]\nrate = -1", "line 2: sites.\"a.test\".rate: \"-1\" is out of bounds"),
         ("[rate]\na = 1", "line 1: rate: is a table"),
         ("rate = [1, 2]", "line 1: rate: has several values"),

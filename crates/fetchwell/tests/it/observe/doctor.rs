@@ -7,6 +7,8 @@ use fetchwell_testkit::conformance::servers::{
     redis_connection, server_url, unused_postgres_schema,
 };
 use fetchwell_testkit::crash::{OwnServer, Program};
+use fetchwell_testkit::dns::{DnsServer, Script};
+use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::Value;
 
 use super::program;
@@ -67,6 +69,23 @@ async fn a_fresh_folder_is_well() {
     assert!(!program.file("fetchwell.db").exists(), "a doctor makes nothing");
     let told = program.run(&["doctor"]).await.expect_code(0).stdout;
     assert!(told.contains("mend: ") && told.contains("0 failed"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sites_whose_names_do_not_exist_are_listed() {
+    let server = DnsServer::start([("nosuch.test", Script::NoSuchName(None))]).await.unwrap();
+    let program = alone().variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
+    program.run(&["pages", "add", "http://nosuch.test/"]).await.expect_code(0);
+    let process = program.start(&["pages"]);
+    eventually_ok("word of the name", async || {
+        let report = Report::of(&program, 0).await;
+        match report.verdict("host names") {
+            ("warn", what) if what.contains("nosuch.test") => Ok(()),
+            (_, what) => Err(what.to_owned()),
+        }
+    })
+    .await;
+    process.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

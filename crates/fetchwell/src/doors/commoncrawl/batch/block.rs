@@ -312,7 +312,8 @@ fn kind_of(happened: &Happened) -> &'static str {
         Happened::Network(_)
         | Happened::TimedOut(_)
         | Happened::SiteStayedDown { .. }
-        | Happened::ProbesFailed { .. } => "network",
+        | Happened::ProbesFailed { .. }
+        | Happened::WaitTooLong { .. } => "network",
         Happened::BadAnswer(_) => "answer",
         _ => "program",
     }
