@@ -181,7 +181,7 @@ impl Politeness for Slow {
     ) -> Result<(Spend, Time), StoreFault> {
         let answer = self.store.spend(site, permit, rate).await;
         let chance = self.chance.lock().unwrap().next_u64();
-        let slowest = if chance % 4 == 0 { 900 } else { 60 };
+        let slowest = if chance.is_multiple_of(4) { 900 } else { 60 };
         sleep(Duration::from_millis((chance >> 8) % slowest)).await;
         answer
     }

@@ -79,6 +79,7 @@ async fn unread(rig: &Rig, origin: &str) {
             since: now,
             tries: 8,
             retry_at: now + seconds(300.0),
+            is_asked_for: false,
             reason: "the connection broke".to_owned(),
             recoveries: 0,
         }),

@@ -31,7 +31,7 @@ struct Bar {
 impl Progress {
     /// How many failed so far.
     pub(crate) fn failed(&self) -> u64 {
-        self.with(|outcome| outcome.is_failure())
+        self.with(RowOutcome::is_failure)
     }
 
     /// How many rows have an outcome of which this is true.

@@ -196,7 +196,7 @@ impl Row {
             Ok(base) if is_html(content_type, body) => match reading.article(&text, &base) {
                 Ok(article) => self.take_article(article),
                 Err(happened) => {
-                    self.outcome = outcome_of(&happened);
+                    self.outcome = outcome_of(&happened, self.status);
                     self.reason = Some(happened.to_string());
                 }
             },

@@ -59,6 +59,7 @@ mod tests {
                 retry_at: now,
                 is_asked_for: false,
                 reason: happened.to_string(),
+                recoveries: 0,
             });
             let record = RobotsRecord { body: None, status: None, fetched_at: now, unreachable };
             sites.keep_robots(&origin, &record).await.unwrap();
