@@ -23,7 +23,7 @@ const NEWS_GAP: Duration = Duration::from_millis(20);
 
 /// What goes back to a site that is to be closed is not given again before this, so that a take under way does
 /// not bring it again before the site is closed.
-const UNTIL_CLOSED: Duration = Duration::from_millis(500);
+pub(super) const UNTIL_CLOSED: Duration = Duration::from_millis(500);
 
 /// A job that a redirect led to a closed site waits under the site where it began, which is open. It is not given
 /// again before this, so that the first site is not asked over and over.

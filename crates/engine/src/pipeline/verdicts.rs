@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
+use super::intake::UNTIL_CLOSED;
 use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
 use crate::ports::{Lease, ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
 use crate::store_health::StoreCall;
@@ -507,9 +508,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let enough = self.enough_for(interval);
         if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            let at = first_at + interval.saturating_mul(half);
-            if enough == 1 {
-                self.log_wait(site, at.since(self.now())); // The very next one waits in the store.
+            let mut at = first_at + interval.saturating_mul(half);
+            let wait = at.since(self.now());
+            if self.crawl_delay_too_long(site, wait).is_some() {
+                at = self.now() + UNTIL_CLOSED; // It is given up when it comes back, and not waited for.
+            } else if enough == 1 {
+                self.log_wait(site, wait); // The very next one waits in the store.
             }
             let parcels = self.bench.unshelve_beyond(site, enough);
             let items = self.bench.existing(site).map(|room| room.take_beyond(enough));

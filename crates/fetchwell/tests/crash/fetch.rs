@@ -325,7 +325,7 @@ async fn without_its_store_the_output_says_what_is_missing() {
     let process = run.resume();
     run.origin.until_page_hits(100).await;
     process.terminate().await;
-    process.wait(DEADLINE).await.expect_code(0);
+    process.wait(DEADLINE).await.expect_code(130);
     for entry in std::fs::read_dir(run.program.folder()).unwrap() {
         let entry = entry.unwrap();
         if entry.file_name().to_string_lossy().starts_with("fetchwell.db") {

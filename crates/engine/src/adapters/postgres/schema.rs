@@ -262,6 +262,16 @@ const STEPS: &[&str] = &["
 /// The version of a database that has all steps.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;
 
+/// PostgreSQL creates tables in the schema with the user's name, where there is one. The schema of the views becomes that
+/// for a user called `fetchwell`, whose tables are in `public`: without this, the next step would begin a second store.
+const TABLES_STAY_TOGETHER: &str = "
+    SELECT set_config('search_path', quote_ident(coalesce(
+        (SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+         WHERE pg_class.oid = to_regclass('fetchwell_schema')),
+        current_schema()
+    )) || ', ' || current_setting('search_path'), true)
+";
+
 /// Any number will do that nobody else uses.
 const LOCK: i64 = 0x6665_7463_6877_656c;
 
@@ -270,6 +280,7 @@ const LOCK: i64 = 0x6665_7463_6877_656c;
 pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<i64> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
+    tx.execute(TABLES_STAY_TOGETHER).await?;
     tx.execute("CREATE TABLE IF NOT EXISTS fetchwell_schema (version INTEGER NOT NULL)").await?;
     let version: Option<i32> =
         sqlx::query_scalar("SELECT max(version) FROM fetchwell_schema").fetch_one(&mut *tx).await?;

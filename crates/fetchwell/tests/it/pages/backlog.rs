@@ -92,10 +92,10 @@ async fn the_last_clean_exit_returns_what_a_killed_process_holds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_that_another_client_pops_is_gone_for_us() {
     let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
-    door.add(&["nonsense", "rubbish"]).await;
+    let mut connection = door.scene.redis().await;
+    let _: u64 = connection.rpush("crawler_queue", &["nonsense", "rubbish"]).await.unwrap();
     let running = door.start().await;
     running.until("dlq_size", |dead| dead == 2.0).await;
-    let mut connection = door.scene.redis().await;
     let popped: String = connection.lpop("page_fetcher_dlq", None).await.unwrap();
     // The process at work takes the details away by itself.
     let details = eventually_ok("the details to go", async || {

@@ -78,7 +78,7 @@ async fn a_redis_cluster_is_refused() {
     let client = redis::Client::open(url.as_str()).unwrap();
     eventually_ok("the cluster", async || client.get_multiplexed_async_connection().await).await;
     let program = program().variable("PAGE_FETCHER_REDIS_URL", &url);
-    ends(&program, &RUN, 5, &["is a Redis Cluster", "use a single Redis server"]).await;
+    ends(&program, &RUN, 2, &["is a Redis Cluster", "use a single Redis server"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

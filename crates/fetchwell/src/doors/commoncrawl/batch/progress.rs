@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::checkpoint::Checkpoint;
 use crate::prometheus::{family, single};
@@ -25,7 +25,10 @@ impl Progress {
         shows_bar: bool,
     ) -> Progress {
         let length = limit.unwrap_or(index_bytes);
-        let bar = if shows_bar { ProgressBar::new(length) } else { ProgressBar::hidden() };
+        let bar = ProgressBar::new(length);
+        if !shows_bar {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         let of = if limit.is_some() { "--limit" } else { "cluster.idx" };
         let style = format!("{{bar:30}} {{percent}}% of {of}  {{msg}}  ETA {{eta}}");
         if let Ok(style) = ProgressStyle::with_template(&style) {
@@ -50,7 +53,9 @@ impl Progress {
         self.bar.set_position(self.position(checkpoint));
         let (batches, pages) = (checkpoint.batches, checkpoint.pages);
         self.bar.set_message(format!("{batches} batches, {pages} pages"));
-        checkpoint.clone_into(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        checkpoint.clone_into(&mut latest);
+        latest.pending = Vec::new(); // It is not shown, and may be large.
     }
 
     /// Leaves the bar as it stands at the end: full, when all is done.
