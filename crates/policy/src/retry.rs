@@ -178,16 +178,12 @@ impl RetryRule {
         now: Time,
         chance: f64,
     ) -> Next {
-<<<<<<< ours
         if matches!(
             last.happened,
             Happened::SiteStayedDown { .. }
                 | Happened::ProbesFailed { .. }
                 | Happened::WaitTooLong { .. }
         ) {
-=======
-        if matches!(last.happened, Happened::SiteStayedDown { .. } | Happened::WaitTooLong { .. }) {
->>>>>>> theirs
             return Next::Finish;
         }
         history.site_failures += 1;

@@ -65,9 +65,8 @@ pub(super) async fn read_body(
         Some(encoding) => text.take_encoded(wire, encoding).await?,
     }
     text.decoded.truncate(enough);
-    // The room that was made beyond its end is returned.
-    text.decoded.shrink_to_fit();
-    text.share.shrink_to(text.decoded.len());
+    // Its decoder is gone.
+    text.share.shrink_to(text.decoded.capacity());
     Ok((Bytes::from(text.decoded), text.share))
 }
 
