@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::checkpoint::Checkpoint;
 use crate::prometheus::{family, single};
@@ -24,8 +24,10 @@ impl Progress {
         limit: Option<u64>,
         shows_bar: bool,
     ) -> Progress {
-        let length = limit.unwrap_or(index_bytes);
-        let bar = if shows_bar { ProgressBar::new(length) } else { ProgressBar::hidden() };
+        let bar = ProgressBar::new(limit.unwrap_or(index_bytes));
+        if !shows_bar {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         let of = if limit.is_some() { "--limit" } else { "cluster.idx" };
         let style = format!("{{bar:30}} {{percent}}% of {of}  {{msg}}  ETA {{eta}}");
         if let Ok(style) = ProgressStyle::with_template(&style) {
