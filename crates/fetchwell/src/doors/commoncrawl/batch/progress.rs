@@ -24,8 +24,7 @@ impl Progress {
         limit: Option<u64>,
         shows_bar: bool,
     ) -> Progress {
-        let length = limit.unwrap_or(index_bytes);
-        let bar = ProgressBar::new(length);
+        let bar = ProgressBar::new(limit.unwrap_or(index_bytes));
         if !shows_bar {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
