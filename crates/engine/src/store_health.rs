@@ -76,6 +76,7 @@ pub struct Failing {
 }
 
 /// The record of one pipeline. Those of one process share the lines in the log.
+#[derive(Default)]
 pub struct StoreHealth {
     pipeline: u32,
     shared: Arc<Shared>,
@@ -107,12 +108,6 @@ struct Outage {
     last_failure: Instant,
     last_line: Instant,
     failures: u64,
-}
-
-impl Default for StoreHealth {
-    fn default() -> StoreHealth {
-        StoreHealth { pipeline: 0, shared: Arc::default() }
-    }
 }
 
 impl StoreHealth {
