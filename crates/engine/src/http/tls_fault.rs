@@ -24,7 +24,8 @@ fn certificate_fault(fault: &CertificateError) -> TlsFault {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFault::WrongName
         }
-        CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
+        // An authority that only has the name of a trusted one makes bad signatures.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
         // `openssl req -x509` makes certificates that sign themselves and call themselves an authority.
         CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
             TlsFault::UnknownIssuer
