@@ -178,7 +178,7 @@ async fn the_name_of_the_output_says_what_is_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_obeys_nothing_that_stands_in_a_url() {
-    let (_origin, program) = shop();
+    let (_origin, program) = on([SiteScript::new("shop.test").status("/*", 404)]);
     // Clears the screen, sets the title, and writes over the line.
     let url = "http://shop.test/gone?\u{1b}[2J\u{1b}]0;x\u{7}\rfake";
     let is_safe = |text: &str| !text.replace('\n', "").contains(char::is_control);
