@@ -185,6 +185,8 @@ pub fn rules(default_interval: Duration) -> GateRules {
             pages_fail_with_it: false,
         },
         give_up_after: None,
+        site_attempts: None,
+        missing_hosts_fail: false,
     }
 }
 

@@ -97,7 +97,8 @@ pub trait Articles: Send + Sync {
     async fn now(&self) -> Result<Time, StoreFault>;
 
     /// Whether each of these links is still to be fetched in a run that began then: it was not attempted
-    /// within [`ATTEMPTED_FOR`], and its site has not failed it since the run began.
+    /// within [`ATTEMPTED_FOR`], there is no article of it, and its site has not failed it since the run began. A
+    /// link that has an article counts as attempted from now on, if nobody had noted that.
     async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault>;
 
     /// Keeps what links gave in a run that began then, each as one move: the article, its places in every

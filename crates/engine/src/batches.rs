@@ -27,3 +27,22 @@ pub trait BatchQueue: Send + Sync {
     /// How many wait, so that there need not be more of them than workers can do with.
     async fn waiting(&self) -> Result<u64, StoreFault>;
 }
+
+/// A batch that was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadBatch {
+    /// Its name.
+    pub id: String,
+    /// Why; empty where nobody said so.
+    pub reason: String,
+}
+
+/// The batches of a queue that were given up, as those see them who look after it.
+#[async_trait]
+pub trait DeadBatches: Send + Sync {
+    /// All of them.
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault>;
+
+    /// Puts those of these names back on the queue, or all, with a clean record. Returns how many.
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault>;
+}

@@ -62,6 +62,22 @@ impl Clock {
     }
 }
 
+/// The processor time of a thread: what its work costs, however busy the machine is, and however long it slept.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTime(Duration);
+
+impl ThreadTime {
+    /// What the thread that asks has used so far.
+    pub fn now() -> ThreadTime {
+        ThreadTime(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default())
+    }
+
+    /// What it has used since; of the same thread.
+    pub fn elapsed(self) -> Duration {
+        ThreadTime::now().0.saturating_sub(self.0)
+    }
+}
+
 fn wall_clock() -> Time {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     let now = SystemTime::now();

@@ -33,10 +33,12 @@ pub fn probe(url: WebUrl) -> Request {
 }
 
 /// Reads a robots.txt through its redirects. The rules count for the origin that was asked first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RobotsErrand {
     /// Whose rules they are.
     pub origin: Origin,
+    /// How often the site of `origin` had recovered when the file was last asked for.
+    pub recoveries: u32,
     /// What was known before.
     known: Option<RobotsRecord>,
     at: WebUrl,
@@ -50,15 +52,27 @@ pub enum RobotsStep {
     Fetch(Request),
     /// The result.
     Learnt(RobotsRecord),
-    /// The origin itself may not be connected to: no page of it either.
-    Refused(String),
+    /// The origin itself may not be connected to, or does not exist: no page of it either.
+    Refused(Happened),
 }
 
 impl RobotsErrand {
     /// Starts for an origin, with what was known of it before.
     pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsErrand {
         let at = origin.robots_url();
-        RobotsErrand { origin, known, at, redirects: 0 }
+        let mut errand = RobotsErrand { origin, recoveries: 0, known, at, redirects: 0 };
+        errand.recoveries = errand.last_failure().map_or(0, |failure| failure.recoveries);
+        errand
+    }
+
+    /// How the file could not be reached before.
+    pub fn last_failure(&self) -> Option<&Unreachable> {
+        self.known.as_ref()?.unreachable.as_ref()
+    }
+
+    /// An older copy of the file.
+    pub fn copy(&self) -> Option<&[u8]> {
+        self.known.as_ref()?.body.as_deref()
     }
 
     /// The request to make now.
@@ -67,11 +81,19 @@ impl RobotsErrand {
         Request::ungoverned(self.at.clone()).with_enough(MAX_ROBOTS_BYTES + 1)
     }
 
+    /// Whether the origin itself is asked, and never answered before as far as is known.
+    pub fn is_first_contact(&self) -> bool {
+        let has_answered = |known: &RobotsRecord| known.body.is_some();
+        self.redirects == 0 && !self.known.as_ref().is_some_and(has_answered)
+    }
+
     /// Takes the outcome of that request.
     pub fn step(&mut self, outcome: &Outcome, now: Time) -> RobotsStep {
         let Some(answer) = &outcome.answer else {
             return match &outcome.happened {
-                Happened::Refused(why) if self.redirects == 0 => RobotsStep::Refused(why.clone()),
+                happened @ (Happened::Refused(_) | Happened::NoSuchHost) if self.redirects == 0 => {
+                    RobotsStep::Refused(happened.clone())
+                }
                 _ => RobotsStep::Learnt(self.without_answer(outcome, now)),
             };
         };
@@ -108,9 +130,10 @@ impl RobotsErrand {
     }
 
     fn unreachable(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
-        let before = self.known.as_ref().and_then(|known| known.unreachable.as_ref());
+        let before = self.last_failure();
         let tries = before.map_or(0, |before| before.tries).saturating_add(1);
-        let wait = TRY_AGAIN.ceiling(tries).max(outcome.retry_after.unwrap_or_default());
+        let own = TRY_AGAIN.ceiling(tries);
+        let asked = outcome.retry_after.unwrap_or_default();
         RobotsRecord {
             body: self.known.as_ref().and_then(|known| known.body.clone()),
             status: outcome.happened.status(),
@@ -118,8 +141,10 @@ impl RobotsErrand {
             unreachable: Some(Unreachable {
                 since: before.map_or(now, |before| before.since),
                 tries,
-                retry_at: now + wait,
+                retry_at: now + own.max(asked),
+                is_asked_for: asked > own,
                 reason: outcome.happened.to_string(),
+                recoveries: self.recoveries,
             }),
         }
     }

@@ -281,9 +281,10 @@ pub enum OutboxPage {
         /// The cursor to go on after.
         next: i64,
     },
-    /// What follows the cursor was taken out already. The oldest cursor after which all is there.
+    /// What follows the cursor was taken out already, or the cursor is beyond the newest result: it was not given by
+    /// this store.
     Gone {
-        /// That one.
+        /// The oldest cursor after which all is there.
         oldest: i64,
     },
 }

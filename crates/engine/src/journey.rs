@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{AnswerFault, Blame, Happened};
+use fetchwell_policy::outcome::{AnswerFault, Blame, Happened, WaitAskedBy};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -26,7 +26,7 @@ pub struct Journey {
     patience: Option<Patience>,
 }
 
-/// How long a site that fails is waited for.
+/// How long a site is waited for that fails, or asks us to come back later.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// From its first failure on, or from this, whichever is later.
@@ -60,7 +60,9 @@ pub struct Arrival {
     pub happened: Happened,
     /// The answer, when there was one.
     pub answer: Option<Answer>,
-    /// Attempts, the first one included.
+    /// Whether the last request was sent, or at least tried.
+    pub was_sent: bool,
+    /// Attempts, the first one included. Failed probes count where the site's failures do.
     pub attempts: u32,
     /// What the gate went by.
     pub why: Why,
@@ -130,18 +132,31 @@ impl Journey {
         let next = self.rule.next(&attempt, self.history, moment.now, moment.chance);
         if let Next::Again { at, history } = next {
             let gives_up_at = self.gives_up_at(&outcome.happened, &history);
-            if moment.now < gives_up_at {
-                return Stage::Retry { at: at.min(gives_up_at), history };
+            match self.wait_too_long(outcome.retry_after) {
+                Some(happened) => outcome.happened = happened,
+                None if moment.now < gives_up_at => {
+                    return Stage::Retry { at: at.min(gives_up_at), history };
+                }
+                None => {}
             }
         }
+        let last_ones =
+            outcome.happened.failed_probes().saturating_add(u32::from(outcome.was_sent));
         Stage::Over(Box::new(Arrival {
             final_url: self.at.clone(),
             happened: outcome.happened,
             answer: outcome.answer,
-            attempts: self.history.failures().saturating_add(u32::from(outcome.was_sent)),
+            was_sent: outcome.was_sent,
+            attempts: self.history.failures().saturating_add(last_ones),
             why: outcome.why,
             phases: outcome.phases,
         }))
+    }
+
+    fn wait_too_long(&self, retry_after: Option<Duration>) -> Option<Happened> {
+        let most = self.patience?.lasts;
+        let wait = retry_after.filter(|wait| *wait > most)?;
+        Some(Happened::WaitTooLong { asked_by: WaitAskedBy::RetryAfter, wait, most })
     }
 
     fn gives_up_at(&self, happened: &Happened, history: &History) -> Time {
@@ -183,6 +198,8 @@ impl Journey {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_policy::outcome::SiteFault;
+
     use super::*;
     use crate::http::budget::Share;
 
@@ -296,6 +313,49 @@ mod tests {
         last.history = history;
         let end = over(last.step(answered(503, None), moment(60)));
         assert_eq!((end.happened, end.attempts), (Happened::Answered(503), 4));
+    }
+
+    #[test]
+    fn failed_probes_are_attempts_and_so_is_a_request_that_a_deadline_cut_off() {
+        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Network };
+        let mut again = journey(RetryRule::RETRIEVER);
+        again.history.site_failures = 1;
+        let end = over(again.step(Outcome::unsent(0, down, Why::default()), moment(0)));
+        assert_eq!((end.attempts, end.was_sent), (3, false));
+        let late = Outcome::unsent(0, Happened::DeadlinePassed, Why::default());
+        let cut_off = Outcome { was_sent: true, ..late };
+        let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
+        assert_eq!((end.attempts, end.was_sent), (1, true));
+    }
+
+    #[test]
+    fn a_retry_after_beyond_our_patience_ends_it_at_once() {
+        let patience = Patience { since: NOW, lasts: Duration::from_secs(60) };
+        for (status, asked_s, ends) in [
+            (429, 61, true),
+            (503, 3_600, true),
+            (429, 60, false),
+            (503, 60, false),
+            (404, 61, true),
+        ] {
+            let mut outcome = answered(status, None);
+            outcome.retry_after = Some(Duration::from_secs(asked_s));
+            let stage = journey(RetryRule::FETCH).with_patience(patience).step(outcome, moment(0));
+            let is_over = matches!(stage, Stage::Over(_));
+            assert_eq!(is_over, ends, "{status} {asked_s}: {stage:?}");
+            if let (Stage::Over(arrival), true) = (stage, status != 404) {
+                let reason = arrival.happened.to_string();
+                assert!(reason.contains("Retry-After"), "{reason}");
+                assert_eq!((arrival.attempts, arrival.answer.map(|a| a.status)), (1, Some(status)));
+            }
+        }
+        let mut outcome = answered(429, None);
+        outcome.retry_after = Some(Duration::from_secs(86_400));
+        let stage = journey(RetryRule::FETCH).step(outcome, moment(0));
+        assert!(
+            matches!(stage, Stage::Retry { .. }),
+            "without patience it is waited for: {stage:?}"
+        );
     }
 
     #[test]

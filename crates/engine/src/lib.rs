@@ -21,5 +21,6 @@ pub mod ports;
 mod readable;
 pub mod rounds;
 pub mod sites;
+pub mod store_health;
 pub mod web;
 pub mod workbench;

@@ -13,6 +13,7 @@ mod dispatch;
 mod flight;
 mod groups;
 mod intake;
+mod interruptions;
 mod lateness;
 mod learning;
 mod news;
@@ -37,10 +38,14 @@ use crate::web::Web;
 use conductor::Conductor;
 pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
 
+/// The reason of a lease that was given up for a fault of this program, such as a panic.
+pub const INTERNAL: &str = "internal";
+
 /// Makes the plan of a lease.
 pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
 
-/// Makes the records of a lease that is given up, for this reason.
+/// Makes the records of a lease that is given up for a fault of this program, in these words. The page, its site and
+/// whoever asked for it are innocent.
 pub type Obituary<R> = Arc<dyn Fn(&Lease, &str) -> Vec<R> + Send + Sync>;
 
 /// A door: where work comes from, what is done with it, where it goes.
@@ -51,8 +56,8 @@ pub struct Door<R> {
     pub planner: Planner<R>,
     /// Where the records go, and the leases end.
     pub finish: Arc<dyn Finish<R>>,
-    /// What is recorded of a lease that the engine gives up without its plan: after a panic, or after
-    /// too many crashes.
+    /// What is recorded of a lease that the engine gives up without its plan: after too many panics or
+    /// crashes.
     pub obituary: Obituary<R>,
 }
 
@@ -154,7 +159,10 @@ async fn conduct<R: Send + Sync + 'static>(
         let (wake_at, now, stopping) =
             (conductor.next_due(), conductor.now(), conductor.is_stopping());
         tokio::select! {
-            event = conductor.next_event() => conductor.handle_all(event)?,
+            event = conductor.next_event() => {
+                conductor.handle_all(event)?;
+                conductor.give_up_on_a_store()?;
+            }
             () = sleep_until(wake_at, now) => {}
             () = heard(news.as_deref()) => conductor.hear_of_more(),
             () = stop.cancelled(), if !stopping => conductor.stop_taking(),

@@ -28,8 +28,8 @@ pub enum StoreFault {
     /// The store answered something that it never should.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// The server is not one that can be used.
-    #[error("this server will not do: {0}")]
+    /// The store is not one that this program can use.
+    #[error("this store cannot be used: {0}")]
     Unfit(String),
     /// What was to be written is larger than the store can hold: it never will be.
     #[error("the store can't hold it: {0}")]
@@ -151,6 +151,13 @@ pub trait Source: Send + Sync {
         0
     }
 
+    /// When the oldest job was accepted that waits in the store, however far ahead its time is; `None` if nothing
+    /// waits there, or the store can't tell. Jobs in somebody's hands may count. A store may have to look at all
+    /// that waits: this is asked for now and then.
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        Ok(None)
+    }
+
     /// Notified when something was put in by this process. It only wakes: what others put in is found
     /// by asking from time to time.
     fn news(&self) -> Option<Arc<Notify>> {
@@ -216,7 +223,7 @@ pub struct Finished<R> {
     pub settlement: Settlement,
     /// Where the time of its last request went.
     pub phases: Phases,
-    /// What its last body holds of the byte budget, until the records are safe.
+    /// What its records hold of the byte budget, until they are safe.
     pub share: Share,
 }
 
@@ -339,6 +346,18 @@ pub trait Plan<R>: Send {
     fn has_results_in_hand(&self) -> bool {
         false
     }
+
+    /// The memory that a step on a body of so many bytes takes besides the body. The step begins when the byte budget
+    /// has that.
+    fn working_bytes(&self, _body_bytes: usize) -> usize {
+        0
+    }
+
+    /// The memory that the records of its last step hold, which counts until they are stored; `None`: as much as the
+    /// last body.
+    fn held_bytes(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A site's question to the politeness store.
@@ -395,8 +414,22 @@ pub struct Unreachable {
     pub tries: u32,
     /// When to try again.
     pub retry_at: Time,
+    /// The site asked us to wait until then (`Retry-After`); else that is our own back-off.
+    #[serde(default)]
+    pub is_asked_for: bool,
     /// What happened.
     pub reason: String,
+    /// How often its site had recovered by then.
+    #[serde(default)]
+    pub recoveries: u32,
+}
+
+impl Unreachable {
+    /// Whether the file comes before the site's next page, whatever `retry_at` says: the site has answered again
+    /// since, or its breaker is open, so that the next page goes after a recovery.
+    pub fn comes_first(&self, state: &SiteState) -> bool {
+        self.recoveries != state.health.recoveries || state.breaker.blocked_until().is_some()
+    }
 }
 
 /// The politeness store: what all processes on it share.

@@ -42,7 +42,8 @@ pub trait Rounds: Send + Sync {
     /// When the last round was due that was put, for each of these.
     async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreFault>;
 
-    /// How many URLs wait.
+    /// How many URLs wait: those that may go, those that are delayed, and those that are leased by an instance that
+    /// has not begun to fetch them.
     async fn waiting(&self) -> Result<u64, StoreFault>;
 
     /// Puts the URLs of a round on the queue and notes the round, as one move; unless that was done, or

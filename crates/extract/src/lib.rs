@@ -9,7 +9,8 @@
 //! 4. `text`, `markdown`, `metadata`: what is kept is written out.
 //!
 //! Pages come from outside: every step takes linear time, recurses never, and has no input on
-//! which it fails. A page that makes no sense gives an article that is empty.
+//! which it fails. A page that makes no sense gives an article that is empty. Whoever wants a bound on
+//! time or text gives [`Limits`].
 
 mod carried;
 mod charset;
@@ -19,6 +20,7 @@ mod entity_names;
 mod fold;
 mod json_strings;
 mod language;
+mod limits;
 mod links;
 mod markdown;
 mod measures;
@@ -30,11 +32,13 @@ mod walk;
 
 pub use charset::{Decoded, decode};
 pub use entities::named_character;
+pub use limits::{Limits, TookTooLong};
 pub use media_type::{is_html, is_text};
 
 use url::Url;
 
 use content::Content;
+use limits::Watch;
 use metadata::JsonLd;
 use page::Page;
 
@@ -62,6 +66,8 @@ pub struct Article {
     pub published: Option<String>,
     /// What the site calls itself.
     pub site_name: Option<String>,
+    /// Whether the page has more text than [`Limits::max_text_bytes`], and was cut there.
+    pub is_cut: bool,
 }
 
 /// The two fields that most readers want.
@@ -80,17 +86,31 @@ const BARE_BYTES: usize = 250;
 /// are resolved against it, or against its `<base>`.
 #[must_use]
 pub fn extract(html: &str, found_at: &Url) -> Article {
-    let read = Read::new(html, found_at);
+    // Without bounds there is no time to be up.
+    extract_within(html, found_at, &Limits::NONE).unwrap_or_default()
+}
+
+/// The same within bounds.
+pub fn extract_within(
+    html: &str,
+    found_at: &Url,
+    limits: &Limits<'_>,
+) -> Result<Article, TookTooLong> {
+    let watch = &Watch::new(limits);
+    let read = Read::new(html, found_at, limits, watch)?;
     let carried = read.carried_html();
-    let carried = carried.as_deref().map(|html| Read::new(html, found_at));
+    let carried = carried.as_deref().map(|html| Read::new(html, found_at, limits, watch));
+    let carried = carried.transpose()?;
     let base_url = &metadata::base_url(&read.page, found_at);
     let metadata = metadata::read(&read.page, &read.json_ld, found_at, base_url);
+    watch.look()?;
     let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
     let headline = content.headline(page, &metadata.title);
-    let plain = text::write(page, content, headline);
-    let markdown = markdown::write(page, content, base_url, html.len());
+    let plain = text::write(page, content, headline, watch)?;
+    let most_added_bytes = html.len().min(limits.max_text_bytes);
+    let markdown = markdown::write(page, content, base_url, most_added_bytes, watch)?;
     let image = metadata.image.or_else(|| links::first_image(page, content, base_url));
-    Article {
+    Ok(Article {
         title: metadata.title,
         lang: language::best(metadata.lang, &plain.text),
         text: plain.text,
@@ -101,26 +121,40 @@ pub fn extract(html: &str, found_at: &Url) -> Article {
         author: metadata.author,
         published: metadata.published,
         site_name: metadata.site_name,
-    }
+        is_cut: page.is_cut,
+    })
 }
 
 /// Extracts only the title and the text: the same as of [`extract`], for less.
 #[must_use]
 pub fn extract_text(html: &str, found_at: &Url) -> TitledText {
-    let read = Read::new(html, found_at);
+    extract_text_within(html, found_at, &Limits::NONE).unwrap_or_default()
+}
+
+/// The same within bounds.
+pub fn extract_text_within(
+    html: &str,
+    found_at: &Url,
+    limits: &Limits<'_>,
+) -> Result<TitledText, TookTooLong> {
+    let watch = &Watch::new(limits);
+    let read = Read::new(html, found_at, limits, watch)?;
     let carried = read.carried_html();
-    let carried = carried.as_deref().map(|html| Read::new(html, found_at));
+    let carried = carried.as_deref().map(|html| Read::new(html, found_at, limits, watch));
+    let carried = carried.transpose()?;
     let title = metadata::read_title(&read.page, &read.json_ld, found_at);
     let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
     let headline = content.headline(page, &title);
-    TitledText { title, text: text::write(page, content, headline).text }
+    let plain = text::write(page, content, headline, watch)?;
+    Ok(TitledText { title, text: plain.text })
 }
 
 /// Parses a page and does nothing with it: returns how many nodes it has. For measuring what part
 /// of the work that is.
 #[must_use]
 pub fn count_nodes(html: &str) -> usize {
-    Page::parse(html).nodes.len()
+    let parsed = Page::parse(html, usize::MAX, &Watch::new(&Limits::NONE));
+    parsed.map_or(0, |page| page.nodes.len())
 }
 
 /// A page that is parsed, and its article found.
@@ -131,11 +165,18 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn new(html: &'a str, found_at: &Url) -> Self {
-        let page = Page::parse(html);
+    fn new(
+        html: &'a str,
+        found_at: &Url,
+        limits: &Limits<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Self, TookTooLong> {
+        let page = Page::parse(html, limits.max_text_bytes, watch)?;
         let json_ld = JsonLd::read(&page.json_ld);
+        watch.look()?;
         let content = content::choose(&page, found_at, json_ld.has_article());
-        Read { page, content, json_ld }
+        watch.look()?;
+        Ok(Read { page, content, json_ld })
     }
 
     /// What a page that shows hardly anything has for its scripts to show.

@@ -3,6 +3,7 @@
 use crate::content::Content;
 use crate::entities;
 use crate::fold::{Piece, pieces, visible};
+use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, Page, Tag};
 use crate::walk::{Visitor, walk};
 
@@ -18,11 +19,16 @@ pub(crate) struct PlainText {
 }
 
 /// Writes what is kept of the page, without the headline.
-pub(crate) fn write(page: &Page<'_>, content: &Content, headline: Option<usize>) -> PlainText {
+pub(crate) fn write(
+    page: &Page<'_>,
+    content: &Content,
+    headline: Option<usize>,
+    watch: &Watch<'_>,
+) -> Result<PlainText, TookTooLong> {
     let mut writer = Writer { headline, ..Writer::default() };
-    walk(page, content, &mut writer);
+    walk(page, content, &mut writer, watch)?;
     writer.end_block();
-    PlainText { text: writer.out, first_paragraph: writer.first_paragraph }
+    Ok(PlainText { text: writer.out, first_paragraph: writer.first_paragraph })
 }
 
 #[derive(Default)]

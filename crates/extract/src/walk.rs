@@ -1,6 +1,7 @@
 //! One way through the article, for whoever writes it out.
 
 use crate::content::Content;
+use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, NodeKind, Page};
 
 /// Is shown what is kept of a page, in document order.
@@ -15,10 +16,16 @@ pub(crate) trait Visitor {
 }
 
 /// Shows the content to the visitor. A loop, not a recursion: depth comes from outside.
-pub(crate) fn walk(page: &Page<'_>, content: &Content, visitor: &mut impl Visitor) {
+pub(crate) fn walk(
+    page: &Page<'_>,
+    content: &Content,
+    visitor: &mut impl Visitor,
+    watch: &Watch<'_>,
+) -> Result<(), TookTooLong> {
     let mut open: Vec<(usize, usize, &Element<'_>)> = Vec::new();
     let mut index = content.root.start;
     while let Some(node) = page.nodes.get(index).filter(|_| index < content.root.end) {
+        watch.step()?;
         while let Some((opened, _, element)) = open.pop_if(|(_, end, _)| *end <= index) {
             visitor.leave(opened, element);
         }
@@ -38,4 +45,5 @@ pub(crate) fn walk(page: &Page<'_>, content: &Content, visitor: &mut impl Visito
     while let Some((opened, _, element)) = open.pop() {
         visitor.leave(opened, element);
     }
+    Ok(())
 }

@@ -1,13 +1,21 @@
-//! What docs/errors.md lists, for the tests that hold each list equal to the program's own.
+//! What docs/errors.md and docs/differences.md list, for the tests that hold each list equal to the program's own.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault, Phase};
+use fetchwell_policy::outcome::{
+    AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault, TlsFault, WaitAskedBy,
+};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 const ERRORS: &str = include_str!("../../../docs/errors.md");
+const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
+
+/// The statuses that the Retriever Service's design has.
+const STATUSES_OF_THE_DESIGN: [&str; 5] =
+    ["success", "http_error", "timeout", "network_error", "rate_limited"];
 
 /// The rows of the table under a heading, each as its cells without back-ticks.
 pub(crate) fn table(heading: &str) -> Vec<Vec<String>> {
@@ -39,8 +47,18 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         NameFault::TimedOut,
         NameFault::NoServer,
     ];
-    let networks = [NetworkFault::ConnectRefused, NetworkFault::Tls, NetworkFault::Reset];
-    let networks = networks.into_iter().chain(names.map(NetworkFault::Dns));
+    let handshakes = [
+        TlsFault::Expired,
+        TlsFault::NotYetValid,
+        TlsFault::WrongName,
+        TlsFault::UnknownIssuer,
+        TlsFault::BadCertificate,
+        TlsFault::NotTls,
+        TlsFault::Handshake,
+    ];
+    let networks = [NetworkFault::ConnectRefused, NetworkFault::Reset];
+    let networks = networks.into_iter().chain(handshakes.map(NetworkFault::Tls));
+    let networks = networks.chain(names.map(NetworkFault::Dns));
     let answers = [
         AnswerFault::NotHttp,
         AnswerFault::TooLarge,
@@ -49,12 +67,21 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         AnswerFault::BadEncoding,
         AnswerFault::TooManyRedirects,
         AnswerFault::BadRedirect,
+        AnswerFault::TooManyFrames,
+        AnswerFault::TookTooLong,
     ];
     let mut all = vec![
         Happened::RobotsDisallow,
         Happened::Refused("x".to_owned()),
         Happened::DeadlinePassed,
         Happened::SiteStayedDown { since: Time::EPOCH },
+        Happened::ProbesFailed { count: 3, last: SiteFault::Network },
+        Happened::WaitTooLong {
+            asked_by: WaitAskedBy::RetryAfter,
+            wait: Duration::from_secs(3_600),
+            most: Duration::from_secs(600),
+        },
+        Happened::NoSuchHost,
         Happened::OurFault("x".to_owned()),
     ];
     all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));
@@ -131,5 +158,34 @@ fn every_refusal_is_on_the_page() {
     let patterns: Vec<String> = table("Refusals").into_iter().map(|row| row[0].clone()).collect();
     for text in texts {
         assert!(patterns.iter().any(|pattern| shows(pattern, &text)), "the page lacks: {text}");
+    }
+}
+
+/// The list of statuses on the page of errors is held equal to the program's own.
+#[test]
+fn every_status_that_the_design_does_not_have_is_a_difference() {
+    for row in table("Statuses of results") {
+        let status = row[0].as_str();
+        let is_told = DIFFERENCES.contains(&format!("`{status}`"));
+        assert!(is_told, "docs/differences.md does not mention {status}");
+    }
+    let designed = STATUSES_OF_THE_DESIGN.map(|status| format!("`{status}`")).join(", ");
+    assert!(DIFFERENCES.contains(&format!("| statuses {designed} |")));
+}
+
+/// What clients of the designs have stumbled over.
+#[test]
+fn what_clients_can_notice_is_a_difference() {
+    for words in [
+        "full jitter",
+        "`breaker.jitter`",
+        "robots.txt is a site failure",
+        "less than 60 s counts as 60 s",
+        "`decode_responses=True`",
+        "the other is embedded",
+        "For a body that is not text, `content` is null",
+        "`http_status` 304",
+    ] {
+        assert!(DIFFERENCES.contains(words), "docs/differences.md does not say {words:?}");
     }
 }

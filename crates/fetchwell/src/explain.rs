@@ -16,18 +16,22 @@ use fetchwell_engine::ports::{
 };
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::breaker::State;
+use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, UrlFault, WebUrl};
+use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs, Running};
+use crate::doors::fetch::input::assume_https;
+use crate::doors::fetch::with_own_defaults;
 use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
+use crate::terminal::printable;
 
 /// The answer, field by field as the contract has it.
 #[derive(Debug, Serialize)]
@@ -40,7 +44,10 @@ struct Explanation {
     breaker: BreakerPart,
     /// An operator paused the site: nothing goes until it is resumed.
     paused: Option<PausedPart>,
-    next_slot_in_seconds: f64,
+    /// What the next page of the site waits for, in the words of `sites show`.
+    held_up_by: Option<&'static str>,
+    /// `None` while the site is paused.
+    next_slot_in_seconds: Option<f64>,
     addresses: Vec<String>,
     refused_because: Option<String>,
 }
@@ -81,21 +88,23 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool)
 }
 
 async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
-    let url = match WebUrl::parse(&args.url) {
+    let given = assume_https(&args.url);
+    let url = match WebUrl::parse(&given) {
         Ok(url) => url,
         Err(
             fault
             @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
-        ) => return refused(&args.url, &fault, json),
+        ) => return refused(&given, &fault, json),
         Err(fault) => {
-            return Err(Exit::Usage(format!("{} can't be explained: {fault}", args.url)));
+            return Err(Exit::Usage(format!("{given} can't be explained: {fault}")));
         }
     };
+    let settings = with_own_defaults(settings);
     let mut explanation = match &args.robots {
-        Some(path) => offline(settings, &url, path)?,
-        None => online(settings, &url).await?,
+        Some(path) => offline(&settings, &url, path)?,
+        None => online(&settings, &url).await?,
     };
-    explanation.url.clone_from(&args.url);
+    explanation.url = given;
     print(&explanation, json)?;
     let goes = explanation.allowed && explanation.refused_because.is_none();
     Ok(if goes { Exit::Ok } else { Exit::Refused })
@@ -108,12 +117,12 @@ fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
         true => {
             let explanation = json!({
                 "url": url, "site": null, "allowed": false, "robots": null, "pace": null,
-                "breaker": null, "paused": null, "next_slot_in_seconds": null, "addresses": [],
-                "refused_because": why,
+                "breaker": null, "paused": null, "held_up_by": null, "next_slot_in_seconds": null,
+                "addresses": [], "refused_because": why,
             });
             format!("{explanation}\n")
         }
-        false => format!("{}\n  may be fetched  no: {why}\n", url.escape_debug()),
+        false => format!("{}\n  may be fetched  no: {why}\n", printable(url)),
     };
     crate::cli::print(text.as_bytes())?;
     Ok(Exit::Refused)
@@ -143,7 +152,8 @@ fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation
         Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
     })?;
     let robots = Robots::parse(&body, product_token(&user_agent(settings)));
-    let view = RobotsView::Known(Arc::new(robots), Time::FAR_FUTURE);
+    let robots = Arc::new(robots);
+    let view = RobotsView::Known { robots, until: Time::FAR_FUTURE, unread_as_of: None };
     let gate = offline_gate(settings);
     let site = (SiteState::default(), Time::EPOCH);
     Ok(explain(url, &gate, None, &view, site, Time::EPOCH))
@@ -158,29 +168,36 @@ async fn learn(
 ) -> Result<(Option<RobotsRecord>, RobotsView), Exit> {
     let origin = url.origin();
     let known = parts.politeness.robots(&origin).await?;
-    let view = gate.view(known.as_ref());
+    let state = parts.politeness.look(&url.site()).await?.0.unwrap_or_default();
+    let view = gate.view(known.as_ref(), Some(&state));
     let refused = parts.client.addresses(url).await.is_err();
-    // A site that is paused is asked for nothing, however long one waits.
-    let (state, _) = parts.politeness.look(&url.site()).await?;
-    let is_paused = state.is_some_and(|state| state.orders.paused.is_some());
-    if refused || is_paused || !matches!(view, RobotsView::Fetch) {
+    // A site that is paused or down is asked for nothing.
+    let is_closed = state.orders.paused.is_some() || state.breaker.blocked_until().is_some();
+    if is_closed {
+        let view = gate.view(known.as_ref(), None);
         return Ok((known, view));
     }
-    let record = fetch_robots(settings, parts, &origin, known).await?;
-    if let Some(record) = &record {
-        parts.politeness.keep_robots(&origin, record).await?;
+    if refused || !matches!(view, RobotsView::Fetch) {
+        return Ok((known, view));
     }
-    let view = gate.view(record.as_ref());
-    Ok((record, view))
+    let mut errand = RobotsErrand::new(origin.clone(), known.clone());
+    errand.recoveries = state.health.recoveries;
+    // `None`: it could not be asked for, so nothing more is known than before.
+    let Some(record) = fetch_robots(settings, parts, errand).await? else {
+        return Ok((known, view));
+    };
+    parts.politeness.keep_robots(&origin, &record).await?;
+    let view = gate.view(Some(&record), None);
+    Ok((Some(record), view))
 }
 
 /// Reads robots.txt through the one flow, in a slot of its site like every request.
 async fn fetch_robots(
     settings: &Settings,
     parts: &Parts,
-    origin: &Origin,
-    known: Option<RobotsRecord>,
+    errand: RobotsErrand,
 ) -> Result<Option<RobotsRecord>, Exit> {
+    let origin = errand.origin.clone();
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
     let url = origin.robots_url().as_str().to_owned();
     let job = Job {
@@ -193,16 +210,13 @@ async fn fetch_robots(
     queue.enqueue(vec![NewJob::now(job)]);
     let instance = Arc::new(queue.instance());
     let learnt = Arc::new(std::sync::Mutex::new(None));
-    let origin = origin.clone();
     let door = Door {
         source: instance.clone(),
-        planner: Arc::new(move |_| {
-            Box::new(RobotsPlan(RobotsErrand::new(origin.clone(), known.clone())))
-        }),
+        planner: Arc::new(move |_| Box::new(RobotsPlan(errand.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
         obituary: Arc::new(|_, _| Vec::new()),
     };
-    // A site whose breaker is open is not waited for: then robots.txt counts as unreachable.
+    // A site whose breaker is open is not waited for.
     let gate = parts.gate(settings, Some(Duration::ZERO));
     let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
     pipeline::run(door, plant, stop_on_signal()).await?;
@@ -215,6 +229,9 @@ struct RobotsPlan(RobotsErrand);
 impl Plan<RobotsRecord> for RobotsPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.0.request()]) };
+        if matches!(outcome.happened, Happened::SiteStayedDown { .. }) {
+            return Step::Finish(Vec::new(), Settlement::Skipped); // It was not asked for.
+        }
         match self.0.step(&outcome, moment.now) {
             RobotsStep::Fetch(request) => Step::Fetch(vec![request]),
             RobotsStep::Learnt(record) => Step::Finish(vec![record], Settlement::Done),
@@ -244,15 +261,11 @@ fn explain(
     now: Time,
 ) -> Explanation {
     let site = url.site();
-    let robots = match view {
-        RobotsView::Known(robots, _) => Some(robots.as_ref()),
-        RobotsView::Fetch | RobotsView::Refused(_) | RobotsView::Blocked { .. } => None,
-    };
+    let robots = view.robots();
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
     let (rate, source) = gate.rate_under_orders(&state, &site, crawl_delay);
-    let slot = state.pace.earliest(store_now.max(state.penalty_until), rate);
-    let slot = slot.max(state.breaker.blocked_until().unwrap_or(store_now));
+    let outlook = gate.outlook(&state, rate, record, (store_now, now));
     let (breaker, probe_at) = match state.breaker.state {
         State::Closed => ("closed", None),
         State::Open { probe_at, .. } => ("open", Some(probe_at)),
@@ -281,17 +294,32 @@ fn explain(
             by: given.by.clone(),
             for_seconds: store_now.since(given.at).as_secs_f64(),
         }),
-        next_slot_in_seconds: slot.since(store_now).as_secs_f64(),
+        held_up_by: outlook.held_up_by,
+        next_slot_in_seconds: outlook.next_slot_in.map(|wait| wait.as_secs_f64()),
         addresses: Vec::new(),
         refused_because: match view {
-            RobotsView::Known(robots, _) => gate.crawl_delay_refusal(robots),
-            RobotsView::Refused(why) => Some(why.clone()),
-            RobotsView::Fetch => Some("robots.txt is not known".to_owned()),
-            RobotsView::Blocked { until, .. } => Some(format!(
-                "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",
-                until.since(now).as_secs_f64()
-            )),
+            RobotsView::Known { robots, .. } => gate.crawl_delay_refusal(robots),
+            RobotsView::Refused(happened) => Some(happened.to_string()),
+            RobotsView::Fetch | RobotsView::Blocked { .. } => {
+                Some(unread_because(view, probe_at.map(|at| at.since(store_now)), now))
+            }
         },
+    }
+}
+
+/// Why a URL waits whose robots.txt is not known.
+fn unread_because(view: &RobotsView, probe_in: Option<Duration>, now: Time) -> String {
+    match (probe_in, view) {
+        (Some(wait), _) => format!(
+            "the site is down, so the URL waits; the next probe is in {:.0} s, and robots.txt is read before the \
+             first page",
+            wait.as_secs_f64()
+        ),
+        (None, RobotsView::Blocked { until, .. }) => format!(
+            "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",
+            until.since(now).as_secs_f64()
+        ),
+        (None, _) => "robots.txt is not known".to_owned(),
     }
 }
 
@@ -308,7 +336,7 @@ fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
             format!("absent ({status}), so all is allowed")
         }
         (Some(_), _) => "absent (its redirects lead nowhere), so all is allowed".to_owned(),
-        (None, RobotsView::Known(..)) => "from the file given".to_owned(),
+        (None, RobotsView::Known { .. }) => "from the file given".to_owned(),
         (None, _) => "unknown".to_owned(),
     }
 }
@@ -344,6 +372,15 @@ fn in_words(explanation: &Explanation) -> String {
         let (by, seconds) = (&paused.by, paused.for_seconds);
         format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
     });
+    let slot = explanation.next_slot_in_seconds.map_or("none while it is paused".into(), |wait| {
+        let because = match explanation.held_up_by {
+            Some("breaker") => ", after a probe",
+            Some("penalty") => ", the site asked us to wait",
+            Some("robots") => ", when robots.txt is tried again",
+            _ => "",
+        };
+        format!("in {wait:.1} s{because}")
+    });
     let addresses = match explanation.addresses.as_slice() {
         [] => "not looked up".to_owned(),
         found => found.join(", "),
@@ -352,14 +389,13 @@ fn in_words(explanation: &Explanation) -> String {
         "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
          robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
          pace            one request every {interval} s ({source})\n{paused}  \
-         breaker         {state}{probe}\n  next slot       in {slot:.1} s\n  \
+         breaker         {state}{probe}\n  next slot       {slot}\n  \
          addresses       {addresses}\n",
-        url = explanation.url,
+        url = printable(&explanation.url),
         site = explanation.site,
         state_of_robots = robots.state,
         interval = pace.interval_seconds,
         source = pace.source,
         state = breaker.state,
-        slot = explanation.next_slot_in_seconds,
     )
 }

@@ -4,12 +4,14 @@ mod api;
 pub mod cli;
 mod dashboard;
 mod demo;
+mod descriptors;
 mod doctor;
 #[cfg(test)]
 mod documented;
 pub mod doors;
 mod explain;
 mod health;
+mod listener;
 mod measures;
 mod operator_client;
 mod plant;

@@ -31,7 +31,7 @@ impl OperatorClient {
             },
             guard: AddressGuard::new(anywhere),
             resolve: Vec::new(),
-            dns: DnsSettings { servers: Vec::new(), timeout: patience },
+            dns: DnsSettings { timeout: patience, ..DnsSettings::default() },
             own_listeners: OwnListeners::default(),
             private_only: Arc::new(|_| false),
             extra_ca_file: None,
@@ -40,16 +40,28 @@ impl OperatorClient {
     }
 
     /// An answer with status 2xx, or why there is none.
-    pub(crate) async fn ask(&self, request: &Request) -> Result<Answer, String> {
+    pub(crate) async fn ask(&self, request: &Request) -> Result<Answer, NoAnswer> {
         let mut phases = Phases::default();
         match self.client.exchange(request, &mut AtOnce, &mut phases).await {
             Exchange::Answered(answer) if (200..300).contains(&answer.status) => Ok(answer),
-            Exchange::Answered(answer) => Err(format!("answers {}", answer.status)),
-            Exchange::Failed(Happened::OurFault(why)) => Err(format!("can't be asked: {why}")),
-            Exchange::Failed(happened) => Err(format!("can't be asked: {happened}")),
-            Exchange::NotSent => Err("dropped its connection".to_owned()),
+            Exchange::Answered(answer) => Err(NoAnswer::Status(answer.status)),
+            Exchange::Failed(Happened::OurFault(why)) => Err(NoAnswer::NotAsked(why)),
+            Exchange::Failed(happened) => Err(NoAnswer::NotAsked(happened.to_string())),
+            Exchange::NotSent => Err(NoAnswer::Dropped),
         }
     }
+}
+
+/// Why a server of the operator's gave no good answer. Its text goes on after the server's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// It answered with this status.
+    #[error("answers {0}")]
+    Status(u16),
+    #[error("can't be asked: {0}")]
+    NotAsked(String),
+    #[error("dropped its connection")]
+    Dropped,
 }
 
 /// Leave for a request that no gate has a say in.

@@ -19,6 +19,7 @@ use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, Robots
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
 use fetchwell_engine::sites::Sites;
+use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
@@ -26,9 +27,13 @@ use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 
 use crate::cli::Exit;
+use crate::descriptors::{Connections, Descriptors};
 use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, StoreUrl, WhenUnreachable};
 use crate::traces::Tracer;
+
+/// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
+const ABSENCE_LOOKUPS: u32 = 3;
 
 /// The parts that every door shares.
 pub(crate) struct Parts {
@@ -42,6 +47,8 @@ pub(crate) struct Parts {
     pub(crate) own_listeners: OwnListeners,
     /// What this process does, counted.
     pub(crate) measures: Arc<Measures>,
+    /// Which calls to its stores fail.
+    pub(crate) health: Arc<StoreHealth>,
     /// The same, traced, where somebody collects traces.
     tracer: Option<Arc<Tracer>>,
 }
@@ -56,13 +63,26 @@ pub(crate) struct Told {
 impl Parts {
     /// Opens the stores and makes the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
-        let (client, own_listeners) = client(settings)?;
+        Parts::open_with(settings, client(settings, 1)?).await
+    }
+
+    /// The same for a door whose URLs fail when their host does not exist: such a name is looked up more than
+    /// once.
+    pub(crate) async fn open_for_fetch(settings: &Settings) -> Result<Parts, Exit> {
+        Parts::open_with(settings, client(settings, ABSENCE_LOOKUPS)?).await
+    }
+
+    async fn open_with(
+        settings: &Settings,
+        (client, own_listeners): (Arc<http::Client>, OwnListeners),
+    ) -> Result<Parts, Exit> {
         Ok(Parts {
             politeness: open_politeness(settings).await?,
             clock: store_clock(settings).await?,
             client,
             own_listeners,
             measures: Arc::default(),
+            health: Arc::default(),
             tracer: Tracer::from_environment()?,
         })
     }
@@ -79,12 +99,18 @@ impl Parts {
     /// The same where nothing is shared with others: no store is opened.
     pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
         let clock = Clock::since_boot(Clock::booted_at());
-        let politeness =
-            MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
-        let (client, own_listeners) = client(settings)?;
-        let (politeness, measures) = (Arc::new(politeness), Arc::default());
+        let politeness = own_politeness(settings, &clock);
+        let (client, own_listeners) = client(settings, 1)?;
+        let measures = Arc::default();
         let tracer = Tracer::from_environment()?;
-        Ok(Parts { politeness, clock, client, own_listeners, measures, tracer })
+        let health = Arc::default();
+        Ok(Parts { politeness, clock, client, own_listeners, measures, health, tracer })
+    }
+
+    /// The same with sites that no other process hears of, and that are forgotten at the end.
+    pub(crate) fn with_own_politeness(mut self, settings: &Settings) -> Parts {
+        self.politeness = own_politeness(settings, &self.clock);
+        self
     }
 
     /// The same, but counted elsewhere.
@@ -109,14 +135,14 @@ impl Parts {
     ) -> Plant {
         let values = &settings.values;
         let limits = Limits {
-            max_in_flight: values.max_in_flight,
+            max_in_flight: fitting_in_flight(values.max_in_flight),
             window: values.window,
             shutdown_grace: values.shutdown_grace,
             heartbeat: values.lease_heartbeat,
             ..Limits::default()
         };
         Plant {
-            gate,
+            gate: gate.recording(self.health.beside()),
             web: self.client.clone(),
             limits,
             clock: self.clock.clone(),
@@ -135,9 +161,27 @@ impl Parts {
     }
 }
 
-fn client(settings: &Settings) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
+fn own_politeness(settings: &Settings, clock: &Clock) -> Arc<dyn Sites> {
+    Arc::new(MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed()))
+}
+
+/// As many requests at once as there are descriptors for. Where fewer fit than are wanted, that is said.
+pub(crate) fn fitting_in_flight(wanted: usize) -> usize {
+    let descriptors = Descriptors::of_this_process();
+    let idle = HttpLimits::default().max_idle_connections;
+    let wanted = Connections { in_flight: wanted, idle };
+    let fits = descriptors.fit(wanted);
+    descriptors.say_what_fits(wanted, fits);
+    fits.in_flight
+}
+
+fn client(
+    settings: &Settings,
+    absence_lookups: u32,
+) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
     let own_listeners = OwnListeners::default();
-    let http = http_settings(settings, &user_agent(settings), own_listeners.clone());
+    let mut http = http_settings(settings, &user_agent(settings), own_listeners.clone());
+    http.dns.absence_lookups = absence_lookups;
     let client = http::Client::new(http).map_err(|error| Exit::Usage(error.to_string()))?;
     Ok((Arc::new(client), own_listeners))
 }
@@ -162,6 +206,26 @@ pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites
             let keeper = redis::open_keeper(url.reveal()).await?;
             Arc::new(SharedPoliteness::new(keeper, rule, seed))
         }
+    })
+}
+
+/// The same for those who only look, where it is there and looking changes nothing.
+pub(crate) async fn open_politeness_for_reading(
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Sites>>, Exit> {
+    let values = &settings.values;
+    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
+        StoreUrl::Sqlite(path) if !path.exists() => None,
+        StoreUrl::Sqlite(path) => {
+            let db = Db::open_for_reading(path)?;
+            let clock = sqlite::clock(&db).await?;
+            Some(Arc::new(SqlitePoliteness::new(db, clock, breaker_rule(settings), random_seed())))
+        }
+        // Opening it brings its tables up to date.
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => None,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(_) => Some(open_politeness(settings).await?),
     })
 }
 
@@ -236,13 +300,14 @@ pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
 /// A gate without a store, for questions that need none.
 pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     let clock = Clock::system();
-    let nothing = MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed());
-    Gate::new(Arc::new(nothing), gate_rules(settings, None), clock)
+    let nothing = own_politeness(settings, &clock);
+    Gate::new(nothing, gate_rules(settings, None), clock)
 }
 
 pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
     let robots = robots_rules(settings, &user_agent(settings));
-    GateRules { pace: pace_rules(settings), robots, give_up_after }
+    let pace = pace_rules(settings);
+    GateRules { pace, robots, give_up_after, site_attempts: None, missing_hosts_fail: false }
 }
 
 /// How we introduce ourselves.
@@ -305,6 +370,9 @@ fn http_settings(
 ) -> HttpSettings {
     let values = &settings.values;
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    let idle = HttpLimits::default().max_idle_connections;
+    let connections = Connections { in_flight: values.max_in_flight, idle };
+    let fits = Descriptors::of_this_process().fit(connections);
     let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
         pattern: rule.pattern.clone(),
         address: rule.address,
@@ -320,12 +388,17 @@ fn http_settings(
             max_body_bytes: bytes(values.http_max_body),
             max_ratio: usize::try_from(values.http_max_ratio).unwrap_or(usize::MAX),
             max_header_bytes: bytes(values.http_max_headers),
+            max_frames: usize::try_from(values.http_max_frames).unwrap_or(usize::MAX),
             body_budget_bytes: bytes(values.http_body_budget),
-            ..HttpLimits::default()
+            max_idle_connections: fits.idle,
         },
         guard: address_guard(settings),
         resolve: resolve.collect(),
-        dns: DnsSettings { servers: values.dns_servers.clone(), timeout: values.dns_timeout },
+        dns: DnsSettings {
+            servers: values.dns_servers.clone(),
+            timeout: values.dns_timeout,
+            ..DnsSettings::default()
+        },
         own_listeners,
         private_only: private_only(settings),
         extra_ca_file: values.http_extra_ca_file.clone(),

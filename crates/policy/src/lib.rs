@@ -5,6 +5,7 @@
 pub mod address;
 pub mod breaker;
 pub mod chance;
+pub mod health;
 pub mod orders;
 pub mod outcome;
 pub mod pace;

@@ -106,7 +106,10 @@ impl Orders {
     /// The pace that holds where the settings and robots.txt ask for `asked`.
     pub fn rate(&self, asked: Rate) -> Rate {
         match &self.interval {
-            Some(ordered) => Rate { interval: ordered.interval.max(asked.least_interval), ..asked },
+            Some(ordered) => {
+                let interval = ordered.interval.max(asked.least_interval);
+                Rate { interval, burst: 1, ..asked }
+            }
             None => asked,
         }
     }

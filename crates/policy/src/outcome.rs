@@ -1,6 +1,9 @@
 //! What happened to a request, and who is to blame: the left half of the contract's table.
 
 use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::site::Mark;
 use crate::time::Time;
@@ -27,8 +30,40 @@ pub enum Happened {
         /// Since when.
         since: Time,
     },
+    /// The site was down, and as many of its probes failed as the URL had attempts left.
+    ProbesFailed {
+        /// How many failed while the URL waited.
+        count: u32,
+        /// How the last one failed.
+        last: SiteFault,
+    },
+    /// The site asks for a longer wait than we wait for one that is down.
+    WaitTooLong {
+        /// By what.
+        asked_by: WaitAskedBy,
+        /// How long the wait would be.
+        wait: Duration,
+        /// How long we wait at most.
+        most: Duration,
+    },
+    /// The host's name does not exist, and the host never answered before: the URL is wrong. Only where
+    /// a command wants to know the two apart; elsewhere it is a failure of the site, as every name that
+    /// can't be looked up.
+    NoSuchHost,
     /// We stopped, or lacked something of our own; the URL and the site are innocent.
     OurFault(String),
+}
+
+/// How a site failed, in as little as a store needs to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SiteFault {
+    /// No connection, or it broke.
+    Network,
+    /// It took too long.
+    TimedOut,
+    /// It answered with this status.
+    Answered(u16),
 }
 
 /// How a connection failed.
@@ -39,9 +74,37 @@ pub enum NetworkFault {
     /// Nobody listens, or there is no way there.
     ConnectRefused,
     /// The TLS handshake failed.
-    Tls,
+    Tls(TlsFault),
     /// The connection broke before the answer was whole.
     Reset,
+}
+
+/// Why a TLS handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate is past its time.
+    Expired,
+    /// The certificate's time has not come.
+    NotYetValid,
+    /// The certificate is for other names.
+    WrongName,
+    /// Nobody whom we trust signed the certificate.
+    UnknownIssuer,
+    /// Something else is wrong with the certificate.
+    BadCertificate,
+    /// What answers does not speak TLS.
+    NotTls,
+    /// The handshake was refused, or broke off.
+    Handshake,
+}
+
+/// What a site asks for a wait by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitAskedBy {
+    /// A `Retry-After` header.
+    RetryAfter,
+    /// The `Crawl-delay` of its robots.txt.
+    CrawlDelay,
 }
 
 /// Why no address was found for a name, from the surest to the least sure.
@@ -61,6 +124,8 @@ pub enum NameFault {
     TimedOut,
     /// There is no name server, or no way to it.
     NoServer,
+    /// We lack what it takes to ask: descriptors, memory, local ports.
+    Ours,
 }
 
 /// Where the time ran out.
@@ -68,9 +133,9 @@ pub enum NameFault {
 pub enum Phase {
     /// Looking up the name, connecting, or the TLS handshake.
     Connect,
-    /// Waiting for the first byte or between two bytes.
+    /// Between two pieces of a body.
     Read,
-    /// The whole request.
+    /// The whole request, the wait for its first byte included.
     Total,
 }
 
@@ -91,6 +156,10 @@ pub enum AnswerFault {
     TooManyRedirects,
     /// A redirect without a usable target.
     BadRedirect,
+    /// The body consists of more compressed frames than allowed.
+    TooManyFrames,
+    /// Reading the page took longer than allowed.
+    TookTooLong,
 }
 
 /// Who is to blame.
@@ -119,7 +188,10 @@ impl Happened {
             Happened::Answered(502..=504) => Blame::Site,
             Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
             Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
-            Happened::SiteStayedDown { .. } => Blame::Site,
+            Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
+            | Happened::WaitTooLong { .. } => Blame::Site,
+            Happened::NoSuchHost => Blame::Url,
             Happened::Refused(_) => Blame::Caller,
             Happened::DeadlinePassed => Blame::Nobody,
             Happened::OurFault(_) => Blame::Us,
@@ -138,16 +210,34 @@ impl Happened {
         }
     }
 
-    /// What a probe's result means: anything but a site failure or a 5xx is an answer.
+    /// What a probe's result means. A probe tests whether the site can be reached, not whether it supports
+    /// HEAD: any answer but a 5xx means that it is up, and so does 501 (not implemented).
     pub fn probe_mark(&self) -> Mark {
-        if self.mark() == Mark::Failed { Mark::ProbeFailed } else { Mark::ProbeAnswered }
+        match self {
+            Happened::Answered(501) => Mark::ProbeAnswered,
+            Happened::Answered(status @ 500..=599) => {
+                Mark::ProbeFailed(SiteFault::Answered(*status))
+            }
+            Happened::Network(_) => Mark::ProbeFailed(SiteFault::Network),
+            Happened::TimedOut(_) => Mark::ProbeFailed(SiteFault::TimedOut),
+            _ => Mark::ProbeAnswered,
+        }
     }
 
     /// The status code, when there was an answer.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Happened::Answered(status) => Some(*status),
+            Happened::Answered(status)
+            | Happened::ProbesFailed { last: SiteFault::Answered(status), .. } => Some(*status),
             _ => None,
+        }
+    }
+
+    /// Failed probes of the site that counted as attempts of the URL.
+    pub fn failed_probes(&self) -> u32 {
+        match self {
+            Happened::ProbesFailed { count, .. } => *count,
+            _ => 0,
         }
     }
 }
@@ -164,7 +254,28 @@ impl fmt::Display for Happened {
             Happened::Refused(why) => write!(f, "refused: {why}"),
             Happened::DeadlinePassed => f.write_str("its deadline passed"),
             Happened::SiteStayedDown { .. } => f.write_str("the site stayed down"),
+            Happened::ProbesFailed { count, last } => {
+                write!(f, "the site is down: failed probes: {count}, the last one: {last}")
+            }
+            Happened::WaitTooLong { asked_by, wait, most } => write!(
+                f,
+                "the site asks for a wait of {:.0} s ({}), longer than --give-up-after ({} s)",
+                wait.as_secs_f64(),
+                asked_by.in_words(),
+                most.as_secs_f64()
+            ),
+            Happened::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
             Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for SiteFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SiteFault::Network => f.write_str("no connection, or it broke"),
+            SiteFault::TimedOut => f.write_str("no answer in time"),
+            SiteFault::Answered(status) => write!(f, "the server answered {status}"),
         }
     }
 }
@@ -174,8 +285,47 @@ impl NetworkFault {
         match self {
             NetworkFault::Dns(fault) => fault.in_words(),
             NetworkFault::ConnectRefused => "the connection was refused",
-            NetworkFault::Tls => "the TLS handshake failed",
+            NetworkFault::Tls(fault) => fault.in_words(),
             NetworkFault::Reset => "the connection broke",
+        }
+    }
+}
+
+/// The reason, in words for people.
+impl fmt::Display for NameFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words())
+    }
+}
+
+impl TlsFault {
+    fn in_words(self) -> &'static str {
+        match self {
+            TlsFault::Expired => "the TLS handshake failed: the certificate has expired",
+            TlsFault::NotYetValid => {
+                "the TLS handshake failed: the certificate is not valid yet, by this machine's clock"
+            }
+            TlsFault::WrongName => "the TLS handshake failed: the certificate is for another name",
+            TlsFault::UnknownIssuer => {
+                "the TLS handshake failed: the certificate's issuer is unknown (self-signed, or an \
+                 authority that is not trusted); see http.extra_ca_file"
+            }
+            TlsFault::BadCertificate => {
+                "the TLS handshake failed: the certificate is not acceptable"
+            }
+            TlsFault::NotTls => "the TLS handshake failed: the server does not speak TLS there",
+            TlsFault::Handshake => {
+                "the TLS handshake failed: the server refused it or broke it off"
+            }
+        }
+    }
+}
+
+impl WaitAskedBy {
+    fn in_words(self) -> &'static str {
+        match self {
+            WaitAskedBy::RetryAfter => "Retry-After",
+            WaitAskedBy::CrawlDelay => "Crawl-delay",
         }
     }
 }
@@ -201,6 +351,9 @@ impl NameFault {
                 "the name could not be resolved: no name server can be reached; \
                  see dns.servers, or /etc/resolv.conf"
             }
+            NameFault::Ours => {
+                "no name can be looked up: this process is out of open files, memory or local ports"
+            }
         }
     }
 }
@@ -225,6 +378,10 @@ impl AnswerFault {
             AnswerFault::BadEncoding => "the content encoding is unknown or corrupt",
             AnswerFault::TooManyRedirects => "more redirects than http.max_redirects",
             AnswerFault::BadRedirect => "a redirect without a usable target",
+            AnswerFault::TooManyFrames => {
+                "the body has more compressed frames than http.max_frames"
+            }
+            AnswerFault::TookTooLong => "reading the page took longer than extract.max_time",
         }
     }
 }
@@ -242,7 +399,7 @@ mod tests {
             (Happened::RobotsDisallow, Nobody, Mark::Neutral),
             (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Tls), Site, Mark::Failed),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), Site, Mark::Failed),
             (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),
             (Happened::TimedOut(Phase::Read), Site, Mark::Failed),
@@ -261,11 +418,33 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::NotHttp), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
             (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
+            (Happened::BadAnswer(AnswerFault::TookTooLong), Url, Mark::Neutral),
+            (Happened::OurFault(String::new()), Us, Mark::Neutral),
             (Happened::Refused(String::new()), Caller, Mark::Neutral),
             (Happened::DeadlinePassed, Nobody, Mark::Neutral),
+            (Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Site, Mark::Neutral),
+            (Happened::NoSuchHost, Url, Mark::Neutral),
+            (wait_too_long(WaitAskedBy::RetryAfter), Site, Mark::Neutral),
         ];
         for (happened, blame, mark) in rows {
             assert_eq!((happened.blame(), happened.mark()), (*blame, *mark), "{happened:?}");
+        }
+    }
+
+    fn wait_too_long(asked_by: WaitAskedBy) -> Happened {
+        let wait = Duration::from_secs(3_600);
+        Happened::WaitTooLong { asked_by, wait, most: Duration::from_secs(600) }
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_says_who_asks_for_it_and_how_long_it_is() {
+        for (asked_by, name) in
+            [(WaitAskedBy::RetryAfter, "Retry-After"), (WaitAskedBy::CrawlDelay, "Crawl-delay")]
+        {
+            let reason = wait_too_long(asked_by).to_string();
+            for part in ["3600 s", name, "--give-up-after (600 s)"] {
+                assert!(reason.contains(part), "{reason}");
+            }
         }
     }
 
@@ -278,7 +457,25 @@ mod tests {
             assert_eq!(happened.mark() == Mark::Served, served, "{status}");
             let five_hundreds = (500..600).contains(&status);
             assert_eq!(happened.mark() == Mark::Failed, five_hundreds, "{status}");
-            assert_eq!(happened.probe_mark() == Mark::ProbeFailed, five_hundreds, "{status}");
+            let fails_a_probe = five_hundreds && status != 501;
+            let probed = match fails_a_probe {
+                true => Mark::ProbeFailed(SiteFault::Answered(status)),
+                false => Mark::ProbeAnswered,
+            };
+            assert_eq!(happened.probe_mark(), probed, "{status}");
         }
+    }
+
+    #[test]
+    fn a_probe_fails_by_the_fault_that_is_kept_of_it() {
+        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        assert_eq!(refused.probe_mark(), Mark::ProbeFailed(SiteFault::Network));
+        let silent = Happened::TimedOut(Phase::Read);
+        assert_eq!(silent.probe_mark(), Mark::ProbeFailed(SiteFault::TimedOut));
+        for up in [405, 501].map(Happened::Answered) {
+            assert_eq!(up.probe_mark(), Mark::ProbeAnswered, "{up:?}");
+        }
+        let down = Happened::ProbesFailed { count: 3, last: SiteFault::Answered(503) };
+        assert_eq!((down.status(), down.failed_probes()), (Some(503), 3));
     }
 }

@@ -19,7 +19,7 @@ const MAX_GRACE: Duration = Duration::from_millis(5);
 pub struct Rate {
     /// The time between two requests in the long run. Zero: no pacing.
     pub interval: Duration,
-    /// How many may go at once after a rest. A site always has 1.
+    /// How many may go at once after a rest. A site has more than 1 only for a group that was given it.
     pub burst: u32,
     /// No order makes the interval shorter than this: a site asks for it by its Crawl-delay.
     pub least_interval: Duration,
@@ -88,7 +88,7 @@ impl Pace {
 
     /// The slot that [`Pace::reserve`] would take.
     pub fn earliest(&self, not_before: Time, rate: Rate) -> Time {
-        let headroom = rate.interval.saturating_mul(rate.burst.saturating_sub(1));
+        let headroom = rate.interval.saturating_mul(self.burst_at(rate).saturating_sub(1));
         not_before.max(self.used_until_at(rate) - headroom)
     }
 
@@ -107,7 +107,7 @@ impl Pace {
         }
         let counted = slot.use_by >= slot.at && self.last_head == slot.use_by;
         let last_head = if counted { slot.after } else { self.last_head };
-        let at = slot.at.max(last_head + rate.interval.max(self.least_interval));
+        let at = slot.at.max(last_head + self.distance_at(rate));
         if now < at {
             return Err(Slot { at, use_by: Time::EPOCH, after: last_head });
         }
@@ -117,15 +117,17 @@ impl Pace {
         Ok(())
     }
 
-    /// The last head left at `left`, later than it was spent for: the next keeps its distance from that.
-    pub fn head_was_late(&mut self, left: Time) {
-        self.last_head = self.last_head.max(left);
-        self.used_until = self.used_until.max(left + self.interval);
+    /// The head that was spent last leaves as late as `latest`: the next keeps its distance from that.
+    pub fn head_leaves_by(&mut self, latest: Time) {
+        self.last_head = self.last_head.max(latest);
+        self.used_until = self.used_until.max(latest + self.interval);
     }
 
     /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
     pub fn assume_head(&mut self, at: Time, rate: Rate) {
-        self.used_until = self.used_until_at(rate).max(at + rate.interval);
+        // A burst may have been used up, too.
+        let used_until = at + rate.interval.saturating_mul(rate.burst);
+        self.used_until = self.used_until_at(rate).max(used_until);
         self.note(rate);
         self.last_head = self.last_head.max(at);
     }
@@ -169,6 +171,22 @@ impl Pace {
     /// before the site has had the rest that it is known to ask for.
     fn used_until_at(&self, rate: Rate) -> Time {
         (self.used_until - self.interval) + rate.interval.max(self.least_interval)
+    }
+
+    /// How many may go at once. Where the site asks for a rest between any two, none do.
+    fn burst_at(&self, rate: Rate) -> u32 {
+        if self.least_interval.max(rate.least_interval).is_zero() { rate.burst } else { 1 }
+    }
+
+    /// The distance that a head keeps from the last one: none within a burst, which was counted when it was
+    /// reserved. If the last slot was taken with a shorter interval, that interval is the distance. A longer
+    /// one would never pass beside a steady flow of requests, and it was kept when the slot was reserved.
+    fn distance_at(&self, rate: Rate) -> Duration {
+        if self.burst_at(rate) > 1 {
+            return Duration::ZERO;
+        }
+        let last = if self.interval.is_zero() { rate.interval } else { self.interval };
+        rate.interval.min(last).max(self.least_interval).max(rate.least_interval)
     }
 
     /// What the last slot was taken by.
@@ -286,7 +304,7 @@ mod tests {
         let mut pace = Pace::default();
         let (one, other) = (reserve(&mut pace, 0, SECOND), reserve(&mut pace, 1, SECOND));
         assert_eq!(pace.spend(&one, at_ms(100), SECOND), Ok(()));
-        pace.head_was_late(at_ms(130));
+        pace.head_leaves_by(at_ms(130));
         assert_eq!(pace.spend(&other, at_ms(1_110), SECOND).unwrap_err().at, at_ms(1_130));
         assert_eq!(reserve(&mut pace, 1_120, SECOND).at, at_ms(2_005));
     }
@@ -298,6 +316,57 @@ mod tests {
         let at_once = (0..40).take_while(|_| reserve(&mut pace, 0, rate).at == at_ms(0)).count();
         assert_eq!(at_once, 20);
         assert_eq!(reserve(&mut pace, 60_000, rate).at, at_ms(60_000));
+    }
+
+    /// Reserves and spends at once, as often as it may until then; returns when the heads were written.
+    fn heads_until(pace: &mut Pace, from_ms: i64, until_ms: i64, rate: Rate) -> Vec<i64> {
+        let mut heads = Vec::new();
+        let mut now_ms = from_ms;
+        loop {
+            let slot = reserve(pace, now_ms, rate);
+            now_ms = slot.at.since(at_ms(0)).as_millis() as i64;
+            if now_ms > until_ms {
+                return heads;
+            }
+            assert_eq!(pace.spend(&slot, slot.at, rate), Ok(()));
+            heads.push(now_ms);
+        }
+    }
+
+    #[test]
+    fn the_slots_of_a_burst_can_be_spent_at_once_and_the_rest_keep_the_rate() {
+        let rate = Rate::per_second(10.0, 20);
+        let mut pace = Pace::default();
+        let heads = heads_until(&mut pace, 0, 5_000, rate);
+        assert_eq!(heads.iter().filter(|at| **at == 0).count(), 20);
+        assert_eq!(heads.len(), 20 + 50);
+        // After a rest of a second as much of the burst is there again.
+        let heads = heads_until(&mut pace, 7_000, 7_000, rate);
+        assert!((19..=20).contains(&heads.len()), "{}", heads.len());
+    }
+
+    #[test]
+    fn a_crawl_delay_leaves_nothing_of_a_burst() {
+        let crawl_delay = Duration::from_millis(50);
+        let known = Rate { least_interval: crawl_delay, ..Rate::per_second(10.0, 20) };
+        let heads = heads_until(&mut Pace::default(), 0, 1_000, known);
+        assert!(heads.windows(2).all(|pair| pair[1] - pair[0] >= 100), "{heads:?}");
+        // An asker that has not read robots.txt yet goes by what another one knew.
+        let mut pace = Pace::default();
+        pace.follow(at_ms(0), at_ms(0), Rate::at_most_every(Duration::from_secs(2)));
+        assert!(reserve(&mut pace, 10, Rate::per_second(10.0, 20)).at >= at_ms(2_000));
+    }
+
+    #[test]
+    fn a_longer_interval_gets_its_turn_beside_a_shorter_one() {
+        let quick = Rate::per_second(10.0, 1);
+        let mut pace = Pace::default();
+        heads_until(&mut pace, 0, 1_000, quick);
+        let slow = reserve(&mut pace, 1_050, SECOND);
+        assert!(slow.at >= at_ms(2_000) && slow.at <= at_ms(2_200), "{slow:?}");
+        let after = reserve(&mut pace, 1_060, quick);
+        assert!(after.at > slow.at, "{after:?}");
+        assert_eq!(pace.spend(&slow, slow.at + Duration::from_millis(3), SECOND), Ok(()));
     }
 
     #[test]

@@ -154,8 +154,10 @@ impl RetryRule {
                 if self.paced_attempts.is_some_and(|most| history.paced >= most) {
                     return Next::Finish;
                 }
-                let own = self.backoff.delay(history.paced, chance);
-                Next::Again { at: now + longer(own, last.retry_after), history }
+                // A site that names a time is asked again then: our own delay is only a guess at that.
+                let named = last.retry_after.filter(|wait| !wait.is_zero());
+                let wait = named.unwrap_or_else(|| self.backoff.delay(history.paced, chance));
+                Next::Again { at: now + wait, history }
             }
             Blame::Site => self.next_for_site(last, history, now, chance),
             Blame::Url => {
@@ -176,7 +178,12 @@ impl RetryRule {
         now: Time,
         chance: f64,
     ) -> Next {
-        if matches!(last.happened, Happened::SiteStayedDown { .. }) {
+        if matches!(
+            last.happened,
+            Happened::SiteStayedDown { .. }
+                | Happened::ProbesFailed { .. }
+                | Happened::WaitTooLong { .. }
+        ) {
             return Next::Finish;
         }
         history.site_failures += 1;
@@ -218,7 +225,8 @@ impl RetryRule {
 pub struct Attempt<'a> {
     /// What happened.
     pub happened: &'a Happened,
-    /// How long the server asked us to wait: it lengthens our delay, never shortens it.
+    /// How long the server asked us to wait. With a 429 it decides alone; else it lengthens our delay and
+    /// never shortens it.
     pub retry_after: Option<Duration>,
     /// When the site last served a page, as far as we know.
     pub site_last_served: Option<Time>,
@@ -247,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outcome::{AnswerFault, NetworkFault, Phase};
+    use crate::outcome::{AnswerFault, NetworkFault, Phase, SiteFault, WaitAskedBy};
 
     const NOW: Time = Time::from_secs(1_000);
 
@@ -305,6 +313,17 @@ mod tests {
             (&RetryRule::FEEDS, answered(404), Some(1)),
             (&RetryRule::FETCH, refused.clone(), None),
             (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
+            (retriever, Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Some(1)),
+            (&RetryRule::FETCH, Happened::NoSuchHost, Some(1)),
+            (
+                &RetryRule::FETCH,
+                Happened::WaitTooLong {
+                    asked_by: WaitAskedBy::RetryAfter,
+                    wait: HOUR,
+                    most: Duration::from_secs(600),
+                },
+                Some(1),
+            ),
         ];
         for (rule, happened, expected) in rows {
             assert_eq!(attempts(rule, happened, false), *expected, "{happened:?}");
@@ -362,6 +381,23 @@ mod tests {
         assert_eq!(backoff.ceiling(500), HOUR);
     }
 
+    #[test]
+    fn a_429_that_names_a_time_is_tried_again_then_however_often_it_was_before() {
+        let happened = Happened::Answered(429);
+        let history = History { paced: 9, ..History::default() };
+        let at = |retry_after_s: Option<u64>| {
+            let retry_after = retry_after_s.map(Duration::from_secs);
+            let last = Attempt { happened: &happened, retry_after, site_last_served: None };
+            match RetryRule::PAGES.next(&last, history, NOW, 0.9) {
+                Next::Again { at, .. } => at.since(NOW),
+                Next::Finish => panic!("a 429 is retried"),
+            }
+        };
+        assert_eq!(at(Some(1)), Duration::from_secs(1));
+        assert!(at(None) > Duration::from_secs(600), "{:?}", at(None));
+        assert_eq!(at(Some(0)), at(None), "no time is named");
+    }
+
     proptest! {
         #[test]
         fn retry_after_lengthens_and_never_shortens(
@@ -379,6 +415,9 @@ mod tests {
                 };
                 let asked = Duration::from_secs(asked_s);
                 match (with(None), with(Some(asked))) {
+                    (Next::Again { .. }, Next::Again { at, .. }) if status == 429 && asked_s > 0 => {
+                        prop_assert_eq!(at, NOW + asked);
+                    }
                     (Next::Again { at: own, .. }, Next::Again { at, .. }) => {
                         prop_assert_eq!(at, own.max(NOW + asked));
                     }

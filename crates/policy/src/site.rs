@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::breaker::{Breaker, BreakerRule, State, Transition};
+use crate::health::{FailedProbes, SiteHealth};
 use crate::orders::{Given, MAX_ORDERED_INTERVAL, Order, OrderedInterval, Orders};
+use crate::outcome::SiteFault;
 use crate::pace::{Pace, Rate, Slot};
 use crate::recent::Recent;
 use crate::retry_after::MAX_RETRY_AFTER;
@@ -45,6 +47,12 @@ pub struct Permit {
     pub rate_is_ordered: bool,
     /// What was learnt of robots.txt before another such time is not to be gone by.
     pub robots_forgotten: Option<Time>,
+    /// How long the answer may be under way when the permit is spent. The others keep their distance from the latest
+    /// moment at which the head can leave, so that a slow store costs time and never distance.
+    #[serde(default)]
+    pub lead: Duration,
+    /// How often the site has recovered; see [`SiteHealth::recoveries`].
+    pub recoveries: u32,
 }
 
 /// The answer to "may a request go to this site?".
@@ -77,6 +85,8 @@ pub enum Because {
     BreakerOpen {
         /// When the failures began.
         failing_since: Time,
+        /// The probes that failed since it opened.
+        failed_probes: FailedProbes,
     },
 }
 
@@ -87,6 +97,9 @@ pub enum Mark {
     Served,
     /// The site failed.
     Failed,
+    /// A robots.txt that had failed before failed again. It counts as a failure, but the next page that is
+    /// served does not mean that the site has recovered.
+    RobotsFailed,
     /// The site asked for less (429).
     Limited,
     /// An answer that says nothing about the site's health.
@@ -94,7 +107,7 @@ pub enum Mark {
     /// A probe was answered.
     ProbeAnswered,
     /// A probe failed.
-    ProbeFailed,
+    ProbeFailed(SiteFault),
     /// No result yet: the head left later than it was spent for.
     LeftLate {
         /// At the latest then, by the store's clock.
@@ -148,6 +161,9 @@ pub struct SiteState {
     /// Failures of the site lately.
     #[serde(default, skip_serializing_if = "Recent::is_empty")]
     pub failed: Recent,
+    /// Whether it answers, and which probes failed.
+    #[serde(default, skip_serializing_if = "SiteHealth::is_empty")]
+    pub health: SiteHealth,
 }
 
 impl SiteState {
@@ -166,7 +182,12 @@ impl SiteState {
                 self.orders.interval = Some(OrderedInterval { interval, given: given() });
             }
             Order::ClearInterval => self.orders.interval = None,
-            Order::ResetBreaker => self.breaker = Breaker::default(),
+            Order::ResetBreaker => {
+                if self.breaker != Breaker::default() {
+                    self.breaker = Breaker::default();
+                    self.health.recovered();
+                }
+            }
             Order::ForgetRobots => self.orders.robots_forgotten = Some(now),
         }
         let changed = *self != before;
@@ -232,7 +253,12 @@ impl SiteState {
             return Spend::Void;
         }
         match self.pace.spend(&permit.slot, now, self.rate(rate)) {
-            Ok(()) => Spend::Go,
+            Ok(()) => {
+                if !permit.lead.is_zero() {
+                    self.pace.head_leaves_by(now + permit.lead);
+                }
+                Spend::Go
+            }
             Err(slot) => Spend::Wait(Permit { slot, ..*permit }),
         }
     }
@@ -246,16 +272,18 @@ impl SiteState {
         chance: f64,
     ) -> Transition {
         if let Mark::LeftLate { by } = report.mark {
-            self.pace.head_was_late(by.min(now));
+            self.pace.head_leaves_by(by.min(now));
             return Transition::None;
         }
         self.count(report.mark, now);
         let rested = self.rest(report, now);
         // Its own rest does not make a report old; a penalty that came while it was out does.
-        let transition = if report.generation < self.generation - u64::from(rested) {
-            Transition::None
-        } else {
-            self.judge(report.mark, now, rule, chance)
+        let is_old = report.generation < self.generation - u64::from(rested);
+        let transition = match report.mark {
+            // Whenever it was asked for, it is served by now: what failed before is no row of failures.
+            Mark::Served if is_old => self.served(),
+            _ if is_old => Transition::None,
+            mark => self.judge(mark, now, rule, chance),
         };
         if matches!(transition, Transition::Opened { .. }) {
             self.generation += 1;
@@ -274,7 +302,7 @@ impl SiteState {
     /// as long there as they would have here. See [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteState {
         let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, .. } = self;
-        let SiteState { last_served, orders, limited, failed, .. } = self;
+        let SiteState { last_served, orders, limited, failed, health, .. } = self;
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         SiteState {
             pace: pace.by_clock_ahead_by_us(ahead_us),
@@ -286,6 +314,7 @@ impl SiteState {
             orders: orders.by_clock_ahead_by_us(ahead_us),
             limited: limited.by_clock_ahead_by_us(ahead_us),
             failed: failed.by_clock_ahead_by_us(ahead_us),
+            health: health.by_clock_ahead_by_us(ahead_us),
         }
     }
 
@@ -319,7 +348,9 @@ impl SiteState {
         }
         let again = if probing { now + ASK_AGAIN_WHILE_PROBING } else { blocked_until.max(at) };
         let failing_since = self.breaker.failing_since.unwrap_or(now);
-        Verdict::NotBefore { at: again, because: Because::BreakerOpen { failing_since } }
+        let failed_probes = self.health.failed_probes;
+        let because = Because::BreakerOpen { failing_since, failed_probes };
+        Verdict::NotBefore { at: again, because }
     }
 
     fn permit(&self, slot: Slot, rate: Rate) -> Permit {
@@ -328,8 +359,10 @@ impl SiteState {
             rate,
             rate_is_ordered: self.orders.decide(rate),
             robots_forgotten: self.orders.robots_forgotten,
+            recoveries: self.health.recoveries,
             generation: self.generation,
             last_served: self.last_served,
+            lead: Duration::ZERO,
             failures_on_record: self.breaker.consecutive_failures > 0 || self.limited_in_a_row > 0,
         }
     }
@@ -338,7 +371,7 @@ impl SiteState {
     fn count(&mut self, mark: Mark, now: Time) {
         match mark {
             Mark::Limited => self.limited.count(now),
-            Mark::Failed | Mark::ProbeFailed => self.failed.count(now),
+            Mark::Failed | Mark::RobotsFailed | Mark::ProbeFailed(_) => self.failed.count(now),
             Mark::Served | Mark::Neutral | Mark::ProbeAnswered | Mark::LeftLate { .. } => {}
         }
     }
@@ -364,18 +397,43 @@ impl SiteState {
             Mark::Served => {
                 self.limited_in_a_row = 0;
                 self.last_served = Some(now);
-                self.breaker.succeeded()
+                self.served()
             }
-            Mark::Failed => self.breaker.failed(now, rule, chance),
-            Mark::ProbeAnswered => self.breaker.probed(true, now, rule, chance),
-            Mark::ProbeFailed => self.breaker.probed(false, now, rule, chance),
+            Mark::Failed => {
+                self.health.is_failing = true;
+                self.breaker.failed(now, rule, chance)
+            }
+            Mark::RobotsFailed => self.breaker.failed(now, rule, chance),
+            Mark::ProbeAnswered => {
+                let transition = self.breaker.probed(true, now, rule, chance);
+                if transition == Transition::Closed {
+                    self.health.recovered();
+                }
+                transition
+            }
+            Mark::ProbeFailed(fault) => {
+                let transition = self.breaker.probed(false, now, rule, chance);
+                if transition != Transition::None {
+                    self.health.failed_probes.add(fault, now);
+                }
+                transition
+            }
             Mark::Limited | Mark::Neutral | Mark::LeftLate { .. } => Transition::None,
         }
     }
 
+    /// A page was served. While the breaker is open that says nothing: only a probe closes it.
+    fn served(&mut self) -> Transition {
+        if self.breaker.state == State::Closed && self.health.is_failing {
+            self.health.recovered();
+        }
+        self.breaker.succeeded()
+    }
+
     /// After a clock jumped back nothing may lie further ahead than it could have been set.
     fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
-        self.pace.clamp(now, now + HORIZON + rate.interval.saturating_mul(3));
+        let most_ahead = rate.interval.saturating_mul(rate.burst.saturating_add(2));
+        self.pace.clamp(now, now + HORIZON + most_ahead);
         self.penalty_until = self.penalty_until.min(now + MAX_RETRY_AFTER);
         match &mut self.breaker.state {
             State::Closed => {}
@@ -493,6 +551,82 @@ mod tests {
         assert_eq!(state.breaker, opened);
     }
 
+    /// Requests to an archive go side by side, and each failure is a rest: the pages that are served meanwhile
+    /// were all asked for before it.
+    #[test]
+    fn a_page_that_was_asked_for_before_a_rest_and_served_after_it_ends_the_row_of_failures() {
+        let mut state = SiteState::default();
+        for round in 0..20 {
+            let asked_before = state.generation;
+            let failed = report(Mark::Failed, Some(1), asked_before);
+            assert_eq!(state.record(&failed, at(round), &rule(), 0.0), Transition::None);
+            state.record(&report(Mark::Served, None, asked_before), at(round), &rule(), 0.0);
+            assert_eq!(state.breaker, Breaker::default(), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_site_that_answers_again_has_recovered_once() {
+        let served = |state: &mut SiteState| {
+            let generation = state.generation;
+            state.record(&report(Mark::Served, None, generation), at(9), &rule(), 0.0);
+            state.health.recoveries
+        };
+        let mut state = SiteState::default();
+        assert_eq!(served(&mut state), 0, "it never failed");
+        state.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        assert_eq!((served(&mut state), served(&mut state)), (1, 1));
+        // Pages are served all along: that the robots.txt keeps failing is no reason to ask for it each time.
+        state.record(&report(Mark::RobotsFailed, None, 0), at(1), &rule(), 0.0);
+        assert_eq!(state.breaker.consecutive_failures, 1);
+        assert_eq!(served(&mut state), 1);
+        assert_eq!(go(&mut state, at(20)).recoveries, 1);
+    }
+
+    #[test]
+    fn a_probe_that_is_answered_and_a_reset_are_recoveries() {
+        let open = || {
+            let mut state = SiteState::default();
+            for _ in 0..5 {
+                state.record(&report(Mark::RobotsFailed, None, 0), at(0), &rule(), 0.0);
+            }
+            state
+        };
+        let mut probed = open();
+        let Verdict::Probe(probe) = probed.ask(at(30), RATE, false, &rule()) else { panic!() };
+        let late = report(Mark::Served, None, probe.generation);
+        probed.record(&late, at(31), &rule(), 0.0);
+        assert_eq!(probed.health.recoveries, 0, "only a probe tells");
+        let answered = report(Mark::ProbeAnswered, None, probe.generation);
+        probed.record(&answered, at(31), &rule(), 0.0);
+        assert_eq!(probed.health.recoveries, 1);
+        let mut reset = open();
+        assert!(reset.obey(Order::ResetBreaker, "ann", at(1)));
+        assert!(!reset.obey(Order::ResetBreaker, "ann", at(2)), "there is nothing to reset");
+        assert_eq!(reset.health.recoveries, 1);
+    }
+
+    #[test]
+    fn whoever_waits_is_told_which_probes_failed() {
+        let mut state = SiteState::default();
+        for _ in 0..5 {
+            state.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        }
+        for secs in [30, 90] {
+            let Verdict::Probe(probe) = state.ask(at(secs), RATE, false, &rule()) else { panic!() };
+            let mark = Mark::ProbeFailed(SiteFault::Answered(503));
+            state.record(&report(mark, None, probe.generation), at(secs), &rule(), 0.0);
+        }
+        let Verdict::NotBefore { because, .. } = state.ask(at(91), RATE, false, &rule()) else {
+            panic!()
+        };
+        let Because::BreakerOpen { failed_probes, .. } = because else { panic!("{because:?}") };
+        assert_eq!((failed_probes.count, failed_probes.since(at(31))), (2, 1));
+        assert_eq!(failed_probes.last, Some(SiteFault::Answered(503)));
+        state.obey(Order::ResetBreaker, "ann", at(92));
+        assert_eq!(state.health.failed_probes, FailedProbes::default());
+    }
+
     #[test]
     fn a_503_with_retry_after_counts_and_rests() {
         let mut state = SiteState::default();
@@ -540,6 +674,40 @@ mod tests {
             panic!()
         };
         assert!(again <= at(13));
+    }
+
+    #[test]
+    fn a_burst_of_more_than_the_horizon_is_spent_once() {
+        let rate = Rate::per_second(10.0, 500);
+        let mut state = SiteState::default();
+        let at_once = (0..2_000)
+            .filter(|_| {
+                let verdict = state.ask(at(0), rate, false, &rule());
+                matches!(verdict, Verdict::Go(permit) if permit.slot.at == at(0))
+            })
+            .count();
+        assert_eq!(at_once, 500);
+    }
+
+    #[test]
+    fn a_penalty_an_open_breaker_and_an_order_bind_a_burst_too() {
+        let rate = Rate::per_second(10.0, 20);
+        let mut resting = SiteState::default();
+        resting.record(&report(Mark::Limited, Some(60), 0), at(0), &rule(), 0.0);
+        let verdict = resting.ask(at(1), rate, false, &rule());
+        assert!(matches!(verdict, Verdict::NotBefore { because: Because::Penalty, .. }));
+        let mut down = SiteState::default();
+        for _ in 0..5 {
+            down.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
+        }
+        let verdict = down.ask(at(1), rate, false, &rule());
+        assert!(matches!(verdict, Verdict::NotBefore { because: Because::BreakerOpen { .. }, .. }));
+        let mut ordered = SiteState::default();
+        ordered.obey(Order::SetInterval(Duration::from_secs(2)), "somebody", at(0));
+        for turn in 0..3 {
+            let Verdict::Go(permit) = ordered.ask(at(0), rate, false, &rule()) else { panic!() };
+            assert!(permit.slot.at >= at(2 * turn), "{turn}: {permit:?}");
+        }
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
 /// One gap per thousand, rounded up, may fall short by more than the tolerance, because the tolerance is the control's
 /// 99.9th percentile.
 const GAPS_PER_STRAGGLER: usize = 1_000;
-/// How far beyond the tolerance: the answer of a politeness store is valid for 250 ms, and a request that is held up for
-/// another 100 ms is not sent. At least half of the required gap must remain in any case.
-const LONGEST_HOLD_UP: Duration = Duration::from_millis(350);
+/// How far beyond the tolerance: a request that is held up for longer than this is not sent. The answer of a politeness
+/// store may take a tenth of the required gap besides. At least half of the gap must remain in any case.
+const LONGEST_HOLD_UP: Duration = Duration::from_millis(100);
 
 /// How far apart the hits of a site must be.
 #[derive(Debug, Clone)]
@@ -105,7 +105,8 @@ impl Verdict {
         let mut left = self.gaps_judged.div_ceil(GAPS_PER_STRAGGLER);
         let judged = self.violations.len();
         self.violations.retain(|violation| {
-            let forgiven = (tolerance + LONGEST_HOLD_UP).min(violation.required / 2);
+            let held_up = LONGEST_HOLD_UP + violation.required / 10;
+            let forgiven = (tolerance + held_up).min(violation.required / 2);
             let is_straggler = violation.short_by() <= forgiven && left > 0;
             left -= usize::from(is_straggler);
             !is_straggler

@@ -20,6 +20,10 @@ pub enum Manner {
     EndlessFile,
     /// With a 206 whose body ends after so many bytes.
     Short(usize),
+    /// With a 206 for the first so many bytes of what was asked for, and no word of the rest.
+    Part(usize),
+    /// With a 206 that has HTML in place of what was asked for.
+    Html,
     /// As it should be, after a while.
     Late(Duration),
 }
@@ -115,7 +119,7 @@ async fn serve(
         let path = head.split(' ').nth(1)?.trim_start_matches('/').to_owned();
         let head = head.to_lowercase();
         let number = asked.note(&head);
-        let range = || files.get(&path).map_or_else(|| plain(404), |file| range_of(file, &head));
+        let range = || part(files, &path, &head, usize::MAX);
         let answer = match whim(&path, number) {
             Manner::Status(status) => plain(status),
             Manner::EndlessFile => return endless(&mut stream).await,
@@ -129,6 +133,8 @@ async fn serve(
                 tokio::time::sleep(time).await;
                 range()
             }
+            Manner::Part(length) => part(files, &path, &head, length),
+            Manner::Html => html(&head),
             Manner::Range => range(),
         };
         stream.write_all(&answer).await.ok()?;
@@ -152,14 +158,31 @@ fn plain(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} Whim\r\ncontent-length: 5\r\n\r\nwhim\n").into_bytes()
 }
 
-fn range_of(file: &[u8], head: &str) -> Vec<u8> {
-    let (from, to) = asked_for(head).unwrap_or_else(|| panic!("no range is asked for: {head}"));
+/// What was asked for of a file, at most so many bytes of it.
+fn part(files: &BTreeMap<String, Vec<u8>>, path: &str, head: &str, most: usize) -> Vec<u8> {
+    let Some(file) = files.get(path) else { return plain(404) };
+    let (from, to) = range_in(head);
     if from >= file.len() {
         return plain(416);
     }
-    let part = &file[from..to.saturating_add(1).min(file.len())];
+    let end = to.saturating_add(1).min(file.len()).min(from.saturating_add(most));
+    partial_content(&file[from..end], from, file.len())
+}
+
+/// As a server does that has one page for all paths.
+fn html(head: &str) -> Vec<u8> {
+    let (from, to) = range_in(head);
+    let page = b"<html>Welcome!</html>".iter().copied().cycle().take(to - from + 1);
+    partial_content(&page.collect::<Vec<u8>>(), from, to + 1)
+}
+
+fn range_in(head: &str) -> (usize, usize) {
+    asked_for(head).unwrap_or_else(|| panic!("no range is asked for: {head}"))
+}
+
+fn partial_content(part: &[u8], from: usize, whole: usize) -> Vec<u8> {
     let last = from + part.len() - 1;
-    let (length, whole) = (part.len(), file.len());
+    let length = part.len();
     let mut answer = format!(
         "HTTP/1.1 206 Partial Content\r\ncontent-length: {length}\r\n\
          content-range: bytes {from}-{last}/{whole}\r\n\r\n"

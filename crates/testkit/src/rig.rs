@@ -9,7 +9,7 @@ use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
-use fetchwell_engine::journey::{Journey, Stage};
+use fetchwell_engine::journey::{Journey, Patience, Stage};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
 use fetchwell_engine::ports::{
     Finish, Finished, Job, Lane, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
@@ -56,6 +56,8 @@ pub struct Rig {
     pub limits: Limits,
     /// What failures lead to, likewise.
     pub retry: RetryRule,
+    /// How long a site is waited for, likewise; `None`: for ever.
+    pub patience: Option<Patience>,
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,
     watch: Watch,
@@ -90,9 +92,12 @@ impl Rig {
                     pages_fail_with_it: false,
                 },
                 give_up_after: None,
+                site_attempts: None,
+                missing_hosts_fail: false,
             },
             limits: Limits::default(),
             retry: RetryRule::PAGES,
+            patience: None,
             rows: Arc::default(),
             watch: Arc::new(|_| Ok(Duration::ZERO)),
             watcher: Arc::new(|_| {}),
@@ -135,10 +140,11 @@ impl Rig {
     /// Runs until the queue is empty or `stop` is cancelled.
     pub async fn run_until(&self, stop: CancellationToken) -> Result<Ended, StoreFault> {
         let retry = self.retry;
+        let patience = self.patience;
         let instance = Arc::new(self.queue.instance());
         let door = Door {
             source: instance.clone(),
-            planner: Arc::new(move |lease| Box::new(PagePlan::new(lease, retry))),
+            planner: Arc::new(move |lease| Box::new(PagePlan::new(lease, retry, patience))),
             finish: Arc::new(Rows { rows: self.rows.clone(), source: instance }),
             obituary: Arc::new(|_, _| Vec::new()),
         };
@@ -182,9 +188,15 @@ struct PagePlan {
 }
 
 impl PagePlan {
-    fn new(lease: &Lease, retry: RetryRule) -> PagePlan {
+    fn new(lease: &Lease, retry: RetryRule, patience: Option<Patience>) -> PagePlan {
         let url = lease.job.url.clone();
-        let journey = WebUrl::parse(&url).ok().map(|at| Journey::new(at, retry, 5, lease.history));
+        let journey = WebUrl::parse(&url).ok().map(|at| {
+            let journey = Journey::new(at, retry, 5, lease.history);
+            match patience {
+                Some(patience) => journey.with_patience(patience),
+                None => journey,
+            }
+        });
         PagePlan { url, journey }
     }
 }

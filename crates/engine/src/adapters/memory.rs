@@ -645,6 +645,14 @@ impl Source for MemoryInstance {
     fn rescued(&self) -> u64 {
         self.rescued.load(Ordering::Relaxed)
     }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        let queue = self.queue.lock();
+        let waits =
+            |stored: &&Stored| matches!(stored.standing, Standing::Queued | Standing::Delayed);
+        // Ids come in the order of acceptance.
+        Ok(queue.jobs.values().find(waits).map(|stored| stored.lease.accepted_at))
+    }
 }
 
 #[async_trait]

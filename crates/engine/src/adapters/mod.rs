@@ -23,12 +23,14 @@ pub mod redis;
 pub mod shared;
 pub mod sqlite;
 mod submit_audit;
+mod version;
 mod who;
 
 use fetchwell_policy::time::Time;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub use moment::StoreClock;
+pub use version::refuse_newer_store;
 
 use crate::ports::{Event, Job, Published};
 

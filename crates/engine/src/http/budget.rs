@@ -1,4 +1,5 @@
-//! One byte budget for all bodies together.
+//! One byte budget for all that is held for pages: their bodies, what a step takes to read them, and what it makes of
+//! them, until that is stored.
 
 use std::sync::Arc;
 
@@ -7,20 +8,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The budget is counted in units of this size, since a semaphore counts in 32 bits.
 const UNIT_BYTES: usize = 1_024;
 
-/// Bytes that all bodies in memory may take together.
+/// Bytes that all pages in memory may take together.
 ///
-/// A body grows into its share piece by piece. When the budget is used up, one body at a time may go
-/// over it, so that bodies that wait for each other can't stand still: the memory used is at most the
-/// budget and one body more.
+/// A page grows into its share piece by piece. When the budget is used up, one page at a time may go
+/// over it, so that pages that wait for each other can't stand still: the memory used is at most the
+/// budget and one page more.
 #[derive(Clone, Debug)]
 pub struct Budget {
     units: Arc<Semaphore>,
     overdraft: Arc<Semaphore>,
+    /// All units that there are.
+    most: usize,
 }
 
-/// What a body holds of the budget. Returned when it is dropped.
+/// What a page holds of the budget. Returned when it is dropped.
 #[derive(Debug, Default)]
 pub struct Share {
+    /// Where it grows.
+    budget: Option<Budget>,
     held: Option<OwnedSemaphorePermit>,
     units: usize,
     overdrawn: Option<OwnedSemaphorePermit>,
@@ -31,24 +36,54 @@ impl Share {
     pub fn none() -> Share {
         Share::default()
     }
+
+    /// What it is for.
+    pub fn bytes(&self) -> usize {
+        self.units.saturating_mul(UNIT_BYTES)
+    }
+
+    /// Lets it grow or shrink to `bytes`; waits while the budget is used up. A share of nothing stays one.
+    pub async fn change_to(&mut self, bytes: usize) {
+        if let Some(budget) = self.budget.clone() {
+            self.shrink_to(bytes);
+            budget.grow(self, bytes).await;
+        }
+    }
+
+    /// Returns what is more than `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let wanted = bytes.div_ceil(UNIT_BYTES);
+        if wanted >= self.units {
+            return;
+        }
+        self.units = wanted;
+        let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if let Some(surplus) = held.checked_sub(wanted) {
+            drop(self.held.as_mut().and_then(|held| held.split(surplus)));
+            self.overdrawn = None;
+        }
+    }
 }
 
 impl Budget {
     /// A budget of so many bytes.
     pub fn of_bytes(bytes: usize) -> Budget {
-        let units = (bytes / UNIT_BYTES).clamp(1, Semaphore::MAX_PERMITS >> 1);
-        Budget { units: Arc::new(Semaphore::new(units)), overdraft: Arc::new(Semaphore::new(1)) }
+        let most = (bytes / UNIT_BYTES).clamp(1, Semaphore::MAX_PERMITS >> 1);
+        let units = Arc::new(Semaphore::new(most));
+        Budget { units, overdraft: Arc::new(Semaphore::new(1)), most }
     }
 
     /// Lets `share` grow to `bytes`; waits while the budget is used up.
     pub async fn grow(&self, share: &mut Share, bytes: usize) {
         let wanted = bytes.div_ceil(UNIT_BYTES);
         let Some(more) = wanted.checked_sub(share.units).filter(|more| *more > 0) else { return };
+        share.budget.get_or_insert_with(|| self.clone());
         if share.overdrawn.is_none() {
             let units = u32::try_from(more).unwrap_or(u32::MAX);
+            let can_be_had = wanted <= self.most;
             tokio::select! {
                 biased;
-                granted = self.units.clone().acquire_many_owned(units) => {
+                granted = self.units.clone().acquire_many_owned(units), if can_be_had => {
                     // Neither semaphore is ever closed, so an error can't happen; if it did, the body
                     // would go uncounted rather than be lost.
                     if let Ok(granted) = granted {
@@ -84,6 +119,40 @@ mod tests {
         budget.grow(&mut share, 6 * UNIT_BYTES - 1).await;
         assert_eq!(budget.free_bytes(), 4 * UNIT_BYTES);
         drop(share);
+        assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
+    }
+
+    #[tokio::test]
+    async fn shares_grow_and_shrink() {
+        let budget = Budget::of_bytes(10 * UNIT_BYTES);
+        let mut share = Share::none();
+        budget.grow(&mut share, 4 * UNIT_BYTES).await;
+        share.change_to(9 * UNIT_BYTES).await;
+        assert_eq!((share.bytes(), budget.free_bytes()), (9 * UNIT_BYTES, UNIT_BYTES));
+        share.change_to(UNIT_BYTES + 1).await;
+        assert_eq!((share.bytes(), budget.free_bytes()), (2 * UNIT_BYTES, 8 * UNIT_BYTES));
+        share.shrink_to(5 * UNIT_BYTES);
+        assert_eq!(share.bytes(), 2 * UNIT_BYTES, "it does not grow by that");
+        drop(share);
+        assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
+        let mut nothing = Share::none();
+        nothing.change_to(100 * UNIT_BYTES).await;
+        assert_eq!(nothing.bytes(), 0);
+    }
+
+    /// Whoever goes over the budget does so alone, and until it has shrunk.
+    #[tokio::test]
+    async fn more_than_there_is_can_be_had_once_at_a_time() {
+        let budget = Budget::of_bytes(10 * UNIT_BYTES);
+        let [mut large, mut other] = [Share::none(), Share::none()];
+        budget.grow(&mut other, UNIT_BYTES).await;
+        budget.grow(&mut large, 100 * UNIT_BYTES).await;
+        let mut waiting = Box::pin(other.change_to(50 * UNIT_BYTES));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        large.shrink_to(0);
+        waiting.await;
+        drop(other);
+        drop(large);
         assert_eq!(budget.free_bytes(), 10 * UNIT_BYTES);
     }
 

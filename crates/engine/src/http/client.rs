@@ -48,10 +48,12 @@ impl Client {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| {
             io::Error::other("the user agent holds characters that a header can't; mend user_agent")
         })?;
+        let names = CachedNames::new(resolver, settings.dns.timeout)
+            .confirming_absence(settings.dns.absence_lookups, settings.limits.connect_timeout);
         Ok(Client {
             user_agent,
             tls: tls_config(settings.extra_ca_file.as_deref())?,
-            names: CachedNames::new(resolver, settings.dns.timeout),
+            names,
             pool: Pool::default(),
             budget: Budget::of_bytes(settings.limits.body_budget_bytes),
             settings,
@@ -132,8 +134,11 @@ impl Client {
             connect(url, &addresses, &self.tls, limits.max_header_bytes, time).await
         };
         let timed_out = Err(Happened::TimedOut(Phase::Connect));
-        let sender = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out)?;
-        Ok((sender, false))
+        let connected = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out);
+        if matches!(connected, Err(Happened::OurFault(_))) {
+            self.pool.close_idle();
+        }
+        Ok((connected?, false))
     }
 
     fn head(&self, request: &Request, version: Version) -> Option<http::Request<RequestBody>> {
@@ -233,7 +238,7 @@ async fn send(
         }
     };
     tokio::select! {
-        answered = patience.with_server(answer) => match answered {
+        answered = patience.with_first_byte(answer) => match answered {
             Ok(result) => result.map_err(SendFault::Hyper),
             Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
         },

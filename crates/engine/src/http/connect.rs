@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{Happened, NetworkFault, Phase, TlsFault};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::fair::Fair;
+use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
 use super::timely::{Departure, Timely};
+use super::tls_fault::tls_fault;
 
 /// Addresses of one name that are tried, so that each has a fair part of the time.
 const MAX_DIALLED: usize = 4;
@@ -75,8 +77,10 @@ pub(super) async fn connect(
         Scheme::Https => {
             let name = server_name(url)?;
             let connector = TlsConnector::from(tls.clone());
-            let stream =
-                connector.connect(name, stream).await.map_err(|_| failed(NetworkFault::Tls))?;
+            let stream = connector
+                .connect(name, stream)
+                .await
+                .map_err(|error| failed(NetworkFault::Tls(tls_fault(&error))))?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 http2_on(stream, peer, max_header_bytes).await
             } else {
@@ -113,16 +117,12 @@ async fn dial(
     Err(happened)
 }
 
-/// Out of descriptors (`ENFILE`, `EMFILE`) or of local ports. Blamed on the site, it would open the
-/// breakers of all sites.
-fn is_lack_of_our_own(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24)) || error.kind() == io::ErrorKind::AddrNotAvailable
-}
-
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
     match url.host_ip() {
         Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
-        None => ServerName::try_from(url.host().to_owned()).map_err(|_| failed(NetworkFault::Tls)),
+        // No certificate can be for such a name.
+        None => ServerName::try_from(url.host().to_owned())
+            .map_err(|_| failed(NetworkFault::Tls(TlsFault::WrongName))),
     }
 }
 
@@ -195,18 +195,4 @@ where
 
 fn failed(fault: NetworkFault) -> Happened {
     Happened::Network(fault)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_site_is_not_to_blame_for_what_we_lack() {
-        let out_of_descriptors = io::Error::from_raw_os_error(24);
-        assert!(is_lack_of_our_own(&out_of_descriptors));
-        assert!(is_lack_of_our_own(&io::ErrorKind::AddrNotAvailable.into()));
-        assert!(!is_lack_of_our_own(&io::ErrorKind::ConnectionRefused.into()));
-        assert!(!is_lack_of_our_own(&io::ErrorKind::NetworkUnreachable.into()));
-    }
 }

@@ -57,13 +57,16 @@ pub(super) async fn read_body(
         Decoding::AsItComes => None,
     };
     let wire = Wire::new(body, patience, limits);
+    let window_bytes = encoding.map_or(0, Encoding::window_bytes);
     let (decoded, share) = (Vec::new(), Share::none());
-    let mut text = Text { limits, enough, patience, budget, decoded, share };
+    let mut text = Text { limits, enough, patience, budget, window_bytes, decoded, share };
     match encoding {
         None => text.take_plain(wire).await?,
         Some(encoding) => text.take_encoded(wire, encoding).await?,
     }
     text.decoded.truncate(enough);
+    // Its decoder is gone.
+    text.share.shrink_to(text.decoded.capacity());
     Ok((Bytes::from(text.decoded), text.share))
 }
 
@@ -73,6 +76,8 @@ struct Text<'a> {
     enough: usize,
     patience: Patience,
     budget: &'a Budget,
+    /// How much of what it decoded the decoder may keep for itself.
+    window_bytes: usize,
     decoded: Vec<u8>,
     share: Share,
 }
@@ -105,13 +110,16 @@ impl Text<'_> {
     async fn take_encoded(&mut self, wire: Wire, encoding: Encoding) -> Result<(), Happened> {
         let on_wire = Arc::new(AtomicUsize::new(0));
         let mut wire = StreamReader::new(Box::pin(pieces(wire, on_wire.clone())));
-        let mut has_member = false;
+        let mut members = 0;
         loop {
             let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
             match begins {
-                Some(first) if !has_member || encoding.begins_another(first) => {
+                Some(first) if members == 0 || encoding.begins_another(first) => {
+                    if members == self.limits.max_frames {
+                        return Err(Happened::BadAnswer(AnswerFault::TooManyFrames));
+                    }
                     self.take_member(encoding.decoder(&mut wire, first), &on_wire).await?;
-                    has_member = true;
+                    members += 1;
                 }
                 _ => break,
             }
@@ -158,13 +166,14 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// The share covers all the room that a body takes, filled or not.
+    /// The share covers all the room that a body takes, filled or not, and what its decoder keeps of it.
     async fn make_room(&mut self) -> Result<(), Happened> {
         let twice = 2 * self.decoded.len();
         let room = twice.min(self.limits.max_body_bytes).max(STEP_BYTES);
         // A body of just the limit needs a byte more, to see that it ends there.
         let room = room.saturating_add(1);
-        let growing = self.budget.grow(&mut self.share, room);
+        let bytes = room.saturating_add(room.min(self.window_bytes));
+        let growing = self.budget.grow(&mut self.share, bytes);
         tokio::time::timeout_at(self.patience.deadline(), growing).await.map_err(|_| {
             Happened::OurFault(
                 "all bodies together took up http.body_budget for too long".to_owned(),
@@ -249,6 +258,15 @@ impl Encoding {
                 let window = DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX);
                 Box::pin(ZstdDecoder::with_params(wire, &[window]))
             }
+        }
+    }
+
+    /// The most that a decoder keeps of what it decoded, to refer back to.
+    fn window_bytes(self) -> usize {
+        match self {
+            Encoding::Gzip | Encoding::Deflate => 32 << 10,
+            Encoding::Brotli => 16 << 20,
+            Encoding::Zstd => 1 << ZSTD_WINDOW_LOG_MAX,
         }
     }
 

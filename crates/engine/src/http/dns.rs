@@ -47,11 +47,14 @@ pub struct DnsSettings {
     pub servers: Vec<SocketAddr>,
     /// How long a lookup may take, with all its repetitions.
     pub timeout: Duration,
+    /// How often a name is looked up, a few seconds apart, before it is believed that it does not exist: for
+    /// those who act on that at once. 1: nobody does.
+    pub absence_lookups: u32,
 }
 
 impl Default for DnsSettings {
     fn default() -> DnsSettings {
-        DnsSettings { servers: Vec::new(), timeout: Duration::from_secs(5) }
+        DnsSettings { servers: Vec::new(), timeout: Duration::from_secs(5), absence_lookups: 1 }
     }
 }
 
@@ -81,10 +84,10 @@ pub(super) async fn vetted_addresses(
     let addresses = match (rule, url.host_ip()) {
         (Some(rule), _) => vec![rule.address],
         (None, Some(literal)) => vec![literal],
-        (None, None) => names
-            .addresses(url.host())
-            .await
-            .map_err(|fault| Happened::Network(NetworkFault::Dns(fault)))?,
+        (None, None) => names.addresses(url.host()).await.map_err(|fault| match fault {
+            NameFault::Ours => Happened::OurFault(fault.to_string()),
+            fault => Happened::Network(NetworkFault::Dns(fault)),
+        })?,
     };
     let refused = |why: String| Err(Happened::Refused(why));
     if let Err(refusal) = settings.guard.check_all(&addresses) {

@@ -11,10 +11,12 @@ mod decode;
 mod dns;
 mod fair;
 mod interim;
+mod lack;
 mod own_listeners;
 mod patience;
 mod pool;
 mod timely;
+mod tls_fault;
 mod wire;
 
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use fetchwell_policy::url::Site;
 
 pub use client::Client;
 pub use dns::{DnsSettings, NameAnswer, Resolve, ResolveRule};
+pub use lack::is_lack_of_our_own;
 pub use own_listeners::OwnListeners;
 
 /// Every limit of a request.
@@ -33,9 +36,9 @@ pub use own_listeners::OwnListeners;
 pub struct HttpLimits {
     /// Looking up the name, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// The whole request.
+    /// The whole request, and so the wait for the first byte of its answer.
     pub request_timeout: Duration,
-    /// Between two pieces of an answer.
+    /// Between two pieces of a body.
     pub idle_read_timeout: Duration,
     /// What a body must come at on average, whenever so much time was spent waiting for it as may pass
     /// between two pieces. Slower is as good as silent.
@@ -44,9 +47,12 @@ pub struct HttpLimits {
     pub max_body_bytes: usize,
     /// How much larger than on the wire a body may be, beyond its first MiB.
     pub max_ratio: usize,
+    /// The compressed frames (zstd) or members (gzip) that a body may consist of: each costs time, however little is
+    /// in it.
+    pub max_frames: usize,
     /// The headers of an answer.
     pub max_header_bytes: usize,
-    /// All bodies together.
+    /// All that is held for pages, from their bodies to what is stored of them.
     pub body_budget_bytes: usize,
     /// Connections kept for later requests.
     pub max_idle_connections: usize,
@@ -61,6 +67,7 @@ impl Default for HttpLimits {
             least_bytes_per_second: 100,
             max_body_bytes: 10 << 20,
             max_ratio: 100,
+            max_frames: 1_000,
             max_header_bytes: 64 << 10,
             body_budget_bytes: 256 << 20,
             max_idle_connections: 512,

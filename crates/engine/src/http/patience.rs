@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_policy::outcome::Phase;
 use tokio::time::{Instant, timeout_at};
 
-/// For the next piece of an answer, and over all.
+/// For the next piece of a body, and over all.
 #[derive(Clone, Copy)]
 pub(super) struct Patience {
     idle: Duration,
@@ -26,7 +26,16 @@ impl Patience {
         self.deadline
     }
 
-    /// Waits for the server. An error says which limit ended it.
+    /// Waits for the head of an answer. Only the whole request has a limit here: a page may take long to
+    /// make, and a server that works on it is silent meanwhile.
+    pub(super) async fn with_first_byte<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Phase> {
+        timeout_at(self.deadline, work).await.map_err(|_| Phase::Total)
+    }
+
+    /// Waits for the next piece of a body. An error says which limit ended it.
     pub(super) async fn with_server<T>(&self, work: impl Future<Output = T>) -> Result<T, Phase> {
         let now = Instant::now();
         let (until, phase) = match now + self.idle {
@@ -114,6 +123,17 @@ mod tests {
             let taken = take(pieces, bytes, pause_ms).await;
             assert_eq!(taken, expected, "{pieces} pieces of {bytes} bytes, {pause_ms} ms apart");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_byte_is_waited_for_as_long_as_the_whole_request_may_take() {
+        let patience = || Patience::new(Duration::from_secs(10), Duration::from_secs(30));
+        let slow = sleep(Duration::from_secs(29));
+        assert_eq!(patience().with_first_byte(slow).await, Ok(()));
+        let began = Instant::now();
+        let silent = std::future::pending::<()>();
+        assert_eq!(patience().with_first_byte(silent).await, Err(Phase::Total));
+        assert_eq!(began.elapsed(), Duration::from_secs(30));
     }
 
     #[tokio::test(start_paused = true)]

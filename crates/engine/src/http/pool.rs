@@ -158,6 +158,12 @@ impl Pool {
         }
     }
 
+    /// Closes all connections that nobody uses: their descriptors are wanted elsewhere.
+    pub(super) fn close_idle(&self) {
+        let idles = std::mem::take(&mut *self.lock());
+        drop(idles); // Not while the lock is held.
+    }
+
     fn lock(&self) -> MutexGuard<'_, Idles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,5 +221,19 @@ mod tests {
         }
         assert_eq!(other_end.read(&mut [0]).await.unwrap(), 0);
         assert!(pool.take(&quiet).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn idle_connections_are_closed_when_their_descriptors_are_wanted() {
+        let url = WebUrl::parse("http://a.test").unwrap();
+        let pool = Pool::default();
+        let (sender, mut other_end) = connection().await;
+        pool.keep(&url, sender, 10);
+        pool.close_idle();
+        assert_eq!(other_end.read(&mut [0]).await.unwrap(), 0);
+        assert!(pool.take(&url).await.is_none());
+        let (sender, _open) = connection().await;
+        pool.keep(&url, sender, 10);
+        assert!(pool.take(&url).await.is_some(), "it keeps the next ones");
     }
 }

@@ -6,35 +6,36 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::retry_budget::RetryBudget;
+use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
-use tracing::{debug, error, warn};
+use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
+use super::interruptions::{Interruptions, Lack};
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
 use super::verdicts::Line;
-use super::watching::LastTold;
+use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
 use crate::http::budget::Share;
 use crate::ports::{
-    Demand, Finished, Lease, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled, SiteAsk,
-    SiteReport, StoreFault, Taken, Turn,
+    Demand, Finished, Lease, LeaseId, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled,
+    SiteAsk, SiteReport, StoreFault, Taken, Turn,
 };
+use crate::store_health::StoreCall;
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
-/// While a store fails, there is a line about it so often.
-const STORE_LINE_EVERY: Duration = Duration::from_secs(10);
 /// Slots that come due must not wait for long while events are handled.
 const MOST_EVENTS_A_ROUND: usize = 32;
 /// So long after the grace a store that fails is still asked to take what is left; then it is left to
@@ -55,7 +56,7 @@ pub(super) struct LeaseWork<R> {
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
-    /// What its last body holds of the byte budget.
+    /// What its last body, or what was made of it, holds of the byte budget.
     pub(super) share: Share,
     /// Its plan was told, and is not told twice.
     pub(super) knows_that_its_deadline_passed: bool,
@@ -71,10 +72,11 @@ pub(super) enum Work<R> {
 pub(super) enum Event<R> {
     Taken(Demand, Result<Taken, StoreFault>),
     Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
-    RobotsLookedUp(Origin, Result<Option<RobotsRecord>, StoreFault>),
+    RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>),
     Fetched(Box<FetchEnd<R>>),
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
     Renewed(Instant, Result<Renewal, StoreFault>),
+    OldestFound(Duration, Result<Option<Time>, StoreFault>),
     Noted(Result<(), StoreFault>),
     StartNoted(Result<(), StoreFault>),
     OrdersHeard(Result<RecentOrders, StoreFault>),
@@ -94,6 +96,8 @@ pub(super) struct Flight {
     pub(super) site: Site,
     /// The tag of its request, and where it goes.
     pub(super) request: (u32, WebUrl),
+    /// When it set out; one that set out early, when its slot comes.
+    pub(super) since: Time,
     pub(super) abort: AbortHandle,
 }
 
@@ -114,6 +118,8 @@ pub(super) struct Conductor<R> {
     heads: UnboundedReceiver<HeadNews>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
     pub(super) learning: HashSet<Origin>,
+    /// Origins whose hosts do not exist, and until when that is gone by.
+    pub(super) missing_hosts: HashMap<Origin, Time>,
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
@@ -130,10 +136,15 @@ pub(super) struct Conductor<R> {
     pub(super) orders: OrdersHeard,
     /// What whoever watches knows of the window.
     pub(super) last_told: LastTold,
+    pub(super) oldest_stored: OldestStored,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     /// URLs that were being fetched when a process died, again and again: each runs alone.
     pub(super) suspects: Vec<Lease>,
+    /// The one of them that is at work: nothing else is taken until it ends or goes back.
+    pub(super) runs_alone: Option<LeaseId>,
+    pub(super) interruptions: Interruptions,
+    pub(super) lack: Lack,
     // One of each is under way at most.
     pub(super) taking: bool,
     /// Something came in since the last take began.
@@ -157,7 +168,6 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
-    last_store_line: Option<Instant>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -180,6 +190,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             heads_told,
             heads,
             learning: HashSet::new(),
+            missing_hosts: HashMap::new(),
             asks: Vec::new(),
             reports: Vec::new(),
             started: Vec::new(),
@@ -192,8 +203,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             seniority: Seniority::default(),
             orders: OrdersHeard::new(started),
             last_told: LastTold::default(),
+            oldest_stored: OldestStored::default(),
             retries: RetryBudget::new(now),
             suspects: Vec::new(),
+            runs_alone: None,
+            interruptions: Interruptions::default(),
+            lack: Lack::default(),
             taking: false,
             more_came: false,
             found_nothing_at: None,
@@ -211,7 +226,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             halted: None,
             stopping_since: None,
             last_line: HashMap::new(),
-            last_store_line: None,
         };
         let renewal = conductor.door.source.renew().await;
         conductor.on_renewed(started, renewal);
@@ -262,6 +276,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.sweep_heads();
         let now = self.now();
         self.groups.sweep(now);
+        self.missing_hosts.retain(|_, until| now < *until);
         self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
@@ -270,6 +285,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Takes no more; what has not gone out goes back.
     pub(super) fn stop_taking(&mut self) {
         self.stopping_since.get_or_insert_with(Instant::now);
+        self.hand_back_suspects();
         self.hand_back_all_that_waits();
     }
 
@@ -341,6 +357,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.gives_up_at().map(in_clock),
             self.deadlines.next(),
             self.next_telling().map(in_clock),
+            self.lack.rest_until.filter(|until| now < *until),
         ];
         due.into_iter().flatten().min()
     }
@@ -401,23 +418,26 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::Turned(asked_at, reports, asks, turn) => {
                 self.on_turned(asked_at, reports, asks, turn);
             }
-            Event::RobotsLookedUp(origin, record) => self.on_robots_looked_up(origin, record),
+            Event::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
             Event::Fetched(end) if still_ours => self.on_fetched(*end),
             Event::Fetched(_) => {} // It was cut short and is back in the store.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
-            Event::Noted(result) => note_lost(result),
+            Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
+            Event::Noted(result) => self.note_lost(result),
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
-            Event::HeldUpBy(job, tag, held_up_by) => self.on_held_up_by(job, tag, held_up_by),
+            Event::HeldUpBy(job, tag, held_up_by) => {
+                self.on_deadline_passed(job, tag, held_up_by, false);
+            }
             Event::StartNoted(result) => {
                 self.noting = false;
-                note_lost(result);
+                self.note_lost(result);
             }
         }
         Ok(())
     }
 
-    /// A panic while fetching ends its URL, with the panic's text; the process goes on.
+    /// A panic while fetching interrupts its URL; the process goes on.
     fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreFault> {
         let Some(flight) = self.flights.remove(&failed.id()) else {
             if failed.is_cancelled() {
@@ -434,8 +454,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.landed(&flight.site);
         if let Ok(payload) = failed.try_into_panic() {
             let reason = format!("it made the program panic: {}", panic_text(payload.as_ref()));
-            error!(reason, "a URL is given up");
-            self.give_up(flight.job, reason);
+            self.interrupt(flight.job, &reason);
         }
         Ok(())
     }
@@ -444,8 +463,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.renewing = false;
         self.tell_of_rescues();
         self.renew_at = asked_at + self.plant.limits.heartbeat;
+        if renewal.is_ok() {
+            self.store_worked(StoreCall::Renew);
+        }
         match renewal {
-            Ok(Renewal::Held { ttl }) => self.lease_good_until = asked_at + ttl - ttl / 4,
+            Ok(Renewal::Held { ttl }) => {
+                self.lease_good_until = asked_at + ttl - ttl / 4;
+                self.look_for_the_oldest();
+            }
             Ok(Renewal::Lost) => {
                 warn!(
                     "this instance was taken for dead: others do now what it held; starting anew"
@@ -454,10 +479,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.renew_at = Instant::now();
             }
             Err(fault) => {
-                self.store_failed(
-                    &fault,
-                    "the instance's lease could not be renewed; trying again",
-                );
+                self.store_failed(StoreCall::Renew, &fault);
                 self.renew_at = Instant::now() + STORE_RETRY;
             }
         }
@@ -476,8 +498,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.started.clear();
         self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.suspects.clear();
+        self.runs_alone = None;
         self.leases_held = 0;
         self.groups.all_went();
+        self.plant.gate.health.forget();
         self.exhausted = false;
         self.take_at = self.now();
     }
@@ -494,15 +518,30 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         flights
     }
 
-    /// A store that is away fails everything, several times a second: that is worth a line now and then.
-    pub(super) fn store_failed(&mut self, fault: &StoreFault, what: &str) {
+    /// A store that is away fails everything, several times a second: the record says it once.
+    pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreFault) {
         self.spread(News::StoreFailed(fault.clone()));
-        let is_news = self.last_store_line.is_none_or(|at| at.elapsed() >= STORE_LINE_EVERY);
-        if is_news {
-            warn!(%fault, "{what}");
-            self.last_store_line = Some(Instant::now());
-        } else {
-            debug!(%fault, "{what}");
+        self.plant.gate.health.failed(call, fault);
+    }
+
+    pub(super) fn store_worked(&self, call: StoreCall) {
+        self.plant.gate.health.worked(call);
+    }
+
+    /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
+    /// next.
+    pub(super) fn give_up_on_a_store(&self) -> Result<(), StoreFault> {
+        let Some(patience) = self.plant.gate.patience_with_stores() else { return Ok(()) };
+        match self.plant.gate.health.failing() {
+            Some(failing) if failing.lasts >= patience => Err(failing.fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_lost(&self, result: Result<(), StoreFault>) {
+        match result {
+            Ok(()) => self.store_worked(StoreCall::Note),
+            Err(fault) => self.store_failed(StoreCall::Note, &fault),
         }
     }
 
@@ -513,12 +552,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// A request of the engine's own, for a room.
     pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
         Item { job, request, since: self.now(), is_errand: true }
-    }
-}
-
-fn note_lost(result: Result<(), StoreFault>) {
-    if let Err(fault) = result {
-        warn!(%fault, "a note to the store was lost; it will be made again");
     }
 }
 

@@ -4,6 +4,7 @@ use std::mem::take;
 use std::time::Duration;
 
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
@@ -39,6 +40,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn may_dispatch(&self) -> bool {
         self.flights.len() + self.unsettled_pages < self.plant.limits.max_in_flight
             && !self.is_stopping()
+            && !self.rests()
             && self.holds_its_lease()
     }
 
@@ -50,6 +52,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.flights.len() + self.asks.len() < limits.max_in_flight
             && self.unsettled_pages < 2 * limits.max_finish_batch
             && !self.is_stopping()
+            && !self.rests()
             && self.holds_its_lease()
     }
 
@@ -125,13 +128,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         at: Time,
     ) {
         let now = self.now();
+        if !self.was_asked_for_next(site) {
+            return self.bench.ask_at(site, now);
+        }
         let Some(room) = self.bench.existing(site) else { return };
         let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let turn_of = if item.is_errand { None } else { room.turn_of.take() };
         room.in_flight += 1;
         let follows = !item.is_errand && take(&mut room.follows_robots);
-        let (rate, interval_source) = self.plant.gate.rate_of(&permit, site, crawl_delay(room));
+        let crawl_delay = crawl_delay(room);
+        let group = self.group_of(&item);
+        let (rate, interval_source) =
+            self.plant.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
+        let Some(room) = self.bench.existing(site) else { return };
         let unpaced = rate.interval.is_zero();
         self.flights_begun += 1;
         room.unspent = (!unpaced).then_some(self.flights_begun);
@@ -146,12 +156,35 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             held_up_by: None,
         };
         let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
-        let group = self.group_of(&item);
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
         self.fly(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
         self.bench.ask_at(site, now);
+    }
+
+    /// Whether the permit of a room was asked for by an interval that is long enough for its next request. If
+    /// another one came in between that may not go as often, that one asks for itself. A probe goes in place
+    /// of the request that asked.
+    fn was_asked_for_next(&mut self, site: &Site) -> bool {
+        let Some(room) = self.bench.existing(site) else { return false };
+        let asked = room.asked_interval;
+        let errand = room.next(|_| false).map(|item| item.job);
+        let is_probe = errand.is_some_and(|job| self.is_probe(job));
+        is_probe || self.rate_of_next(site).interval <= asked
+    }
+
+    /// The pace that a site has for its next request.
+    pub(super) fn rate_of_next(&mut self, site: &Site) -> Rate {
+        let now = self.now();
+        let room = self.bench.existing(site);
+        let crawl_delay = room.as_ref().and_then(|room| crawl_delay(room));
+        let job = room.and_then(|room| {
+            let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+            room.next(may_go).filter(|item| !item.is_errand).map(|item| item.job)
+        });
+        let group = job.and_then(|job| self.lane_of(job).group);
+        self.plant.gate.rate_for(site, crawl_delay, group.as_deref()).0
     }
 
     pub(super) fn take_groups_turn(&mut self, group: Option<&str>) {
@@ -230,14 +263,21 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         let request = (flight.item.request.tag, flight.item.request.url.clone());
         let abort = self.tasks.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
-        self.flights.insert(abort.id(), Flight { job, number, site: site.clone(), request, abort });
+        let site = site.clone();
+        let flight = Flight { job, number, site, request, since: now.max(at), abort };
+        self.flights.insert(flight.abort.id(), flight);
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {
-        let FetchEnd { number, job, site, permit, told, end } = fetched;
+        let FetchEnd { number, job, site, permit, told, lack, end } = fetched;
         self.head_written(&site, number);
+        let is_archive = self.plant.gate.concurrency(&site).is_some();
+        let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));
         if let Some(told) = told {
             self.spread(News::Requested(told));
+        }
+        if let Some(what) = lack {
+            self.lacks(&what);
         }
         match end {
             // The store takes a probe that was not sent for lost, and gives it out again.
@@ -257,15 +297,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 room.push(item, &lane, true);
                 self.landed(&site);
             }
-            End::Errand(outcome) => {
-                let happened = &outcome.happened;
-                let mark = if self.is_probe(job) { happened.probe_mark() } else { happened.mark() };
-                self.report(&site, permit, mark, &outcome.happened, outcome.retry_after);
+            End::Errand(mut outcome) => {
+                if self.found_no_host(job, &permit, &outcome.happened) {
+                    outcome.happened = Happened::NoSuchHost;
+                }
+                let mark = self.errand_mark(job, &outcome.happened);
+                self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
+                self.robots_asked_for(job, &site, permit.recoveries);
                 self.on_errand_outcome(job, &outcome);
                 self.landed(&site);
             }
             End::Stepped { step, happened, retry_after, phases, share } => {
-                self.report(&site, permit, happened.mark(), &happened, retry_after);
+                self.report(&site, permit, happened.mark(), &happened, retry_after, file);
                 if let Some(Work::Lease(work)) = self.jobs.get_mut(&job) {
                     work.outstanding -= 1;
                     work.phases = phases;
@@ -293,7 +336,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.bench.is_empty(site) { self.bench.tidy(site) } else { self.wake(site) }
     }
 
-    /// Tells the store what it does not know yet.
+    /// Tells the store what it does not know yet; `file`: what was asked for, of an archive.
     fn report(
         &mut self,
         site: &Site,
@@ -301,33 +344,67 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         mark: Mark,
         happened: &Happened,
         retry_after: Option<Duration>,
+        file: Option<String>,
     ) {
+        let has_failed = self.bench.existing(site).is_some_and(|room| room.has_failed);
         let known = match mark {
             Mark::Neutral => true,
-            Mark::Served => !permit.failures_on_record,
+            // What was asked for before the site failed may be served after it.
+            Mark::Served => !permit.failures_on_record && !has_failed,
             _ => false,
         };
         if known {
             return;
         }
-        if mark == Mark::Failed {
+        if matches!(mark, Mark::Failed | Mark::RobotsFailed) {
             self.log_failure(site, happened);
         }
         self.spread(News::Marked(site.clone(), mark));
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let retry_after = self.archive_rest(site, mark, retry_after).or(retry_after);
+        let mark = self.once_per_file(site, mark, happened, file);
         let report = Report { mark, retry_after, generation: permit.generation };
         self.reports.push(SiteReport { site: site.clone(), report });
-        if let Some(room) = self.bench.existing(site) {
-            room.open_permit = None; // The store may think otherwise by now.
-        }
-        // What this process reserved before a penalty is void here at once.
+        // What this process reserved before a penalty is void here at once. So is what it reserved for a page of a
+        // site that answers again, where robots.txt could not be read: that comes first.
         let penalised = mark == Mark::Limited || retry_after.is_some();
         let now = self.now();
-        let holds = |room: &Room| matches!(room.standing, Standing::Holds { .. });
-        if penalised && self.bench.existing(site).is_some_and(|room| holds(room)) {
+        let Some(room) = self.bench.existing(site) else { return };
+        room.open_permit = None; // The store may think otherwise by now.
+        let reads_robots = mark == Mark::Served && room.forget_unread(None);
+        let holds = matches!(room.standing, Standing::Holds { .. });
+        if holds && (penalised || reads_robots) {
             self.bench.ask_at(site, now);
         }
+    }
+
+    /// A file of an archive that answers 5xx again and again says nothing about the others: as long as it is the
+    /// only one that fails it counts once for the breaker. The archive rests all the same.
+    fn once_per_file(
+        &mut self,
+        site: &Site,
+        mark: Mark,
+        happened: &Happened,
+        file: Option<String>,
+    ) -> Mark {
+        let Some(room) = self.bench.existing(site) else { return mark };
+        match (mark, file.filter(|_| happened.status().is_some())) {
+            (Mark::Served, _) => {
+                room.has_failed = false;
+                room.failed_files.clear();
+            }
+            (Mark::Failed, Some(file)) => {
+                room.has_failed = true;
+                match room.failed_files.as_slice() {
+                    [only] if *only == file => return Mark::Neutral,
+                    [] | [_] => room.failed_files.push(file),
+                    _ => {}
+                }
+            }
+            (Mark::Failed | Mark::RobotsFailed, _) => room.has_failed = true,
+            _ => {}
+        }
+        mark
     }
 
     /// An archive has no interval that would keep us from the next failure: it rests for a while whenever
@@ -382,15 +459,18 @@ pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
     room.robots
         .values()
         .filter_map(|view| match view {
-            RobotsView::Known(robots, _) => robots.crawl_delay(),
+            RobotsView::Known { robots, .. } => robots.crawl_delay(),
             _ => None,
         })
         .max()
 }
 
 pub(super) fn known_robots<'a>(room: &'a Room, url: &WebUrl) -> Option<&'a Robots> {
-    match room.robots.get(url.origin_key())? {
-        RobotsView::Known(robots, _) => Some(robots),
-        _ => None,
-    }
+    room.robots.get(url.origin_key())?.robots()
+}
+
+/// The file that a URL of an archive asks for a part of.
+fn file_of(url: &WebUrl) -> String {
+    let path = url.path_and_query();
+    path.split_once('?').map_or(path, |(path, _)| path).to_owned()
 }

@@ -1,7 +1,7 @@
 //! One request in a task of its own.
 
 use std::mem::take;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use super::{AnswerFacts, LeaseTag, Purpose, Requested};
 use crate::clock::Clock;
 use crate::gate::GateLeave;
 use crate::http::budget::Share;
-use crate::ports::{Moment, SiteReport, Step};
+use crate::ports::{Moment, Plan, SiteReport, Step};
 use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
@@ -29,12 +29,14 @@ pub(super) struct FetchEnd<R> {
     pub(super) permit: Permit,
     /// What is told of it; `None`: nothing was sent.
     pub(super) told: Option<Box<Requested>>,
+    /// What this process lacks, if it failed for that.
+    pub(super) lack: Option<String>,
     pub(super) end: End<R>,
 }
 
 /// How it ended.
 pub(super) enum End<R> {
-    /// Leave was not given: the item asks anew.
+    /// Leave was not given, or this process lacks something: the item asks anew.
     NotSent(Item),
     /// For an errand: the outcome itself.
     Errand(Outcome),
@@ -125,7 +127,7 @@ impl<R> Fetch<R> {
     pub(super) async fn run(mut self) -> FetchEnd<R> {
         let exchange =
             self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
-        let (job, tag, now) = (self.item.job, self.item.request.tag, self.clock.now());
+        let (job, tag) = (self.item.job, self.item.request.tag);
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
                 let end = End::NotSent(self.item);
@@ -135,6 +137,7 @@ impl<R> Fetch<R> {
                     site: self.site,
                     permit: self.permit,
                     told: None,
+                    lack: None,
                     end,
                 };
             }
@@ -143,9 +146,20 @@ impl<R> Fetch<R> {
         };
         let wall = self.clock.wall();
         let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
+        if let Happened::OurFault(what) = happened {
+            return FetchEnd {
+                number: self.number,
+                job,
+                site: self.site,
+                permit: self.permit,
+                told,
+                lack: Some(what),
+                end: End::NotSent(self.item),
+            };
+        }
         let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, wall));
         // The records may hold the body, so its share of the budget outlives the step.
-        let share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
+        let mut share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
         let summary = happened.clone();
         let (phases, why) = (self.phases, self.why);
         let was_sent = !matches!(happened, Happened::Refused(_));
@@ -153,14 +167,29 @@ impl<R> Fetch<R> {
         let end = match self.plan {
             None => End::Errand(outcome),
             Some(plan) => {
-                let moment = Moment { now, wall, chance: self.chance };
+                let body_bytes = share.bytes();
+                let working_bytes = locked(&plan).working_bytes(body_bytes);
+                share.change_to(body_bytes.saturating_add(working_bytes)).await;
+                let moment = Moment { now: self.clock.now(), wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.
-                let step =
-                    plan.lock().unwrap_or_else(PoisonError::into_inner).step(Some(outcome), moment);
+                let step = locked(&plan).step(Some(outcome), moment);
+                let held_bytes = match &step {
+                    Step::Finish(..) => locked(&plan).held_bytes(),
+                    Step::Fetch(_) | Step::Halt(_) => None,
+                };
+                share.change_to(held_bytes.unwrap_or(body_bytes)).await;
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };
-        FetchEnd { number: self.number, job, site: self.site, permit: self.permit, told, end }
+        FetchEnd {
+            number: self.number,
+            job,
+            site: self.site,
+            permit: self.permit,
+            told,
+            lack: None,
+            end,
+        }
     }
 
     fn told(&self, happened: &Happened, answer: Option<&Answer>, ended_at: Time) -> Requested {
@@ -181,6 +210,10 @@ impl<R> Fetch<R> {
             ended_at,
         }
     }
+}
+
+fn locked<R>(plan: &SharedPlan<R>) -> MutexGuard<'_, Box<dyn Plan<R>>> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn asked_wait(answer: &Answer, wall: Time) -> Option<Duration> {

@@ -13,6 +13,7 @@ use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
 use crate::http::budget::Share;
 use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
+use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
@@ -22,7 +23,11 @@ const NEWS_GAP: Duration = Duration::from_millis(20);
 
 /// What goes back to a site that is to be closed is not given again before this, so that a take under way does
 /// not bring it again before the site is closed.
-const UNTIL_CLOSED: Duration = Duration::from_millis(500);
+pub(super) const UNTIL_CLOSED: Duration = Duration::from_millis(500);
+
+/// A job that a redirect led to a closed site waits under the site where it began, which is open. It is not given
+/// again before this, so that the first site is not asked over and over.
+const REDIRECTED_WAITS: Duration = Duration::from_mins(1);
 
 /// A take is one transaction, and others wait for its end: it closes and opens no more sites than this…
 const MOST_CLOSED_PER_TAKE: usize = 512;
@@ -30,7 +35,7 @@ const MOST_CLOSED_PER_TAKE: usize = 512;
 const MOST_PER_TAKE: usize = 2_048;
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
-const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
+pub(super) const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
 /// …and one more makes sure that it was the URL.
 const QUARANTINE: &str =
     "quarantined: the process died four times while fetching it, the last time alone";
@@ -74,6 +79,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         !self.taking
             && !self.is_stopping()
             && self.suspects.is_empty()
+            && self.runs_alone.is_none()
             && self.finish_at <= self.now()
             && self.holds_its_lease()
             && self.leases_held + self.ready.len() <= window - window / 4
@@ -83,6 +89,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.taking = false;
         let now = self.now();
         self.exhausted = false;
+        if taken.is_ok() {
+            self.store_worked(StoreCall::Take);
+        }
         match taken {
             Ok(Taken::Jobs(leases)) => {
                 self.take_at = now;
@@ -103,22 +112,22 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
             }
             Err(fault) => {
-                self.store_failed(&fault, "nothing could be taken; trying again");
+                self.store_failed(StoreCall::Take, &fault);
                 self.closed.extend(demand.closed);
                 self.take_at = self.store_retry_at();
             }
         }
     }
 
-    fn accept(&mut self, lease: Lease) {
+    fn accept(&mut self, mut lease: Lease) {
+        lease.interruptions = lease.interruptions.saturating_add(self.interruptions.of(&lease));
         if self.is_stopping() {
             let at = self.now();
             return self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
         if lease.interruptions > INTERRUPTIONS_UNTIL_ALONE {
-            let records = (self.door.obituary)(&lease, QUARANTINE);
-            let reason = QUARANTINE.to_owned();
-            return self.finished(lease, records, Settlement::Dead { reason });
+            let (records, settlement) = self.quarantine(&lease, QUARANTINE);
+            return self.finished(lease, records, settlement);
         }
         if lease.interruptions == INTERRUPTIONS_UNTIL_ALONE {
             self.suspects.push(lease);
@@ -149,6 +158,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     fn lease_went(&mut self, lease: &Lease) {
         self.leases_held -= 1;
+        self.runs_alone.take_if(|alone| *alone == lease.id);
         self.groups.went(&lease.job.lane);
         self.deadlines.went(lease);
         self.seniority.went(lease);
@@ -181,12 +191,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        let alone = self.leases_held == 0 && self.ready.is_empty() && !self.finishing;
+        let alone =
+            self.leases_held == 0 && self.ready.is_empty() && !self.finishing && !self.taking;
         if alone
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
         {
             self.lease_came(&suspect);
+            self.runs_alone = Some(suspect.id);
             self.begin(suspect, self.now());
         }
     }
@@ -199,9 +211,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let plan = match guarded(|| (self.door.planner)(&lease)) {
             Ok(plan) => plan,
             Err(reason) => {
-                let records = (self.door.obituary)(&lease, &reason);
+                let (records, settlement) = self.interrupted(&lease, &reason);
                 self.lease_went(&lease);
-                return self.finished(lease, records, Settlement::Dead { reason });
+                return self.finished(lease, records, settlement);
             }
         };
         let queued = since.since(lease.accepted_at);
@@ -235,7 +247,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         });
         match step {
             Ok(step) => self.carry_out(job, step),
-            Err(reason) => self.give_up(job, reason),
+            Err(reason) => self.interrupt(job, &reason),
         }
     }
 
@@ -262,7 +274,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
                 work.outstanding += requests.len();
                 if work.outstanding == 0 {
-                    return self.give_up(job, "its plan neither fetches nor finishes".to_owned());
+                    return self.interrupt(job, "its plan neither fetches nor finishes");
                 }
                 if work.lease.job.deadline.is_some_and(|deadline| deadline <= now) {
                     return self.tell_that_the_deadline_passed(job, &requests);
@@ -300,11 +312,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         usize::try_from(within).unwrap_or(most).clamp(1, most)
     }
 
-    fn interval_of(&mut self, site: &Site) -> Duration {
+    /// The shortest interval that a site has for what waits there.
+    pub(super) fn interval_of(&mut self, site: &Site) -> Duration {
         let room = self.bench.existing(site);
         let ordered = room.as_ref().and_then(|room| room.ordered_interval);
         let crawl_delay = room.and_then(|room| super::dispatch::crawl_delay(room));
-        ordered.unwrap_or_else(|| self.plant.gate.rate(site, crawl_delay).0.interval)
+        ordered.unwrap_or_else(|| {
+            let groups = self.bench.lanes(site).map(|lane| lane.group.as_deref());
+            self.plant.gate.shortest_interval(site, crawl_delay, groups)
+        })
     }
 
     /// Gives a lease back, untouched.
@@ -336,11 +352,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         items: Vec<Item>,
         until: Time,
     ) {
-        let goes_back = !parcels.is_empty() || !items.is_empty();
+        let (own, redirected): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| self.waits_under(site, item.job));
+        let goes_back = !parcels.is_empty() || !own.is_empty();
         let closes = if goes_back { &mut self.closing } else { &mut self.closed };
         closes.insert(site.clone(), until);
-        let at = until.min(self.now() + UNTIL_CLOSED);
-        self.hand_back_each(site, parcels, items, at);
+        let now = self.now();
+        self.hand_back_each(site, parcels, own, until.min(now + UNTIL_CLOSED));
+        for item in redirected {
+            self.hand_back_item(&item, until.min(now + REDIRECTED_WAITS));
+        }
+    }
+
+    /// Whether the store keeps a job with those of this site.
+    fn waits_under(&self, site: &Site, job: JobKey) -> bool {
+        match self.jobs.get(&job) {
+            Some(Work::Lease(work)) => work.lease.job.site.as_ref() == Some(site),
+            _ => false,
+        }
     }
 
     fn hand_back_each(&mut self, site: &Site, parcels: Vec<Parcel>, items: Vec<Item>, at: Time) {
@@ -380,6 +409,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    /// Gives back suspects that have not run: nothing runs any more.
+    pub(super) fn hand_back_suspects(&mut self) {
+        let at = self.now();
+        for suspect in std::mem::take(&mut self.suspects) {
+            self.finished(suspect, Vec::new(), Settlement::HandBack { at });
+        }
+    }
+
     /// Ends a job: its lease is ready to be settled.
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, mut settlement: Settlement) {
         if let Settlement::Retry { at, .. } = &mut settlement {
@@ -403,8 +440,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// A plan that panics ends its own URL, not the run.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// A plan that panics interrupts its own URL, not the run.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     caught.map_err(|payload| {
         format!("it made the program panic: {}", super::conductor::panic_text(payload.as_ref()))

@@ -4,6 +4,7 @@
 //! in the store comes out of it when its deadline passes.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
@@ -65,17 +66,23 @@ impl Deadlines {
     }
 }
 
-/// A request that will not be made, or whose answer is not waited for.
+/// A request that will not be made, or whose answer is not waited for any more.
 struct Unanswered {
     tag: u32,
     url: WebUrl,
     obeys_robots: bool,
+    /// For how long it has been under way; `None`: it has not set out.
+    under_way_for: Option<Duration>,
 }
 
 impl Unanswered {
     fn of(request: &Request) -> Unanswered {
-        let Request { tag, url, obeys_robots, .. } = request;
-        Unanswered { tag: *tag, url: url.clone(), obeys_robots: *obeys_robots }
+        Unanswered {
+            tag: request.tag,
+            url: request.url.clone(),
+            obeys_robots: request.obeys_robots,
+            under_way_for: None,
+        }
     }
 }
 
@@ -98,11 +105,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Answers requests that come too late. A plan that goes on all the same is given up.
+    /// Answers requests that come too late. A plan that goes on all the same is at fault.
     pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
-            return self.give_up(job, "its plan goes on after its deadline".to_owned());
+            return self.interrupt(job, "its plan goes on after its deadline");
         }
         self.tell(job, requests.iter().map(Unanswered::of).collect());
     }
@@ -113,15 +120,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         work.knows_that_its_deadline_passed = true;
         let mut unanswered: Vec<Unanswered> =
             self.bench.forget(job).iter().map(|item| Unanswered::of(&item.request)).collect();
+        let now = self.now();
         for flight in self.abort_flights(|flight| flight.job == job) {
             let (tag, url) = flight.request;
-            unanswered.push(Unanswered { tag, url, obeys_robots: true });
+            let under_way_for = Some(now.since(flight.since)).filter(|span| !span.is_zero());
+            unanswered.push(Unanswered { tag, url, obeys_robots: true, under_way_for });
         }
         unanswered
     }
 
     fn tell(&mut self, job: JobKey, unanswered: Vec<Unanswered>) {
         for unanswered in unanswered {
+            if let Some(span) = unanswered.under_way_for {
+                let site = unanswered.url.site();
+                let seconds = span.as_secs_f64();
+                let cause = format!("a request to {site} had been under way for {seconds:.1} s");
+                self.on_deadline_passed(job, unanswered.tag, Some(cause), true);
+                continue;
+            }
             let politeness = self.plant.gate.politeness.clone();
             self.tasks.spawn(async move {
                 let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
@@ -130,11 +146,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    pub(super) fn on_held_up_by(&mut self, job: JobKey, tag: u32, held_up_by: Option<String>) {
+    /// Tells a plan that its deadline passed; `was_sent`: while the request was under way, which is an attempt.
+    pub(super) fn on_deadline_passed(
+        &mut self,
+        job: JobKey,
+        tag: u32,
+        held_up_by: Option<String>,
+        was_sent: bool,
+    ) {
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         work.outstanding -= 1;
         let why = Why { held_up_by, ..Why::default() };
-        self.step(job, Some(Outcome::unsent(tag, Happened::DeadlinePassed, why)));
+        let unsent = Outcome::unsent(tag, Happened::DeadlinePassed, why);
+        self.step(job, Some(Outcome { was_sent, ..unsent }));
     }
 }
 

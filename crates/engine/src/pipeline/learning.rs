@@ -1,26 +1,38 @@
 //! What must be known before pages can go: robots.txt, and whether a site is back.
 
-use fetchwell_policy::outcome::{Blame, Happened};
-use fetchwell_policy::site::Permit;
+use std::time::Duration;
+
+use fetchwell_policy::outcome::{Blame, Happened, NameFault, NetworkFault};
+use fetchwell_policy::site::{Mark, Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::News;
 use super::conductor::{Conductor, Event, Work};
 use super::dispatch::known_robots;
+use super::interruptions::REST;
 use crate::errands::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::gate::RobotsView;
-use crate::ports::{Lane, RobotsRecord, StoreFault};
-use crate::web::{Outcome, Why};
-use crate::workbench::{Item, JobKey};
+use crate::ports::{Lane, Politeness, RobotsRecord, StoreFault};
+use crate::store_health::StoreCall;
+use crate::web::Outcome;
+use crate::workbench::{Item, JobKey, Standing};
+
+/// That a host does not exist is gone by for this long: the rest of its URLs fail at once.
+const MISSING_FOR: Duration = Duration::from_secs(60);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
         let Some(room) = self.bench.existing(site) else { return };
         let Some(item) = room.next(|_| true) else { return };
         let url = &item.request.url;
-        let url = self.plant.gate.probe_url(&url.origin(), known_robots(room, url));
+        let origin = url.origin();
+        let copy = match self.jobs.get(&item.job) {
+            Some(Work::Errand(Errand::Robots(errand))) if errand.origin == origin => errand.copy(),
+            _ => None,
+        };
+        let url = self.plant.gate.probe_url(&origin, known_robots(room, url), copy);
         let job = self.new_errand(Errand::Probe(site.clone()));
         let item = self.errand_item(job, probe(url));
         let now = self.now();
@@ -46,28 +58,35 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
+        let now = self.now();
+        if self.missing_hosts.get(&origin).is_some_and(|until| now < *until) {
+            return self.robots_known(&origin, RobotsView::Refused(Happened::NoSuchHost), false);
+        }
         if !self.learning.insert(origin.clone()) {
             return;
         }
         let politeness = self.plant.gate.politeness.clone();
         self.tasks.spawn(async move {
-            let record = politeness.robots(&origin).await;
-            Event::RobotsLookedUp(origin, record)
+            let known = look_up(politeness.as_ref(), &origin).await.map(Box::new);
+            Event::RobotsLookedUp(origin, known)
         });
     }
 
     pub(super) fn on_robots_looked_up(
         &mut self,
         origin: Origin,
-        record: Result<Option<RobotsRecord>, StoreFault>,
+        known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>,
     ) {
         self.learning.remove(&origin);
         let now = self.now();
         let site = origin.site();
-        let record = match record {
-            Ok(record) => record,
+        let (record, state) = match known {
+            Ok(known) => {
+                self.store_worked(StoreCall::Robots);
+                *known
+            }
             Err(fault) => {
-                warn!(%fault, %origin, "robots.txt could not be looked up; trying again");
+                self.store_failed(StoreCall::Robots, &fault);
                 let again = self.store_retry_at();
                 return self.bench.ask_at(&site, again);
             }
@@ -75,7 +94,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
-        match self.plant.gate.view(record.as_ref()) {
+        match self.plant.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.learning.insert(origin.clone());
                 let errand = RobotsErrand::new(origin, record);
@@ -103,15 +122,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let origin = errand.origin.clone();
                     self.jobs.remove(&job);
                     self.learnt(&origin, record);
-                    if outcome.answer.is_none() && outcome.happened.blame() == Blame::Site {
+                    let no_answer = outcome.was_sent && outcome.answer.is_none();
+                    if no_answer && outcome.happened.blame() == Blame::Site {
                         self.fail_with_robots(&origin, &outcome.happened);
                     }
                 }
-                RobotsStep::Refused(why) => {
+                RobotsStep::Refused(happened) => {
                     let origin = errand.origin.clone();
                     self.jobs.remove(&job);
                     self.learning.remove(&origin);
-                    self.robots_known(&origin, RobotsView::Refused(why), false);
+                    if happened == Happened::NoSuchHost {
+                        self.missing_hosts.insert(origin.clone(), now + MISSING_FOR);
+                    }
+                    self.robots_known(&origin, RobotsView::Refused(happened), false);
                 }
             },
             Some(Work::Errand(Errand::Probe(site))) => {
@@ -121,6 +144,52 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             _ => {}
         }
+    }
+
+    /// What the site is to learn from the outcome of an errand's request.
+    pub(super) fn errand_mark(&self, job: JobKey, happened: &Happened) -> Mark {
+        match self.jobs.get(&job) {
+            Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
+            Some(Work::Errand(Errand::Robots(errand)))
+                if happened.mark() == Mark::Failed && errand.last_failure().is_some() =>
+            {
+                Mark::RobotsFailed
+            }
+            _ => happened.mark(),
+        }
+    }
+
+    /// A robots.txt was asked for under a permit of its own site, which had recovered this often.
+    pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
+        if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(&job)
+            && errand.origin.site() == *site
+        {
+            errand.recoveries = recoveries;
+        }
+    }
+
+    /// What a site waits for has changed: its breaker closed or opened, or an operator gave an order. It asks again,
+    /// and so does what waits in the store. A robots.txt that could not be read is looked up anew: it is read before
+    /// the site's next page now, whatever its own back-off says.
+    pub(super) fn look_again_at(&mut self, site: &Site) {
+        let now = self.now();
+        self.closing.remove(site);
+        self.closed.insert(site.clone(), now);
+        let Some(room) = self.bench.existing(site) else { return };
+        room.forget_unread(None);
+        if matches!(room.standing, Standing::Asks) {
+            self.bench.ask_at(site, now);
+        }
+    }
+
+    /// Whether an errand found that its host does not exist, where the URLs of such a host fail: it must be the
+    /// URLs' own host, and never have answered.
+    pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
+        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(&job) else { return false };
+        *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
+            && self.plant.gate.missing_hosts_fail()
+            && permit.last_served.is_none()
+            && errand.is_first_contact()
     }
 
     /// Forgets an errand that reads this site's own robots.txt: whoever has its pages next reads it. `false`:
@@ -135,9 +204,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         true
     }
 
-    pub(super) fn errand_failed(&mut self, job: JobKey, reason: String) {
-        let outcome = Outcome::unsent(0, Happened::OurFault(reason), Why::default());
-        self.on_errand_outcome(job, &outcome);
+    /// An errand failed by a fault of ours, which says nothing about the site: it is begun anew in a while.
+    pub(super) fn errand_failed(&mut self, job: JobKey, reason: &str) {
+        let at = self.now() + REST;
+        let site = match self.jobs.remove(&job) {
+            Some(Work::Errand(Errand::Robots(errand))) => {
+                self.learning.remove(&errand.origin);
+                errand.origin.site()
+            }
+            Some(Work::Errand(Errand::Probe(site))) => site,
+            _ => return,
+        };
+        error!(%site, reason, "a fault of this program: robots.txt or a probe is asked for again");
+        self.bench.ask_at(&site, at);
     }
 
     /// A robots.txt was read: keeps it, and lets the pages go that waited for it.
@@ -149,7 +228,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             warn!(%origin, reason, "robots.txt can't be reached; where no copy is left {meanwhile}");
             self.spread(News::RobotsUnreachable(origin.clone()));
         }
-        let view = self.plant.gate.view(Some(&record));
+        let view = self.plant.gate.view(Some(&record), None);
         self.robots_known(origin, view, true);
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
@@ -184,9 +263,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
         let (now, site) = (self.now(), origin.site());
         let Some(room) = self.bench.existing(&site) else { return };
-        room.follows_robots |= just_read && matches!(view, RobotsView::Known(..));
+        room.follows_robots |= just_read && view.robots().is_some();
         room.robots.insert(origin.clone(), view);
         room.robots_known_at.get_or_insert(now);
         self.wake(&site);
     }
+}
+
+/// What is known of a robots.txt. Where it could not be read, its site says whether it is read now.
+async fn look_up(
+    politeness: &dyn Politeness,
+    origin: &Origin,
+) -> Result<(Option<RobotsRecord>, SiteState), StoreFault> {
+    let record = politeness.robots(origin).await?;
+    let state = match &record {
+        Some(RobotsRecord { unreachable: Some(_), .. }) => {
+            politeness.look(&origin.site()).await?.0.unwrap_or_default()
+        }
+        _ => SiteState::default(),
+    };
+    Ok((record, state))
 }

@@ -141,6 +141,7 @@ pub struct Window {
     pub sites: usize,
     /// Sites whose pace this process has kept lately.
     pub sites_known: usize,
-    /// How long ago the oldest lease held was accepted.
+    /// How long ago the oldest job was accepted that is held, or that waits in the store: delayed ones, too, as of
+    /// the last heartbeat or a little before.
     pub oldest: Option<Duration>,
 }

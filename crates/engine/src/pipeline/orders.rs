@@ -13,7 +13,6 @@ use tracing::{debug, info};
 
 use super::conductor::{Conductor, Event};
 use crate::ports::{ORDERS_AT_ONCE, RecentOrders, StoreFault};
-use crate::workbench::Standing;
 
 /// How often orders are asked for: one is felt within a second.
 const LISTEN_EVERY: Duration = Duration::from_millis(400);
@@ -84,15 +83,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             // Everything else says so, too, and orders are asked for again.
             Err(fault) => return debug!(%fault, "orders could not be listened for"),
         };
-        let now = self.now();
         for site in &ordered {
             info!("an order was given to {site}");
-            self.closing.remove(site);
-            self.closed.insert(site.clone(), now);
-            let asks = |standing: &Standing| matches!(standing, Standing::Asks);
-            if self.bench.existing(site).is_some_and(|room| asks(&room.standing)) {
-                self.bench.ask_at(site, now);
-            }
+            self.look_again_at(site);
         }
         if !ordered.is_empty() {
             self.hear_of_more();

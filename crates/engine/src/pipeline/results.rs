@@ -6,11 +6,14 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::conductor::{Conductor, Event, Work};
+use super::conductor::{Conductor, Event};
 use super::{News, SettledLease};
 use crate::ports::{Finished, Settled, Settlement, StoreFault};
+use crate::store_health::StoreCall;
 use crate::web::Phases;
-use crate::workbench::JobKey;
+
+/// What the pages of one batch may hold of the byte budget, unless it is a single one.
+const MOST_BATCH_BYTES: usize = 16 << 20;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Hands what is done to the sink, a batch at a time; the next batch gathers meanwhile.
@@ -24,7 +27,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         self.finishing = true;
-        let many = self.ready.len().min(self.plant.limits.max_finish_batch);
+        let many = self.batch_size();
         let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
         let finish = self.door.finish.clone();
         self.tasks.spawn(async move {
@@ -32,6 +35,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let settled = finish.finish(&batch).await;
             Event::Finished(batch, settled, started.elapsed())
         });
+    }
+
+    /// How many go in the next batch: a sink may hold all of it a second time, in its own form.
+    fn batch_size(&self) -> usize {
+        let mut bytes = 0_usize;
+        let fits = |finished: &&Finished<R>| {
+            let is_first = bytes == 0;
+            bytes = bytes.saturating_add(finished.share.bytes());
+            is_first || bytes <= MOST_BATCH_BYTES
+        };
+        self.ready.iter().take(self.plant.limits.max_finish_batch).take_while(fits).count()
     }
 
     pub(super) fn on_finished(
@@ -42,10 +56,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     ) {
         self.finishing = false;
         let settled = match settled {
-            Ok(settled) => settled,
+            Ok(settled) => {
+                self.store_worked(StoreCall::Finish);
+                settled
+            }
             Err(fault) => {
                 // Nothing is fetched again for it, and nothing more is taken until it works.
-                self.store_failed(&fault, "results could not be stored; trying again");
+                self.store_failed(StoreCall::Finish, &fault);
                 self.finish_at = self.store_retry_at();
                 self.ready.splice(0..0, batch);
                 return;
@@ -65,6 +82,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 "a result came too late and was refused: others have the URL"
             );
             return self.spread(News::Stale);
+        }
+        if !matches!(settlement, Settlement::HandBack { .. }) {
+            self.interruptions.forget(&lease);
         }
         let phases = Phases { sink, ..phases };
         let (site, attempt) = (lease.job.site.as_ref().map(Site::as_str), lease.attempt());
@@ -90,18 +110,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spread(News::Settled(Box::new(told)));
         if self.leases_held == 0 {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
-        }
-    }
-
-    /// Gives a URL up whose plan can't go on.
-    pub(super) fn give_up(&mut self, job: JobKey, reason: String) {
-        match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => {
-                let records = (self.door.obituary)(&work.lease, &reason);
-                self.end(job, records, Settlement::Dead { reason });
-            }
-            Some(Work::Errand(_)) => self.errand_failed(job, reason),
-            None => {}
         }
     }
 }

@@ -4,8 +4,10 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::health::FailedProbes;
+use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
+use fetchwell_policy::retry::History;
 use fetchwell_policy::site::{Because, HORIZON, Mark, Permit, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -14,10 +16,12 @@ use tracing::{info, warn};
 use super::News;
 use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
-use crate::gate::{RobotsView, rule_of};
-use crate::ports::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
+use super::intake::UNTIL_CLOSED;
+use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
+use crate::ports::{Lease, ORDERS_TOLD_FOR, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
-use crate::workbench::{Item, JobKey};
+use crate::workbench::{Item, JobKey, Parcel};
 
 /// A site's wait is worth a line when it is longer than this…
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -86,12 +90,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         loop {
             match self.next_move(site) {
                 Move::Ask { rule } => {
-                    if let Some((permit, from)) = self.open_permit(site) {
+                    let rate = self.rate_of_next(site);
+                    if let Some((permit, from)) = self.open_permit(site)
+                        && (rate.interval.is_zero() || permit.rate_is_ordered)
+                    {
                         return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
-                    let rate = self.plant.gate.rate(site, crawl_delay(room)).0;
+                    room.asked_interval = rate.interval;
                     // Somebody else may have come since a robots.txt that took long: then it is a page like all.
                     room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
@@ -132,10 +139,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Wait;
         }
         match room.robots.get(url.origin_key()) {
-            Some(RobotsView::Blocked { until, since }) if now < *until => {
-                Move::Blocked { until: *until, since: *since }
+            Some(RobotsView::Blocked { until, since, is_asked_for, .. }) if now < *until => {
+                let gate = &self.plant.gate;
+                let wait = until.since(now);
+                let too_long = is_asked_for
+                    .then(|| gate.wait_too_long(WaitAskedBy::RetryAfter, wait))
+                    .flatten();
+                match too_long {
+                    Some(happened) => Move::Refuse(happened),
+                    None => Move::Blocked { until: *until, since: *since },
+                }
             }
-            Some(RobotsView::Known(robots, until)) if now < *until => {
+            Some(RobotsView::Known { robots, until, .. }) if now < *until => {
                 if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
                     return Move::Refuse(Happened::Refused(refusal));
                 }
@@ -146,7 +161,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     Move::Refuse(Happened::RobotsDisallow)
                 }
             }
-            Some(RobotsView::Refused(why)) => Move::Refuse(Happened::Refused(why.clone())),
+            Some(RobotsView::Refused(happened)) => Move::Refuse(happened.clone()),
             _ => Move::Learn(url.origin()),
         }
     }
@@ -186,7 +201,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
-        self.answer_unsent(&item, happened, why);
+        if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
+            self.closed.insert(site.clone(), now); // The rest of the site ends at once, too.
+        }
+        let was_tried = happened == Happened::NoSuchHost;
+        self.answer(&item, happened, why, was_tried);
     }
 
     pub(super) fn answer_unsent(&mut self, item: &Item, happened: Happened, why: Why) {
@@ -212,7 +231,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
         if gives_up_at <= now {
-            self.begin_all(site); // Their plans are to hear of it.
+            return self.give_up_site(site, &Happened::SiteStayedDown { since }, until);
         }
         let Some(room) = self.bench.existing(site) else { return };
         let near = until <= now + HORIZON && until < gives_up_at;
@@ -223,22 +242,106 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        if gives_up_at <= now {
-            self.closed.insert(site.clone(), now); // The rest of the site is given up at once, too.
-            for item in pages {
-                let why = self.why(site, &item);
-                self.answer_unsent(&item, Happened::SiteStayedDown { since }, why);
-            }
-        } else {
-            let parcels = self.bench.unshelve_beyond(site, 0);
-            self.close(site, parcels, pages, until.min(gives_up_at));
-        }
+        let parcels = self.bench.unshelve_beyond(site, 0);
+        self.close(site, parcels, pages, until.min(gives_up_at));
         for item in errands {
-            let happened = Happened::SiteStayedDown { since };
-            self.answer_unsent(&item, happened, Why::default());
+            // A robots.txt that could not be asked for was not tried: it is when its pages come again.
+            if !self.forget_own_errand(site, item.job) {
+                let happened = Happened::SiteStayedDown { since };
+                self.answer_unsent(&item, happened, Why::default());
+            }
         }
         self.park(site, parked, until);
         self.bench.tidy(site);
+    }
+
+    /// A site whose breaker is open. Each failed probe is an attempt of what waited for it, where the door wants
+    /// that: what has had its attempts ends, and the rest waits for the next probe. The store is asked for more of
+    /// the site as long as some of it ends, so that nothing there has to be counted or rewritten.
+    fn down(&mut self, site: &Site, until: Time, since: Time, failed_probes: &FailedProbes) {
+        let some_ended = self.end_what_waited_enough(site, failed_probes);
+        self.blocked(site, until, since);
+        if some_ended {
+            self.closing.remove(site);
+            self.closed.insert(site.clone(), self.now());
+        }
+    }
+
+    /// Ends the pages of a site whose own failures and the probes that failed since they were accepted come to as
+    /// many as they have attempts. Returns whether there were any.
+    fn end_what_waited_enough(&mut self, site: &Site, failed_probes: &FailedProbes) -> bool {
+        let (Some(most), Some(last)) = (self.plant.gate.site_attempts(), failed_probes.last) else {
+            return false;
+        };
+        // How many of the probes were its last attempts; `None`: it has some left.
+        let waited_enough = |lease: &Lease| {
+            let History { url_failures, site_failures, .. } = lease.history;
+            let left = most.saturating_sub(url_failures.saturating_add(site_failures)).max(1);
+            (failed_probes.since(lease.accepted_at) >= left).then_some(left)
+        };
+        let now = self.now();
+        for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
+            let since = parcel.since;
+            let lease = parcel.open(site);
+            match waited_enough(&lease) {
+                Some(_) => self.begin(lease, since), // Its plan is to hear of it.
+                None => self.bench.shelve(site, Parcel::of(lease, since), now),
+            }
+        }
+        let pages = self.bench.existing(site).map(|room| room.take_beyond(0)).unwrap_or_default();
+        let mut stay = Vec::new();
+        let mut some_ended = false;
+        for item in pages {
+            let waited = match self.jobs.get(&item.job) {
+                Some(Work::Lease(work)) => waited_enough(&work.lease),
+                _ => None,
+            };
+            match waited {
+                Some(count) => {
+                    some_ended = true;
+                    let why = self.why(site, &item);
+                    self.answer_unsent(&item, Happened::ProbesFailed { count, last }, why);
+                }
+                None => stay.push(item),
+            }
+        }
+        for item in stay {
+            let lane = self.lane_of(item.job);
+            self.bench.room(site, now).push(item, &lane, true);
+        }
+        some_ended
+    }
+
+    /// Gives up all that waits for a site, and at once what comes of it later. What has results in hand asks
+    /// again then.
+    fn give_up_site(&mut self, site: &Site, happened: &Happened, ask_again_at: Time) {
+        let now = self.now();
+        self.begin_all(site); // Their plans are to hear of it.
+        let Some(room) = self.bench.existing(site) else { return };
+        let pages = room.take_beyond(0);
+        let errands = room.take_errands();
+        self.bench.wait(site);
+        let (parked, pages): (Vec<Item>, Vec<Item>) =
+            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        self.closed.insert(site.clone(), now);
+        for item in pages {
+            let why = self.why(site, &item);
+            self.answer_unsent(&item, happened.clone(), why);
+        }
+        for item in errands {
+            self.answer_unsent(&item, happened.clone(), Why::default());
+        }
+        self.park(site, parked, ask_again_at);
+        self.bench.tidy(site);
+    }
+
+    /// What happens to the URLs of a site whose Crawl-delay makes them wait for longer than we do.
+    fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<Happened> {
+        let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
+        let gate = &self.plant.gate;
+        let (_, source) = gate.rate(site, Some(crawl_delay));
+        let asked_by = WaitAskedBy::CrawlDelay;
+        (source == CRAWL_DELAY).then(|| gate.wait_too_long(asked_by, wait)).flatten()
     }
 
     /// A site that an operator paused: all that can goes back to the store, which gives no more of it until
@@ -265,11 +368,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(room) = self.bench.existing(site) else { return true };
         room.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
         let known_as_of = room.robots_forgotten.replace(permit.robots_forgotten);
-        let is_outdated = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
-        if is_outdated {
+        let is_forgotten = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
+        if is_forgotten {
             room.robots.clear();
-            room.follows_robots = false;
         }
+        let is_outdated = room.forget_unread(Some(permit.recoveries)) || is_forgotten;
+        room.follows_robots &= !is_outdated;
         !is_outdated
     }
 
@@ -304,12 +408,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     ) {
         self.turning = false;
         let turn = match turn {
-            Ok(turn) => turn,
+            Ok(turn) => {
+                self.store_worked(StoreCall::Pace);
+                turn
+            }
             Err(fault) => {
-                self.store_failed(
-                    &fault,
-                    "the politeness store can't be asked: no requests until it can",
-                );
+                self.store_failed(StoreCall::Pace, &fault);
                 let left_late =
                     |told: &SiteReport| matches!(told.report.mark, Mark::LeftLate { .. });
                 // A late request that was noted meanwhile is reported at once, as in `handle`.
@@ -324,6 +428,18 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
         };
         for (site, transition) in turn.transitions {
+            // Pages that wait for an unread robots.txt wait for the first probe instead, which may be sooner.
+            let waits_otherwise = match transition {
+                Transition::Closed => true,
+                Transition::Opened { .. } => {
+                    self.bench.existing(&site).is_none_or(|room| room.forget_unread(None))
+                }
+                Transition::None => false,
+            };
+            if waits_otherwise {
+                self.look_again_at(&site);
+                self.hear_of_more();
+            }
             self.announce(site, transition, turn.now);
         }
         for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
@@ -342,6 +458,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Verdict::Go(permit) => {
                 let rate = permit.rate;
                 let (permit, at) = (of_ours(permit), here(permit.slot.at));
+                if let Some(happened) = self.crawl_delay_too_long(site, at.since(now)) {
+                    return self.give_up_site(site, &happened, at);
+                }
                 self.log_wait(site, at.since(now));
                 self.hand_back_what_is_too_much(site, rate, at);
                 let may_go =
@@ -355,13 +474,25 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.start_probe(site, of_ours(permit), here(permit.slot.at));
             }
             Verdict::NotBefore { at, because } => match because {
-                Because::BreakerOpen { failing_since } => {
-                    self.blocked(site, here(at), here(failing_since));
+                Because::BreakerOpen { failing_since, failed_probes } => {
+                    let failed_probes = failed_probes.with_times(here);
+                    self.down(site, here(at), here(failing_since), &failed_probes);
                 }
                 Because::Paused => self.paused(site, here(at)),
                 Because::Penalty | Because::Pace => {
-                    self.log_wait(site, here(at).since(now));
-                    self.blocked(site, here(at), Time::FAR_FUTURE);
+                    let until = here(at);
+                    let wait = until.since(now);
+                    let too_long = match because {
+                        Because::Penalty => {
+                            self.plant.gate.wait_too_long(WaitAskedBy::RetryAfter, wait)
+                        }
+                        _ => self.crawl_delay_too_long(site, wait),
+                    };
+                    if let Some(happened) = too_long {
+                        return self.give_up_site(site, &happened, until);
+                    }
+                    self.log_wait(site, wait);
+                    self.blocked(site, until, Time::FAR_FUTURE);
                 }
             },
         }
@@ -372,12 +503,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if rate.interval.is_zero() {
             return; // Without pacing all can go within the horizon.
         }
-        let enough = self.enough_for(rate.interval);
+        // Where groups share a site, the quickest of them decides how much is worth keeping.
+        let interval = rate.interval.min(self.interval_of(site));
+        let enough = self.enough_for(interval);
         if self.bench.pages(site) > enough + enough / 2 {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            let at = first_at + rate.interval.saturating_mul(half);
-            if enough == 1 {
-                self.log_wait(site, at.since(self.now())); // The very next one waits in the store.
+            let mut at = first_at + interval.saturating_mul(half);
+            let wait = at.since(self.now());
+            if self.crawl_delay_too_long(site, wait).is_some() {
+                at = self.now() + UNTIL_CLOSED; // It is given up when it comes back, and not waited for.
+            } else if enough == 1 {
+                self.log_wait(site, wait); // The very next one waits in the store.
             }
             let parcels = self.bench.unshelve_beyond(site, enough);
             let items = self.bench.existing(site).map(|room| room.take_beyond(enough));

@@ -5,13 +5,17 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::time::Instant;
-use tracing::error;
+use tracing::{debug, error};
 
-use super::conductor::Conductor;
+use super::conductor::{Conductor, Event};
 use super::{News, Window};
+use crate::ports::StoreFault;
 
 /// How much is in hand is told so often at the most.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+/// A look at all that waits in the store may take this share of the time: then none is made for this many times as
+/// long as the last one took.
+const LOOKS_ARE_ONE_IN: u32 = 100;
 
 /// What whoever watches knows.
 #[derive(Default)]
@@ -21,7 +25,52 @@ pub(super) struct LastTold {
     rescued: u64,
 }
 
+/// When the oldest job of the store was accepted, as far as is known.
+#[derive(Default)]
+pub(super) struct OldestStored {
+    accepted_at: Option<Time>,
+    is_asked_for: bool,
+    /// No look before this.
+    next_look: Option<Instant>,
+}
+
 impl<R: Send + Sync + 'static> Conductor<R> {
+    /// Asks the store for its oldest job. What is not due for long is in no hands: only the store knows of it.
+    pub(super) fn look_for_the_oldest(&mut self) {
+        let oldest = &mut self.oldest_stored;
+        let is_early = oldest.next_look.is_some_and(|at| Instant::now() < at);
+        if oldest.is_asked_for || is_early {
+            return;
+        }
+        oldest.is_asked_for = true;
+        let source = self.door.source.clone();
+        self.tasks.spawn(async move {
+            let asked_at = Instant::now();
+            let found = source.oldest_waiting().await;
+            Event::OldestFound(asked_at.elapsed(), found)
+        });
+    }
+
+    pub(super) fn on_oldest_found(
+        &mut self,
+        took: Duration,
+        found: Result<Option<Time>, StoreFault>,
+    ) {
+        let oldest = &mut self.oldest_stored;
+        oldest.is_asked_for = false;
+        oldest.next_look = Some(Instant::now() + took * LOOKS_ARE_ONE_IN);
+        match found {
+            Ok(accepted_at) if accepted_at != oldest.accepted_at => {
+                oldest.accepted_at = accepted_at;
+                // With empty hands the next telling may be a heartbeat away.
+                self.last_told.at = None;
+            }
+            Ok(_) => {}
+            // A store that is away is told about by all that needs it.
+            Err(fault) => debug!(%fault, "the store can't say what has waited longest"),
+        }
+    }
+
     /// Tells how much is in hand, when that is due.
     pub(super) fn tell_what_is_in_hand(&mut self) {
         if self.last_told.at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
@@ -40,6 +89,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.last_told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
     }
 
+    /// When the oldest job was accepted that is held or waits in the store.
+    fn oldest(&self) -> Option<Time> {
+        self.seniority.oldest().into_iter().chain(self.oldest_stored.accepted_at).min()
+    }
+
     fn window(&self) -> Window {
         let now = self.now();
         Window {
@@ -47,7 +101,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             in_flight: self.flights.len(),
             sites: self.bench.sites_count(),
             sites_known: self.plant.gate.sites_known(),
-            oldest: self.seniority.oldest().map(|accepted_at| now.since(accepted_at)),
+            oldest: self.oldest().map(|accepted_at| now.since(accepted_at)),
         }
     }
 

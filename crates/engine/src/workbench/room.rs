@@ -63,12 +63,18 @@ pub struct Room {
     pub follows_robots: bool,
     /// Without pacing a permit is good for any number of requests: this one from then on, by our clock.
     pub open_permit: Option<(Permit, Time)>,
+    /// The interval that the last permit was asked for by.
+    pub asked_interval: Duration,
     /// The interval that an operator ordered, as of the last permit.
     pub ordered_interval: Option<Duration>,
     /// When the robots.txt of the site was last forgotten by order, as of the first permit.
     pub robots_forgotten: Option<Option<Time>>,
     /// The group whose turn was taken for the next page, in the pace of the group.
     pub turn_of: Option<String>,
+    /// A failure was reported from here, and no success since.
+    pub has_failed: bool,
+    /// Of an archive: the first two files that answered 5xx since it last served one.
+    pub failed_files: Vec<String>,
     /// Requests under way.
     pub in_flight: usize,
     /// The flight whose head has not been written yet: until it is, no other slot is asked for.
@@ -114,6 +120,16 @@ impl Room {
     /// Takes out all that waits for a job.
     pub(super) fn forget(&mut self, job: JobKey) -> Vec<Item> {
         std::iter::from_fn(|| self.pages.take_first(|item| item.job == job)).collect()
+    }
+
+    /// Forgets what stands in for a robots.txt that could not be read, unless that was at as many recoveries of
+    /// the site as `as_of`. Returns whether there was anything to forget.
+    pub fn forget_unread(&mut self, as_of: Option<u32>) -> bool {
+        let before = self.robots.len();
+        self.robots.retain(|_, view| {
+            view.unread_as_of().is_none_or(|recoveries| as_of == Some(recoveries))
+        });
+        self.robots.len() < before
     }
 
     /// Takes out all errands.

@@ -110,6 +110,21 @@ async fn a_topic_that_goes_is_a_fault_that_says_how_to_make_it_and_passes_when_i
     eventually_ok("the topic to be found", async || log.publish(&[event(1)]).await).await;
 }
 
+/// Also where there is nothing to publish that could tell.
+#[tokio::test]
+async fn a_check_fails_while_the_brokers_are_away() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("webpage_log", 1, 1).unwrap();
+    let log = KafkaLog::open(&cluster.bootstrap_servers(), "webpage_log").await.unwrap();
+    log.check().await.unwrap();
+    cluster.broker_down(1).unwrap();
+    let fault = log.check().await.unwrap_err();
+    assert!(matches!(fault, StoreFault::Unavailable(_)), "{fault:?}");
+    assert!(fault.to_string().contains("topic webpage_log"), "{fault}");
+    cluster.broker_up(1).unwrap();
+    eventually_ok("the broker to be found", async || log.check().await).await;
+}
+
 /// Publishes batches of its own until `is_over`, each as often as it takes. Returns what was confirmed.
 async fn publish_until(
     log: &KafkaLog,

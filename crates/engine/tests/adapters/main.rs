@@ -10,6 +10,7 @@ mod kafka;
 mod pages;
 mod postgres_faults;
 mod postgres_upgrade;
+mod postgres_views;
 mod rabbitmq;
 mod redis_queue;
 mod shared_politeness;

@@ -8,13 +8,13 @@ use fetchwell_engine::oversight::Filter;
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use sqlx::{Connection, Executor, PgConnection};
 
-/// What was not there before operators could look at messages: the last two steps, undone.
+/// What was not there before operators could look at messages: the last steps, undone but for the views.
 const BEFORE_OVERSIGHT: &str = "
     DROP TABLE fetchwell_site_order;
     DROP INDEX fetchwell_job_failed;
     ALTER TABLE fetchwell_job DROP COLUMN story, DROP COLUMN retry_of, DROP COLUMN retried_as;
     ALTER TABLE fetchwell_instance DROP COLUMN who, DROP COLUMN since, DROP COLUMN heartbeat_at;
-    DELETE FROM fetchwell_schema WHERE version > (SELECT max(version) - 2 FROM fetchwell_schema);
+    DELETE FROM fetchwell_schema WHERE version > (SELECT max(version) - 3 FROM fetchwell_schema);
     INSERT INTO fetchwell_queue (name) VALUES ('messages');
     INSERT INTO fetchwell_job (id, queue, due, accepted_at, ended_at, state, key, kind, site, url, caller,
         retailer, correlation_id, payload)

@@ -1,19 +1,22 @@
 //! Leave to write a head: what the gate adds to the store's word.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{
     Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable,
 };
 use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
 use fetchwell_engine::web::Leave;
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::chance::Chance;
 use fetchwell_policy::pace::{Pace, Rate};
-use fetchwell_policy::site::{Permit, SiteState, Spend};
+use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tokio::time::{Instant, sleep};
@@ -57,6 +60,28 @@ impl Politeness for Yes {
 }
 
 /// A gate on such a store.
+fn rules() -> GateRules {
+    GateRules {
+        pace: PaceRules {
+            default_interval: RATE.interval,
+            sites: HashMap::new(),
+            concurrency: HashMap::new(),
+            groups: GroupPace::default(),
+        },
+        robots: RobotsRules {
+            product_token: "TestBot".to_owned(),
+            when_unreachable: WhenUnreachable::Defer,
+            fresh_for: Duration::from_secs(86_400),
+            stale_for: Duration::from_secs(86_400),
+            max_crawl_delay: None,
+            pages_fail_with_it: false,
+        },
+        give_up_after: None,
+        site_attempts: None,
+        missing_hosts_fail: false,
+    }
+}
+
 struct Trial {
     store: Arc<Yes>,
     gate: Gate,
@@ -66,25 +91,8 @@ struct Trial {
 impl Trial {
     fn new(late_answers: usize) -> Trial {
         let store = Arc::new(Yes { late_answers, asked: AtomicUsize::new(0) });
-        let rules = GateRules {
-            pace: PaceRules {
-                default_interval: RATE.interval,
-                sites: HashMap::new(),
-                concurrency: HashMap::new(),
-                groups: GroupPace::default(),
-            },
-            robots: RobotsRules {
-                product_token: "TestBot".to_owned(),
-                when_unreachable: WhenUnreachable::Defer,
-                fresh_for: Duration::from_secs(86_400),
-                stale_for: Duration::from_secs(86_400),
-                max_crawl_delay: None,
-                pages_fail_with_it: false,
-            },
-            give_up_after: None,
-        };
         let clock = Clock::simulated(Time::from_secs(1_800_000_000));
-        Trial { gate: Gate::new(store.clone(), rules, clock.clone()), store, clock }
+        Trial { gate: Gate::new(store.clone(), rules(), clock.clone()), store, clock }
     }
 
     /// Leave to write a head whose slot comes `after` a while.
@@ -99,6 +107,8 @@ impl Trial {
             rate: RATE,
             rate_is_ordered: false,
             robots_forgotten: None,
+            lead: Duration::ZERO,
+            recoveries: 0,
         };
         self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE)
     }
@@ -152,5 +162,90 @@ async fn a_word_that_comes_late_is_asked_for_once_more() {
         let trial = Trial::new(late_answers);
         trial.write("a.test", ahead, false).await;
         assert_eq!(trial.asked(), asked, "{late_answers} late answers");
+    }
+}
+
+/// A store whose answers about heads are under way for a while.
+struct Slow {
+    store: MemoryPoliteness,
+    chance: Mutex<Chance>,
+}
+
+#[async_trait]
+impl Politeness for Slow {
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault> {
+        let answer = self.store.spend(site, permit, rate).await;
+        let chance = self.chance.lock().unwrap().next_u64();
+        let slowest = if chance.is_multiple_of(4) { 900 } else { 60 };
+        sleep(Duration::from_millis((chance >> 8) % slowest)).await;
+        answer
+    }
+
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+        self.store.turn(reports, asks).await
+    }
+
+    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        Ok(None)
+    }
+
+    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        self.store.look(site).await
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        Ok(0)
+    }
+}
+
+/// A process that writes this many heads as soon as it may; gives the moments.
+async fn write_heads(store: Arc<Slow>, clock: Clock, count: usize) -> Vec<Instant> {
+    let gate = Gate::new(store.clone(), rules(), clock.clone());
+    let site = Site::parse("a.test").unwrap();
+    let mut written = Vec::new();
+    while written.len() < count {
+        let ask = SiteAsk { site: site.clone(), rate: RATE, follows_robots: false };
+        let turn = store.turn(&[], &[ask]).await.unwrap();
+        let [verdict] = &turn.verdicts[..] else { panic!("{turn:?}") };
+        match verdict {
+            Verdict::Go(permit) => {
+                let at = permit.slot.at;
+                sleep(at.since(clock.now())).await;
+                if gate.leave(site.clone(), *permit, at, RATE).to_write().await {
+                    written.push(Instant::now());
+                }
+            }
+            Verdict::NotBefore { at, .. } => sleep(at.since(clock.now())).await,
+            Verdict::Probe(_) => panic!("no breaker is open"),
+        }
+    }
+    written
+}
+
+/// However long its answers take, the heads of two processes keep their distance, but for the tenth of the interval
+/// that an answer may take.
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_costs_time_and_no_distance() {
+    for seed in 0..40 {
+        let clock = Clock::simulated(Time::from_secs(1_800_000_000));
+        let store = MemoryPoliteness::new(clock.clone(), BreakerRule::default(), seed);
+        let store = Arc::new(Slow { store, chance: Mutex::new(Chance::seeded(seed)) });
+        let one = write_heads(store.clone(), clock.clone(), 20);
+        let other = write_heads(store, clock, 20);
+        let (mut written, of_the_other) = tokio::join!(one, other);
+        written.extend(of_the_other);
+        written.sort();
+        let gaps = written.windows(2).map(|pair| pair[1] - pair[0]);
+        let shortest = gaps.min().unwrap();
+        assert!(shortest >= RATE.interval * 9 / 10, "seed {seed}: {shortest:?}");
     }
 }

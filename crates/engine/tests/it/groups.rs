@@ -5,7 +5,8 @@ use std::time::Duration;
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::ports::{Job, Lane};
 use fetchwell_policy::pace::Rate;
-use fetchwell_simweb::{Hit, HitKind, SiteScript};
+use fetchwell_policy::url::Site;
+use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
 use fetchwell_testkit::rig::{Rig, job};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,109 @@ async fn a_group_keeps_its_pace_over_all_its_sites_and_uses_it() {
     let took = (hits[599].at - hits[0].at).as_secs_f64();
     let least = f64::from(600 - BURST) / RATE;
     assert!(took < least * 1.03, "{took} s, where {least} s would do");
+}
+
+/// A shop whose retailer was given a rate and a burst.
+fn shop(sites: impl IntoIterator<Item = SiteScript>) -> Rig {
+    let mut rig = Rig::new(sites);
+    let limit = Rate::per_second(RATE, BURST);
+    rig.rules.pace.groups.default = Some(limit);
+    rig.rules.pace.groups.named.insert("r".to_owned(), limit);
+    rig.rules.pace.groups.at_sites.insert("r".to_owned(), limit);
+    rig
+}
+
+fn of_shop(group: &str, count: usize) -> Vec<NewJob> {
+    (0..count).map(|n| job_of(group, "c", &format!("http://shop.test/{group}/{n}"))).collect()
+}
+
+fn took(hits: &[Hit]) -> f64 {
+    (hits[hits.len() - 1].at - hits[0].at).as_secs_f64()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_retailer_is_the_pace_of_its_shop() {
+    let rig = shop([SiteScript::new("shop.test")]);
+    rig.queue.enqueue(of_shop("r", 500));
+    rig.run().await.unwrap();
+    let hits = pages(&rig, "r");
+    assert_eq!(hits.len(), 500);
+    keeps_its_pace(&hits, RATE, BURST);
+    let least = f64::from(500 - BURST) / RATE;
+    assert!(took(&hits) < least * 1.1, "{} s, where {least} s would do", took(&hits));
+    let at_once = hits.iter().filter(|hit| hit.at - hits[0].at < Duration::from_millis(10));
+    // Its robots.txt took a slot, too.
+    let at_once = at_once.count();
+    assert!((BURST as usize - 2..=BURST as usize).contains(&at_once), "{at_once} at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_processes_share_the_pace_of_a_shop() {
+    let rig = shop([SiteScript::new("shop.test")]);
+    rig.queue.enqueue(of_shop("r", 300));
+    let stop = CancellationToken::new;
+    let (a, b) = tokio::join!(rig.run_until(stop()), rig.run_until(stop()));
+    a.and(b).unwrap();
+    let hits = pages(&rig, "r");
+    assert_eq!(hits.len(), 300);
+    keeps_its_pace(&hits, RATE, BURST);
+    assert!(took(&hits) < f64::from(300 - BURST) / RATE * 1.25, "{} s", took(&hits));
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_keep_the_interval_of_a_shop() {
+    let rig = shop([SiteScript::new("shop.test")]);
+    rig.queue.enqueue(of_shop("other", 30));
+    rig.run().await.unwrap();
+    let hits = pages(&rig, "other");
+    assert_eq!(hits.len(), 30);
+    let gaps = hits.windows(2).map(|pair| pair[1].at - pair[0].at);
+    assert!(gaps.min().is_some_and(|gap| gap >= Duration::from_secs(1)));
+}
+
+/// Both take turns. The retailer's limit holds as ever, and the others come no more often than by themselves.
+#[tokio::test(start_paused = true)]
+async fn a_retailer_and_others_share_a_shop() {
+    let rig = shop([SiteScript::new("shop.test")]);
+    rig.queue.enqueue(of_shop("r", 100));
+    rig.queue.enqueue(of_shop("other", 10));
+    rig.run().await.unwrap();
+    let own = pages(&rig, "r");
+    let others = pages(&rig, "other");
+    assert_eq!((own.len(), others.len()), (100, 10));
+    keeps_its_pace(&own, RATE, BURST);
+    let gaps = others.windows(2).map(|pair| pair[1].at - pair[0].at);
+    assert!(gaps.min().is_some_and(|gap| gap >= Duration::from_secs(1)));
+    assert!(took(&others) < 20.0, "{} s", took(&others));
+    assert!(took(&own) < 30.0, "{} s", took(&own));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_delay_a_sites_own_rate_and_a_rest_bind_a_retailer() {
+    let second = Duration::from_secs(1);
+    let rig = shop([SiteScript::new("shop.test").crawl_delay(2 * second)]);
+    rig.queue.enqueue(of_shop("r", 10));
+    rig.run().await.unwrap();
+    let gaps = |rig: &Rig| -> Vec<Duration> {
+        pages(rig, "r").windows(2).map(|pair| pair[1].at - pair[0].at).collect()
+    };
+    assert!(gaps(&rig).iter().all(|gap| *gap >= 2 * second), "{:?}", gaps(&rig));
+
+    let mut rig = shop([SiteScript::new("shop.test")]);
+    rig.rules.pace.sites.insert(Site::parse("shop.test").unwrap(), second / 2);
+    rig.queue.enqueue(of_shop("r", 10));
+    rig.run().await.unwrap();
+    assert!(gaps(&rig).iter().all(|gap| *gap >= second / 2), "{:?}", gaps(&rig));
+
+    let rest = 30 * second;
+    let failure = Failure::Status503 { retry_after: Some(rest) };
+    let rig = shop([SiteScript::new("shop.test").outage(2 * second..3 * second, failure)]);
+    rig.queue.enqueue(of_shop("r", 100));
+    rig.run().await.unwrap();
+    let hits = rig.world.hits_of("shop.test");
+    let refused = hits.iter().rposition(|hit| hit.status == Some(503)).unwrap();
+    let rested = hits[refused + 1].at - hits[refused].at;
+    assert!(rested >= rest, "the next came after {rested:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,4 +12,6 @@ mod last_report;
 mod limiter;
 mod misfortune;
 mod news;
+mod recovery;
 mod unpaced;
+mod waits;

@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::http::budget::{Budget, Share};
 use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::{
     Demand, Finish, Finished, Job, LeaseId, Moment, Plan, Politeness, Renewal, Settle, Settled,
     Settlement, Sink, SinkThenSettle, Source, Step, StoreFault, Taken,
 };
-use fetchwell_engine::web::{Outcome, Phases, Request};
+use fetchwell_engine::web::{Answer, Exchange, Leave, Outcome, Phases, Request, Web};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{Site, WebUrl};
 use fetchwell_simweb::{Failure, HitKind, Manner, SiteScript};
 use fetchwell_testkit::rig::{Rig, Row, job};
+use fetchwell_testkit::simulated_web::SimulatedWeb;
 use tokio_util::sync::CancellationToken;
 
 /// Does what its URL says.
@@ -84,8 +85,10 @@ async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
     (ended, records)
 }
 
+/// What fails by a fault of ours is tried again, at last alone, and then quarantined: with the panic's text, and not as
+/// a failure of its site.
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_panics_ends_its_own_url_with_the_panics_text_and_the_rest_goes_on() {
+async fn a_plan_that_panics_is_tried_again_and_at_last_quarantined_and_the_rest_goes_on() {
     let rig = Rig::new([SiteScript::new("a.test")]);
     let names = ["panics-first", "panics-later", "no-plan", "waits-for-nothing", "fine"];
     rig.enqueue(names.map(|name| format!("http://a.test/{name}")));
@@ -99,6 +102,243 @@ async fn a_plan_that_panics_ends_its_own_url_with_the_panics_text_and_the_rest_g
     assert!(said("waits-for-nothing", "neither fetches nor finishes"), "{records:?}");
     let ledger = rig.queue.ledger();
     assert_eq!((ledger.done, ledger.dead, ledger.balances()), (1, 4, true));
+    let asked = |path: &str| rig.world.count(|hit| hit.path.as_ref() == path);
+    assert_eq!((asked("/panics-later"), asked("/fine")), (4, 1));
+    let (state, _) = rig.politeness.look(&Site::parse("a.test").unwrap()).await.unwrap();
+    assert_eq!(state.unwrap().breaker.consecutive_failures, 0);
+}
+
+/// Panics some times, whichever URL it is.
+struct Shaky {
+    url: WebUrl,
+    panics_left: Arc<AtomicUsize>,
+}
+
+impl Plan<String> for Shaky {
+    fn step(&mut self, last: Option<Outcome>, _: Moment) -> Step<String> {
+        if last.is_none() {
+            return Step::Fetch(vec![Request::page(self.url.clone())]);
+        }
+        let left = |n: usize| n.checked_sub(1);
+        let panics = self.panics_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        assert!(panics.is_err(), "not this time");
+        Step::Finish(vec![self.url.to_string()], Settlement::Done)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_that_panic_for_a_while_cost_no_url_its_result() {
+    let sites = (0..10).map(|n| SiteScript::new(&format!("s{n}.test")));
+    let rig = Rig::new(sites);
+    let urls: Vec<String> = (0..10).map(|n| format!("http://s{n}.test/")).collect();
+    rig.enqueue(&urls);
+    let instance = Arc::new(rig.queue.instance());
+    let records = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let panics_left = Arc::new(AtomicUsize::new(15));
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(move |lease| {
+            let url = WebUrl::parse(&lease.job.url).unwrap();
+            Box::new(Shaky { url, panics_left: panics_left.clone() })
+        }),
+        finish: Arc::new(Moody {
+            failures_left: AtomicUsize::new(0),
+            records: records.clone(),
+            source: instance,
+        }),
+        obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+    };
+    assert_eq!(rig.run_door(door, CancellationToken::new()).await.unwrap(), Ended::Exhausted);
+    let mut records = records.lock().unwrap().clone();
+    records.sort();
+    assert_eq!(records, urls);
+    assert_eq!(rig.queue.ledger().done, 10);
+}
+
+/// A web that fails some times because we lack something, whatever is asked for.
+struct Lacking {
+    web: SimulatedWeb,
+    failures_left: AtomicUsize,
+}
+
+#[async_trait]
+impl Web for Lacking {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn Leave,
+        phases: &mut Phases,
+    ) -> Exchange {
+        let left = |n: usize| n.checked_sub(1);
+        if self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
+            return Exchange::Failed(Happened::OurFault("no descriptor is left".to_owned()));
+        }
+        self.web.exchange(request, leave, phases).await
+    }
+}
+
+/// Neither robots.txt, nor a probe, nor a page is said to have failed; and nothing is asked for without a rest.
+#[tokio::test(start_paused = true)]
+async fn what_we_lack_is_no_failure_of_any_site() {
+    let sites: Vec<String> = (0..30).map(|n| format!("s{n}.test")).collect();
+    let down = SiteScript::new("down.test")
+        .outage(Duration::from_secs(10)..Duration::from_secs(200), Failure::Refuse);
+    let mut rig = Rig::new(sites.iter().map(|site| SiteScript::new(site)).chain([down]));
+    rig.rules.give_up_after = Some(Duration::from_secs(600));
+    rig.limits.max_in_flight = 16;
+    let web = SimulatedWeb::new(rig.world.clone(), "TestBot/1.0");
+    let web = Arc::new(Lacking { web, failures_left: AtomicUsize::new(400) });
+    let rig = rig.with_web(web.clone());
+    let urls = sites.iter().flat_map(|site| (0..3).map(move |n| format!("http://{site}/{n}")));
+    rig.enqueue(urls);
+    rig.enqueue((0..30).map(|n| format!("http://down.test/{n}")));
+    let began = rig.clock.now();
+    rig.run().await.unwrap();
+    assert_eq!(web.failures_left.load(Ordering::SeqCst), 0);
+    let took = rig.clock.now().since(began);
+    assert!(took >= Duration::from_secs(400 / 16 - 2), "it went on without a rest: {took:?}");
+    let rows = rig.rows();
+    assert_eq!(rows.len(), 120);
+    let is_fetched = |row: &&Row| row.happened == Happened::Answered(200);
+    assert_eq!(rows.iter().filter(is_fetched).count(), 120, "{rows:?}");
+    let first_time = |row: &&Row| row.attempts == 1;
+    assert!(rows.iter().filter(first_time).count() >= 90, "{rows:?}");
+    for site in &sites {
+        let (state, _) = rig.politeness.look(&Site::parse(site).unwrap()).await.unwrap();
+        assert_eq!(state.unwrap_or_default().breaker.consecutive_failures, 0, "{site}");
+    }
+}
+
+/// What pages hold of the byte budget: their bodies, then what a step takes, then their records.
+mod holding {
+    use super::*;
+
+    const KIB: usize = 1 << 10;
+    const BODY: usize = 10 * KIB;
+    const WORK: usize = 40 * KIB;
+
+    /// Pages whose bodies count, though they are not there.
+    struct Counting {
+        budget: Budget,
+    }
+
+    #[async_trait]
+    impl Web for Counting {
+        async fn exchange(
+            &self,
+            request: &Request,
+            leave: &mut dyn Leave,
+            phases: &mut Phases,
+        ) -> Exchange {
+            if !leave.to_write().await {
+                return Exchange::NotSent;
+            }
+            phases.first_byte = Duration::from_millis(1);
+            let is_robots = request.url.path_and_query() == "/robots.txt";
+            let mut share = Share::none();
+            if !is_robots {
+                self.budget.grow(&mut share, BODY).await;
+            }
+            Exchange::Answered(Answer {
+                status: if is_robots { 404 } else { 200 },
+                headers: Default::default(),
+                body: Default::default(),
+                share,
+                wire: Box::default(),
+            })
+        }
+    }
+
+    struct Reader {
+        url: WebUrl,
+        budget: Budget,
+        total: usize,
+        held_bytes: usize,
+    }
+
+    impl Plan<String> for Reader {
+        fn step(&mut self, last: Option<Outcome>, _: Moment) -> Step<String> {
+            if last.is_none() {
+                return Step::Fetch(vec![Request::page(self.url.clone())]);
+            }
+            let used = self.total - self.budget.free_bytes();
+            let is_overdrawn = self.total < 20 * (BODY + WORK);
+            assert!(is_overdrawn || used >= BODY + WORK, "the step began with {used} bytes");
+            Step::Finish(vec![self.url.to_string()], Settlement::Done)
+        }
+
+        fn working_bytes(&self, body_bytes: usize) -> usize {
+            assert_eq!(body_bytes, BODY);
+            WORK
+        }
+
+        fn held_bytes(&self) -> Option<usize> {
+            Some(self.held_bytes)
+        }
+    }
+
+    /// Writes down what each batch holds.
+    struct Weighing<Q> {
+        source: Q,
+        batches: Arc<std::sync::Mutex<Vec<Vec<usize>>>>,
+    }
+
+    #[async_trait]
+    impl<Q: Settle> Finish<String> for Weighing<Q> {
+        async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreFault> {
+            tokio::time::sleep(Duration::from_secs(1)).await; // So that some gather.
+            let held = batch.iter().filter(|end| !end.records.is_empty());
+            let held: Vec<usize> = held.map(|end| end.share.bytes()).collect();
+            self.batches.lock().unwrap().push(held);
+            let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
+            self.source.settle(&leases).await
+        }
+    }
+
+    /// What the pages of each batch held, where each page's records hold so much.
+    async fn batches(total: usize, held_bytes: usize) -> Vec<Vec<usize>> {
+        let rig = Rig::new((0..20).map(|n| SiteScript::new(&format!("s{n}.test"))));
+        let budget = Budget::of_bytes(total);
+        let rig = rig.with_web(Arc::new(Counting { budget: budget.clone() }));
+        rig.enqueue((0..20).map(|n| format!("http://s{n}.test/")));
+        let instance = Arc::new(rig.queue.instance());
+        let batches = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let planning = budget.clone();
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| {
+                let url = WebUrl::parse(&lease.job.url).unwrap();
+                let budget = planning.clone();
+                Box::new(Reader { url, budget, total, held_bytes })
+            }),
+            finish: Arc::new(Weighing { source: instance, batches: batches.clone() }),
+            obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        };
+        rig.run_door(door, CancellationToken::new()).await.unwrap();
+        assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
+        let batches = batches.lock().unwrap().clone();
+        batches.into_iter().filter(|batch| !batch.is_empty()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn records_count_until_they_are_stored() {
+        let batches = batches(100 << 20, 3 * BODY).await;
+        assert_eq!(batches.concat(), [3 * BODY; 20]);
+        assert!(batches.len() < 20, "nothing gathered: {batches:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_records_go_one_at_a_time() {
+        let batches = batches(1 << 30, 10 << 20).await;
+        assert!(batches.iter().all(|batch| batch.len() == 1), "{batches:?}");
+    }
+
+    /// One page more than the budget at a time, and no page waits for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_that_is_too_small_for_a_step_holds_nobody_up() {
+        let batches = batches(64 * KIB, 3 * BODY).await;
+        assert_eq!(batches.concat().len(), 20);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,6 +439,37 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
     let grace = rig.limits.shutdown_grace;
     assert!(took > grace && took < grace + Duration::from_secs(10), "{took:?}");
     assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
+}
+
+/// Who is to give up on sites that stay down gives up on a store that does, too, and says what is wrong with it.
+#[tokio::test(start_paused = true)]
+async fn who_is_to_give_up_does_so_when_its_store_has_failed_for_that_long() {
+    let patience = Duration::from_secs(600);
+    let mut rig = Rig::new([SiteScript::new("a.test")]);
+    rig.rules.give_up_after = Some(patience);
+    rig.enqueue(["http://a.test/"]);
+    let instance = Arc::new(rig.queue.instance());
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
+        finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    let began = rig.clock.now();
+    let fault = rig.run_door(door, CancellationToken::new()).await.unwrap_err();
+    assert!(fault.to_string().contains("the broker is gone"), "{fault}");
+    let took = rig.clock.now().since(began);
+    assert!(took >= patience && took < patience + Duration::from_secs(10), "{took:?}");
+    assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_in_time_is_not_given_up() {
+    let mut rig = Rig::new([SiteScript::new("a.test")]);
+    rig.rules.give_up_after = Some(Duration::from_secs(60));
+    rig.enqueue((0..5).map(|n| format!("http://a.test/{n}")));
+    let (ended, records) = run(&rig, 100).await;
+    assert_eq!((ended, records.len()), (Ended::Exhausted, 5));
 }
 
 /// What is to follow an answer is not waited for: nothing is sent any more.
@@ -320,6 +591,12 @@ async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     assert_eq!(rows.iter().filter(fetched).count(), 5, "{rows:?}");
     assert_eq!(rows.iter().filter(passed).count(), 6, "{rows:?}");
     assert_eq!(rig.queue.ledger().done, 11);
+    // A request that was under way is an attempt, and is said to have been; whatever waited is not.
+    let silent = rows.iter().find(|row| row.url == "http://silent.test/").unwrap();
+    let said = silent.held_up_by.as_deref().unwrap_or_default();
+    assert!(silent.attempts == 1 && said.contains("under way"), "{silent:?}");
+    let waited = rows.iter().filter(passed).filter(|row| row.url != silent.url);
+    assert!(waited.clone().all(|row| row.attempts == 0), "{rows:?}");
     // A deadline of ours is no failure of the site.
     let (state, _) = rig.politeness.look(&Site::parse("silent.test").unwrap()).await.unwrap();
     assert_eq!(state.unwrap().breaker.consecutive_failures, 0);

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::pipeline::{News, Purpose, Requested, Window};
 use fetchwell_engine::ports::Settlement;
 use fetchwell_simweb::{SiteScript, site_name};
-use fetchwell_testkit::rig::Rig;
+use fetchwell_testkit::rig::{Rig, job};
+use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,4 +104,26 @@ async fn what_is_in_hand_is_told_about_once_a_second() {
     let oldest = windows.iter().filter_map(|window| window.oldest).max().unwrap();
     assert!((3 * SECOND..9 * SECOND).contains(&oldest), "{oldest:?}");
     assert!((4..15).contains(&windows.len()), "{} times in about six seconds", windows.len());
+}
+
+/// What is not due for long is in the store, and in no hands.
+#[tokio::test(start_paused = true)]
+async fn what_is_delayed_in_the_store_grows_old_though_nothing_is_in_hand() {
+    let heard: Arc<Mutex<Vec<News>>> = Arc::default();
+    let ear = heard.clone();
+    let rig = Rig::new([SiteScript::new("a.test")])
+        .with_watcher(Arc::new(move |news| ear.lock().unwrap().push(news)));
+    let due = Some(rig.clock.now() + 3_600 * SECOND);
+    rig.queue.enqueue(vec![NewJob { due, ..NewJob::now(job("http://a.test/1")) }]);
+    let stop = CancellationToken::new();
+    let stopping = async {
+        tokio::time::sleep(600 * SECOND).await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(rig.run_until(stop.clone()), stopping);
+    ended.unwrap();
+    let windows = windows(&heard.lock().unwrap());
+    assert!(windows.iter().all(|window| window.leases == 0), "{windows:?}");
+    let oldest = windows.last().unwrap().oldest.unwrap();
+    assert!((590 * SECOND..=601 * SECOND).contains(&oldest), "{oldest:?}");
 }

@@ -13,6 +13,7 @@ use url::Url;
 use crate::content::Content;
 use crate::entities;
 use crate::fold::{Piece, one_line, pieces};
+use crate::limits::{TookTooLong, Watch};
 use crate::links::{absolute, image_address};
 use crate::page::{Element, Page, Tag};
 use crate::walk::{Visitor, walk};
@@ -21,16 +22,17 @@ use blocks::Blocks;
 use line::{Line, Span};
 use table::Table;
 
-/// Writes what is kept of the page. `page_bytes` bounds what addresses may add to it, and what
+/// Writes what is kept of the page. `most_added_bytes` bounds what addresses may add to it, and what
 /// indentation may: a short relative link can stand for a long absolute one, a hundred thousand
 /// times.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
     base_url: &Url,
-    page_bytes: usize,
-) -> String {
-    let max_added_bytes = page_bytes.saturating_add(FREE_BYTES);
+    most_added_bytes: usize,
+    watch: &Watch<'_>,
+) -> Result<String, TookTooLong> {
+    let max_added_bytes = most_added_bytes.saturating_add(FREE_BYTES);
     let mut writer = Writer {
         page,
         base_url,
@@ -40,9 +42,9 @@ pub(crate) fn write(
         headings: Vec::new(),
         table: None,
     };
-    walk(page, content, &mut writer);
+    walk(page, content, &mut writer, watch)?;
     writer.end_block();
-    writer.blocks.finish()
+    Ok(writer.blocks.finish())
 }
 
 /// A small page may have long addresses and deep lists.

@@ -3,6 +3,7 @@
 use super::tag::Tag;
 use super::tokenizer::{Token, Tokenizer};
 use super::{Element, Node, NodeKind, Page, attributes};
+use crate::limits::{TookTooLong, Watch};
 
 /// What follows is not read: no article begins so late.
 const MAX_HTML_BYTES: usize = 16 << 20;
@@ -18,23 +19,39 @@ const MAX_LOOK_OUT: usize = 64;
 const MAX_NODES: usize = 400_000;
 
 /// Parses the source into nodes in document order, and the scripts that hold data.
-pub(super) fn build(html: &str) -> Page<'_> {
+pub(super) fn build<'a>(
+    html: &'a str,
+    max_text_bytes: usize,
+    watch: &Watch<'_>,
+) -> Result<Page<'a>, TookTooLong> {
     let html = html.get(..html.floor_char_boundary(MAX_HTML_BYTES)).unwrap_or(html);
     let mut builder = Builder::default();
     builder.nodes.reserve((html.len() / BYTES_A_NODE).min(MAX_NODES));
+    let mut text_bytes_left = max_text_bytes;
+    let mut is_cut = false;
     for token in Tokenizer::new(html) {
+        watch.step()?;
         if builder.nodes.len() >= MAX_NODES {
             break;
         }
         match token {
-            Token::Text(text) => builder.push(NodeKind::Text(text)),
+            Token::Text(text) if text.len() > text_bytes_left => {
+                let kept = text.get(..text.floor_char_boundary(text_bytes_left));
+                builder.push(NodeKind::Text(kept.unwrap_or_default()));
+                is_cut = true;
+                break;
+            }
+            Token::Text(text) => {
+                text_bytes_left -= text.len();
+                builder.push(NodeKind::Text(text));
+            }
             Token::Start { tag, name, attributes } => builder.start(tag, name, attributes),
             Token::End { tag, name } => builder.end(tag, name),
             Token::Script { attributes, content } => builder.script(attributes, content),
         }
     }
     builder.close_from(0);
-    Page { nodes: builder.nodes, json_ld: builder.json_ld }
+    Ok(Page { nodes: builder.nodes, json_ld: builder.json_ld, is_cut })
 }
 
 /// A page has about one node for so many bytes; room for them is made at once.
@@ -172,6 +189,35 @@ fn barrier_for_end(tag: Tag) -> TagTest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+
+    fn build(html: &str) -> Page<'_> {
+        super::build(html, usize::MAX, &Watch::new(&Limits::NONE)).unwrap()
+    }
+
+    #[test]
+    fn text_beyond_the_bound_is_left_out() {
+        let page =
+            |bytes| super::build("<p>abc<p>d\u{e9}f", bytes, &Watch::new(&Limits::NONE)).unwrap();
+        let texts = |page: &Page<'_>| -> String {
+            let text = |node: &Node<'_>| match node.kind {
+                NodeKind::Text(text) => text.to_owned(),
+                NodeKind::Element(_) => "|".to_owned(),
+            };
+            page.nodes.iter().map(text).collect()
+        };
+        for (bytes, kept, is_cut) in [
+            (0, "|", true),
+            (2, "|ab", true),
+            (5, "|abc|d", true), // Not half a character.
+            (6, "|abc|d\u{e9}", true),
+            (7, "|abc|d\u{e9}f", false),
+        ] {
+            let page = page(bytes);
+            assert_eq!((texts(&page).as_str(), page.is_cut), (kept, is_cut), "{bytes}");
+            assert!(page.nodes.iter().all(|node| node.end <= page.nodes.len()), "{bytes}");
+        }
+    }
 
     /// The tree in a short form: `p(a b(c))`.
     fn check(html: &str, want: &str) {

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::entities;
+use crate::limits::{TookTooLong, Watch};
 
 /// A parsed page.
 pub(crate) struct Page<'a> {
@@ -18,6 +19,8 @@ pub(crate) struct Page<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
     /// The scripts in which the page describes itself as linked data.
     pub(crate) json_ld: Vec<&'a str>,
+    /// Whether there is more text than was wanted.
+    pub(crate) is_cut: bool,
 }
 
 /// An element or a piece of text, and where its subtree ends.
@@ -41,9 +44,13 @@ pub(crate) struct Element<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Parses whatever it is given; there is no page that is an error.
-    pub(crate) fn parse(html: &'a str) -> Self {
-        builder::build(html)
+    /// Parses whatever it is given, up to so many bytes of text; there is no page that is an error.
+    pub(crate) fn parse(
+        html: &'a str,
+        max_text_bytes: usize,
+        watch: &Watch<'_>,
+    ) -> Result<Self, TookTooLong> {
+        builder::build(html, max_text_bytes, watch)
     }
 
     /// Every element with its index, in document order.

@@ -1,7 +1,12 @@
 //! Pages that mean harm: they end, and nothing overflows or grows. Broken pages by the thousand are
 //! in `broken`, which also measures how long the worst takes.
 
-use fetchwell_extract::{Article, count_nodes, decode, extract, is_html, is_text};
+use std::cell::Cell;
+
+use fetchwell_extract::{
+    Article, Limits, TookTooLong, count_nodes, decode, extract, extract_text_within,
+    extract_within, is_html, is_text,
+};
 use proptest::prelude::*;
 use url::Url;
 
@@ -137,4 +142,52 @@ proptest! {
             article(&decoded.text);
         }
     }
+}
+
+/// Whenever the time is up: in the parser, between two steps, or while text is written out.
+#[test]
+fn when_the_time_is_up_reading_ends() {
+    let html = "<p>Some words of a page that is long.".repeat(20_000);
+    let url = Url::parse("https://site.test/").unwrap();
+    let looks = Cell::new(0);
+    let read = |most: u32| {
+        looks.set(0);
+        let is_over = || {
+            looks.set(looks.get() + 1);
+            looks.get() > most
+        };
+        let limits = Limits { is_over: &is_over, ..Limits::NONE };
+        let text = extract_text_within(&html, &url, &limits).map(|_| ());
+        (extract_within(&html, &url, &limits).map(|_| ()), text)
+    };
+    assert_eq!(read(u32::MAX), (Ok(()), Ok(())));
+    let all = looks.get();
+    assert!(all > 100, "it was looked at {all} times only");
+    for most in [0, 1, all / 4] {
+        assert_eq!(read(most), (Err(TookTooLong), Err(TookTooLong)), "{most} of {all}");
+    }
+}
+
+#[test]
+fn text_and_markdown_stay_within_the_bound() {
+    let url = Url::parse("https://site.test/").unwrap();
+    let max_text_bytes = 64 << 10;
+    let limits = Limits { max_text_bytes, ..Limits::NONE };
+    let link = "<a href=x>word</a> ";
+    for part in ["<", "word ", "<pre>`", "<code>`` </code>", link, "<li>a", "&amp;"] {
+        let html = format!("<article><p>{}", part.repeat((1 << 20) / part.len()));
+        let got = extract_within(&html, &url, &limits).unwrap();
+        // A blank line may follow each character.
+        assert!(got.text.len() <= 3 * max_text_bytes, "{part}: {}", got.text.len());
+        assert!(got.abstract_text.len() <= max_text_bytes, "{part}");
+        // Marks may double the text; addresses and indentation may each add as much, and 64 KiB.
+        assert!(
+            got.markdown.len() <= 6 * max_text_bytes + (128 << 10),
+            "{part}: {}",
+            got.markdown.len()
+        );
+        assert!(got.is_cut || !matches!(part, "<" | "word "), "{part}");
+    }
+    let short = extract_within("<p>A short page.", &url, &limits).unwrap();
+    assert_eq!((short.text.as_str(), short.is_cut), ("A short page.", false));
 }

@@ -2,39 +2,81 @@
 
 mod objects;
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::{Body, Bytes};
+use axum::response::{Html, IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::stream;
+use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST};
+use http::request::Parts;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::openapi::OpenApi;
 
 use super::problem::Kind;
+use crate::listener::Peer;
 use objects::{schema_name, write_objects};
 
 const STYLE: &str = include_str!("docs/style.css");
 const BEGINNING: &str = include_str!("docs/beginning.html");
 const METHODS: [&str; 2] = ["get", "post"];
+/// Stands for the address of this server, which whoever reads the page knows best.
+const ADDRESS: &str = "{address}";
+/// Most readers come for the first of these.
+const TAGS: [&str; 5] = ["Messages", "Outbox", "Sites", "Oversight", "Operations"];
 
 /// The page, and what it may load: its own style, and nothing else.
 #[derive(Clone)]
 pub(super) struct Page {
-    pub(super) html: Arc<str>,
-    pub(super) policy: Arc<str>,
+    /// What stands before and after the server's address. All who read the page share these bytes.
+    before: Bytes,
+    after: Bytes,
+    policy: Arc<str>,
+    listens_on: SocketAddr,
 }
 
 impl Page {
     /// The page of this document.
-    pub(super) fn of(document: &OpenApi) -> Page {
+    pub(super) fn of(document: &OpenApi, listens_on: SocketAddr) -> Page {
         let document = serde_json::to_value(document).unwrap_or_default();
         let hash = STANDARD.encode(Sha256::digest(STYLE));
         let policy = format!(
             "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
              frame-ancestors 'none'"
         );
-        Page { html: html(&document).into(), policy: policy.into() }
+        let html = html(&document);
+        let (before, after) = html.split_once(ADDRESS).unwrap_or((html.as_str(), ""));
+        let before = Bytes::copy_from_slice(before.as_bytes());
+        let after = Bytes::copy_from_slice(after.as_bytes());
+        Page { before, after, policy: policy.into(), listens_on }
     }
+
+    /// The page as this reader needs it: its examples lead to where the page itself was found.
+    pub(super) fn read_by(&self, reader: &Parts) -> Response {
+        let scheme = if Peer::of(reader).is_encrypted { "https" } else { "http" };
+        let host = host(reader).map_or_else(|| self.listens_on.to_string(), str::to_owned);
+        let address = Bytes::from(format!("{scheme}://{}", escape(&host)));
+        let parts = [self.before.clone(), address, self.after.clone()];
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        let headers = [
+            (CONTENT_LENGTH, length.to_string()),
+            (CONTENT_SECURITY_POLICY, self.policy.to_string()),
+        ];
+        let body = Body::from_stream(stream::iter(parts.map(Ok::<_, Infallible>)));
+        (headers, Html(body)).into_response()
+    }
+}
+
+/// The host that was asked for, if it is one that can be pasted into a shell.
+fn host(reader: &Parts) -> Option<&str> {
+    let target = reader.uri.authority().map(http::uri::Authority::as_str);
+    let host = target.or_else(|| reader.headers.get(HOST)?.to_str().ok())?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    (!host.is_empty() && host.bytes().all(is_plain)).then_some(host)
 }
 
 fn html(document: &Value) -> String {
@@ -74,8 +116,8 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
             .filter_map(move |method| Some(Operation { method, path, body: item.get(method)? }))
     });
     let mut all: Vec<_> = all.collect();
-    let tags = ["Messages", "Outbox", "Operations"];
-    all.sort_by_key(|one| tags.iter().position(|tag| text(&one.body["tags"][0]) == *tag));
+    let place = |tag: &str| TAGS.iter().position(|known| *known == tag).unwrap_or(TAGS.len());
+    all.sort_by_key(|one| place(text(&one.body["tags"][0])));
     all
 }
 
@@ -131,7 +173,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>) {
 
 /// A command that can be pasted.
 fn curl(operation: &Operation<'_>) -> String {
-    let path = operation.path.replace("{id}", "MESSAGE_ID");
+    let path = operation.path.replace("{id}", "MESSAGE_ID").replace("{site}", "example.com");
     let mut lines = vec![format!("curl \"$FETCHWELL{path}\"")];
     if operation.body.get("security").is_some() {
         lines.push("-H \"Authorization: Bearer $FETCHWELL_TOKEN\"".to_owned());
@@ -204,6 +246,41 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn document() -> Value {
+        let operation = |tag: &str| serde_json::json!({"tags": [tag], "summary": "x"});
+        serde_json::json!({"paths": {
+            "/aaa": {"get": operation("Unheard of")},
+            "/fetch": {"post": operation("Messages")},
+            "/livez": {"get": operation("Operations")},
+            "/operator/ledger": {"get": operation("Oversight")},
+            "/outbox": {"get": operation("Outbox")},
+            "/sites": {"get": operation("Sites")},
+        }})
+    }
+
+    #[test]
+    fn what_most_come_for_is_first() {
+        let document = document();
+        let paths: Vec<&str> = operations(&document).iter().map(|one| one.path).collect();
+        assert_eq!(paths, ["/fetch", "/outbox", "/sites", "/operator/ledger", "/livez", "/aaa"]);
+    }
+
+    #[test]
+    fn examples_lead_to_where_the_page_was_found() {
+        let asked = |uri: &str, hosts: &[&str]| {
+            let mut request = http::Request::builder().uri(uri).body(()).unwrap();
+            for host in hosts {
+                request.headers_mut().append(HOST, host.parse().unwrap());
+            }
+            host(&request.into_parts().0).map(str::to_owned)
+        };
+        assert_eq!(asked("/docs", &["a.test:9000"]).as_deref(), Some("a.test:9000"));
+        assert_eq!(asked("/docs", &["[::1]:9000"]).as_deref(), Some("[::1]:9000"));
+        assert_eq!(asked("http://b.test/docs", &["a.test"]).as_deref(), Some("b.test"));
+        assert_eq!(asked("/docs", &["a.test;ls"]), None);
+        assert_eq!(asked("/docs", &[]), None);
+    }
 
     #[test]
     fn code_is_marked_and_nothing_else_is_markup() {

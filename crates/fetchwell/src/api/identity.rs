@@ -1,7 +1,6 @@
 //! Who is calling: the credential names the caller, and every query is filtered by it.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,14 +13,11 @@ use tokio::time::Instant;
 use super::Api;
 use super::problem::{Kind, Problem};
 use super::token::Token;
+use crate::listener::Peer;
 
 /// How long a token that was good is taken for good without asking the store. `callers revoke` waits
 /// that long before it says that it is done.
 pub(crate) const TOKEN_CACHE: Duration = Duration::from_secs(1);
-
-/// Who is on the other end of the connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// A caller with a good token.
 #[derive(Clone, Debug)]
@@ -82,10 +78,9 @@ impl FromRequestParts<Arc<Api>> for Identity {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Identity, Problem> {
-        let peer = parts.extensions.get::<Peer>();
-        let from = peer.map(|Peer(address)| address.ip().to_string()).unwrap_or_default();
+        let address = Peer::of(parts).address;
         let refused = |what| {
-            api.audit.authentication_failed(&from, what);
+            api.auth_failures.note(address, what);
             api.metrics.authentication_failed();
             // One answer for all that can be wrong: whoever guesses learns nothing.
             Problem::new(Kind::Unauthorized)
@@ -97,7 +92,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let token = token.ok_or_else(|| refused("not a token"))?.hash();
         let caller = api.caller_of(&token).await?;
         let caller = caller.ok_or_else(|| refused("an unknown or revoked token"))?;
-        Ok(Identity { caller, from, token })
+        Ok(Identity { caller, from: address.to_string(), token })
     }
 }
 

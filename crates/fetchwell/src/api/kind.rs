@@ -6,6 +6,7 @@ use http::StatusCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     MalformedJson,
+    BadHost,
     Unauthorized,
     Forbidden,
     NotFound,
@@ -17,6 +18,7 @@ pub(crate) enum Kind {
     InvalidField,
     KeyReused,
     TooManyRequests,
+    TooManyConnections,
     Internal,
     StoreUnavailable,
     Busy,
@@ -24,8 +26,9 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, by status.
-    pub(crate) const ALL: [Kind; 15] = [
+    pub(crate) const ALL: [Kind; 17] = [
         Kind::MalformedJson,
+        Kind::BadHost,
         Kind::Unauthorized,
         Kind::Forbidden,
         Kind::NotFound,
@@ -37,6 +40,7 @@ impl Kind {
         Kind::InvalidField,
         Kind::KeyReused,
         Kind::TooManyRequests,
+        Kind::TooManyConnections,
         Kind::Internal,
         Kind::StoreUnavailable,
         Kind::Busy,
@@ -70,6 +74,12 @@ impl Kind {
                 S::BAD_REQUEST,
                 "The body is not JSON",
                 "Send one JSON object, in UTF-8, in which no name stands twice.",
+            ),
+            Kind::BadHost => (
+                "bad-host",
+                S::BAD_REQUEST,
+                "The request does not name exactly one host",
+                "Send one header Host with the name or address of this server.",
             ),
             Kind::Unauthorized => (
                 "unauthorized",
@@ -105,8 +115,8 @@ impl Kind {
             Kind::CursorGone => (
                 "cursor-gone",
                 S::GONE,
-                "What follows this cursor was taken out",
-                "Go on after the cursor in `oldest`: all that is left comes after it.",
+                "This cursor is not in the outbox",
+                "What followed it was taken out, or the outbox does not reach that far: the store is another one, or was restored from a backup. Go on after the cursor in `oldest`: everything that is there comes after it.",
             ),
             Kind::TooLarge => (
                 "too-large",
@@ -138,6 +148,13 @@ impl Kind {
                 "The caller is over its own limit",
                 "Wait as long as the header Retry-After says.",
             ),
+            Kind::TooManyConnections => (
+                "too-many-connections",
+                S::TOO_MANY_REQUESTS,
+                "One address has too many connections",
+                "Use fewer connections at once, and use them again; `api.max_connections_per_address` \
+                 is the limit. Behind a proxy name it in `api.trusted_proxies`.",
+            ),
             Kind::Internal => (
                 "internal",
                 S::INTERNAL_SERVER_ERROR,
@@ -147,7 +164,7 @@ impl Kind {
             Kind::Busy => (
                 "busy",
                 S::SERVICE_UNAVAILABLE,
-                "The server has no memory left for this now",
+                "The server has no memory or connection left for this now",
                 "Send it again after the time in the header Retry-After; fewer large requests at \
                  once go faster.",
             ),

@@ -1,16 +1,13 @@
 //! The memory that the bodies of all requests and answers have together.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::{Kind, Problem};
+use crate::listener;
 
 /// All bodies together.
 const TOTAL_BYTES: u64 = 256 << 20;
@@ -53,37 +50,12 @@ impl Held {
 
     /// Keeps the share until the answer is sent, or nobody wants it any more.
     pub(super) fn until_sent(self, response: Response) -> Response {
-        response.map(|body| Body::new(HeldBody { body, _share: self }))
+        listener::until_sent(response, self)
     }
 }
 
 fn pieces(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX)
-}
-
-struct HeldBody {
-    body: Body,
-    _share: Held,
-}
-
-impl HttpBody for HeldBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]

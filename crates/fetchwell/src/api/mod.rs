@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `routes` | which path leads where; what every answer has |
+//! | `routes` | which path leads where |
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `oversight` | what viewers see and operators do: `/operator/…` |
 //! | `sites` | how sites stand, and orders to them: `/sites/…` |
@@ -10,7 +10,7 @@
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
 //! | `view`, `problem`, `kind`, `openapi`, `schemas`, `docs`, `metrics` | what an answer says |
-//! | `server`, `usage`, `memory` | connections, and what they may hold |
+//! | `memory` | what requests and answers may hold; connections are in [`crate::listener`] |
 
 mod accept;
 mod allowance;
@@ -34,50 +34,44 @@ mod problem;
 mod public;
 mod routes;
 mod schemas;
-mod server;
 mod sites;
 mod submit;
 mod times;
 mod token;
-mod usage;
 mod values;
 mod view;
 mod waiting;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
 use fetchwell_engine::oversight::Oversight;
 use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use crate::doors::sites::SiteDesk;
 
 use allowance::Allowances;
 use identity::KnownTokens;
 use memory::Memory;
-use problem::{Kind, Problem};
 
 use crate::measures::Measures;
 
-pub(crate) use audit::{AuditWriter, audit_log};
-pub(crate) use identity::{Peer, TOKEN_CACHE};
+pub(crate) use audit::AuthFailures;
+pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
 pub(crate) use oversight::{
     CountView, DeedView, DossierView, FailuresView, QueueView, SightingView,
 };
+pub(crate) use problem::{Kind, Problem};
 pub(crate) use routes::router;
-pub(crate) use server::{Connections, serve};
 pub(crate) use token::Token;
 pub(crate) use view::{MessageView, OutboxView};
-
-/// A store that is down is logged so often at the most.
-const FAULT_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long callers are asked to wait for a store that is down.
 const STORE_RETRY_SECONDS: u64 = 5;
@@ -108,12 +102,12 @@ pub(crate) struct Api {
     rules: Rules,
     metrics: Arc<Metrics>,
     measures: Arc<Measures>,
-    audit: audit::AuditLog,
+    auth_failures: Arc<AuthFailures>,
     known_tokens: KnownTokens,
     allowances: Allowances,
     memory: Memory,
     readiness: public::Readiness,
-    last_fault: Mutex<Option<Instant>>,
+    health: Arc<StoreHealth>,
     /// Ends whatever waits.
     stop: CancellationToken,
 }
@@ -129,14 +123,17 @@ pub(crate) struct Foundation {
     pub(crate) metrics: Arc<Metrics>,
     /// What the flows do.
     pub(crate) measures: Arc<Measures>,
+    /// Where failed authentications go.
+    pub(crate) auth_failures: Arc<AuthFailures>,
+    /// Which calls to the store fail.
+    pub(crate) health: Arc<StoreHealth>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Api {
-    /// An API, and what writes its audit.
-    pub(crate) fn new(on: Foundation, rules: Rules) -> (Arc<Api>, AuditWriter) {
-        let (audit, writer) = audit_log(on.clock.clone());
-        let api = Api {
+    /// An API on this foundation.
+    pub(crate) fn new(on: Foundation, rules: Rules) -> Arc<Api> {
+        Arc::new(Api {
             inbox: on.inbox,
             oversight: on.oversight,
             sites: on.sites,
@@ -145,16 +142,15 @@ impl Api {
             guard: on.guard,
             metrics: on.metrics,
             measures: on.measures,
-            audit,
+            auth_failures: on.auth_failures,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
-            last_fault: Mutex::default(),
+            health: on.health,
             stop: on.stop,
             rules,
-        };
-        (Arc::new(api), writer)
+        })
     }
 
     /// Counts `count` messages or questions against a caller's own limit.
@@ -183,11 +179,7 @@ impl Api {
     /// What the store said. Its faults are for the log: callers learn no more than that it is down.
     fn stored<T>(&self, answer: Result<T, StoreFault>) -> Result<T, Problem> {
         answer.map_err(|fault| {
-            let mut last = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|at| at.elapsed() >= FAULT_LOG_INTERVAL) {
-                *last = Some(Instant::now());
-                warn!("requests are answered with 503: {fault}");
-            }
+            self.health.failed_once(StoreCall::Answer, &fault);
             Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
         })
     }

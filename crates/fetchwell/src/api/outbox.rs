@@ -57,7 +57,7 @@ pub(super) struct OutboxAnswer {
             links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
         ),
         (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 410, description = "what follows the cursor was taken out; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "what follows the cursor was taken out, or the cursor is beyond the newest result; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),

@@ -117,7 +117,7 @@ impl Problem {
         problem
     }
 
-    /// Results up to this cursor were taken out.
+    /// A cursor that is not in the outbox; the oldest that is.
     pub(crate) fn gone(oldest: i64) -> Problem {
         let mut problem = Problem::new(Kind::CursorGone);
         problem.body.oldest = Some(oldest.to_string());

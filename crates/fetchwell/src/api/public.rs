@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
+use fetchwell_engine::store_health::StoreCall;
 use http::header::CONTENT_TYPE;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -30,7 +31,7 @@ pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Whether messages are accepted: the store can be read and written
+/// Whether messages are accepted and their results stored: the store can be read and written
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations",
     responses(
@@ -49,7 +50,8 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     let ready = match known {
         Some(ready) => ready,
         None => {
-            let ready = api.stored(api.inbox.check().await).is_ok();
+            let failing = api.health.failing_anywhere(StoreCall::is_storing);
+            let ready = failing.is_none() && api.stored(api.inbox.check().await).is_ok();
             *last = Some((Instant::now(), ready));
             ready
         }

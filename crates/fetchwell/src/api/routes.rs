@@ -1,18 +1,16 @@
-//! Which path leads where, and what every answer has.
+//! Which path leads where.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use http::HeaderValue;
-use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
-};
+use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::error;
@@ -23,17 +21,8 @@ use super::problem::{Kind, Problem};
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
 use crate::dashboard::{self, Dashboard};
 
-/// What is set on every answer that does not say otherwise itself.
-const ALWAYS: [(HeaderName, &str); 5] = [
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (X_FRAME_OPTIONS, "DENY"),
-    (REFERRER_POLICY, "no-referrer"),
-    (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-    (CACHE_CONTROL, "no-store"),
-];
-
 /// Everything that can be asked for.
-pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>) -> Router {
+pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>, listens_on: SocketAddr) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(openapi::document())
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))
@@ -45,8 +34,8 @@ pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>) -> Router {
         .merge(oversight::routes())
         .merge(sites::routes())
         .split_for_parts();
-    let page = docs::Page::of(&document);
-    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let page = docs::Page::of(&document, listens_on);
+    let document = Bytes::from(document.to_json().unwrap_or_default());
     router
         .merge(dashboard::router(dashboard))
         .route("/openapi.json", get(openapi_json))
@@ -56,7 +45,7 @@ pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>) -> Router {
         .fallback(async || Problem::new(Kind::NotFound))
         .method_not_allowed_fallback(async || Problem::new(Kind::MethodNotAllowed))
         .layer(CatchPanicLayer::custom(after_a_panic))
-        .layer(middleware::from_fn_with_state(api.clone(), count_and_harden))
+        .layer(middleware::from_fn_with_state(api.clone(), count))
         .with_state(api.clone())
 }
 
@@ -71,24 +60,21 @@ pub(super) fn json(value: &impl Serialize) -> Response {
     }
 }
 
-async fn openapi_json(Extension(document): Extension<Arc<str>>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], document.to_string()).into_response()
+async fn openapi_json(Extension(document): Extension<Bytes>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], document).into_response()
 }
 
-async fn docs_page(Extension(page): Extension<docs::Page>) -> Response {
-    let policy = [(CONTENT_SECURITY_POLICY, page.policy.to_string())];
-    (policy, Html(page.html.to_string())).into_response()
+async fn docs_page(Extension(page): Extension<docs::Page>, request: Request) -> Response {
+    let (reader, _) = request.into_parts();
+    page.read_by(&reader)
 }
 
-async fn count_and_harden(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let mut response = next.run(request).await;
+    let response = next.run(request).await;
     let route = route.as_deref().unwrap_or("unknown");
     api.metrics.answered(route, &method, response.status().as_u16());
-    for (name, value) in ALWAYS {
-        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
-    }
     response
 }
 

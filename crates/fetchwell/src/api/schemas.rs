@@ -78,6 +78,7 @@ pub(super) enum ResultStatus {
     RateLimited,
     RefusedByRobots,
     Refused,
+    InternalError,
     Cancelled,
 }
 

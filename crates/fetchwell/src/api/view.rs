@@ -54,8 +54,8 @@ pub(crate) struct OutboxView {
     pub(crate) retailer: String,
     /// The caller's own name for it.
     pub(crate) correlation_id: String,
-    /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`
-    /// or `cancelled`.
+    /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
+    /// `internal_error` or `cancelled`.
     #[schema(value_type = ResultStatus)]
     pub(crate) status: String,
     /// The page as text; null when there is none, or it is no text.

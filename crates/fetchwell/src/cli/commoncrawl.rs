@@ -18,6 +18,58 @@ pub(crate) enum CommonCrawlCommand {
     Batch(BatchArgs),
     /// Take batches of captured pages from the queue, and write their texts
     Work(WorkArgs),
+    /// List the batches that workers have given up, or put them back on the queue
+    Dead {
+        #[command(subcommand)]
+        command: DeadCommand,
+    },
+    /// Publish the pages of errors.jsonl again, except those that have a document by now
+    RetryErrors(RetryErrorsArgs),
+}
+
+/// `fetchwell commoncrawl dead`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// List dead batches, with the reason for each
+    List(DeadListArgs),
+    /// Put dead batches back on the queue, with a clean record
+    Retry(DeadRetryArgs),
+}
+
+/// `fetchwell commoncrawl dead list`.
+#[derive(Debug, Args)]
+pub(crate) struct DeadListArgs {
+    #[command(flatten)]
+    queue: QueueArgs,
+}
+
+/// `fetchwell commoncrawl dead retry`.
+#[derive(Debug, Args)]
+pub(crate) struct DeadRetryArgs {
+    /// The batches, by their names as "list" shows them
+    #[arg(value_name = "BATCH", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) batches: Vec<String>,
+    /// Every dead batch
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    queue: QueueArgs,
+}
+
+/// `fetchwell commoncrawl retry-errors`.
+#[derive(Debug, Args)]
+pub(crate) struct RetryErrorsArgs {
+    #[command(flatten)]
+    queue: QueueArgs,
+    /// The folder whose errors.jsonl is read [default: documents]
+    #[arg(long, value_name = "DIR")]
+    output: Option<String>,
+    /// Only errors of these kinds, such as unread or range; repeat or separate by commas
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) kind: Vec<String>,
+    /// Pages in a batch
+    #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
+    pub(crate) batch_size: usize,
 }
 
 /// What every command of this door may be told.
@@ -184,6 +236,9 @@ impl CommonCrawlCommand {
             CommonCrawlCommand::Get(args) => both(&args.archive, &args.crawl),
             CommonCrawlCommand::Batch(args) => args.settings(),
             CommonCrawlCommand::Work(args) => args.settings(),
+            CommonCrawlCommand::Dead { command: DeadCommand::List(args) } => args.queue.settings(),
+            CommonCrawlCommand::Dead { command: DeadCommand::Retry(args) } => args.queue.settings(),
+            CommonCrawlCommand::RetryErrors(args) => args.settings(),
         }
     }
 }
@@ -213,6 +268,14 @@ impl WorkArgs {
         flags.extend(flag("commoncrawl.prefetch", "--prefetch", self.prefetch.as_ref()));
         let (key, listen) = ("commoncrawl.work_metrics_listen", self.metrics_listen.as_ref());
         flags.extend(flag(key, "--metrics-listen", listen));
+        flags
+    }
+}
+
+impl RetryErrorsArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let mut flags = self.queue.settings();
+        flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
         flags
     }
 }

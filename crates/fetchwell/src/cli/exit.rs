@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fetchwell_engine::ports::StoreFault;
+
 /// How the program ends.
 #[derive(Debug)]
 pub enum Exit {
@@ -18,6 +20,8 @@ pub enum Exit {
     SomeFailed,
     /// A store or server that is needed can't be reached.
     Unreachable(String),
+    /// A signal ended it before its work was done.
+    Interrupted,
 }
 
 impl Exit {
@@ -34,6 +38,7 @@ impl Exit {
             Exit::Refused => 3,
             Exit::SomeFailed => 4,
             Exit::Unreachable(_) => 5,
+            Exit::Interrupted => 130, // As after a second signal, see `signals::AT_ONCE`.
         }
     }
 }
@@ -44,7 +49,7 @@ impl fmt::Display for Exit {
         match self {
             Exit::Internal(error) => write!(f, "{error:#}"),
             Exit::Usage(text) | Exit::Unreachable(text) => f.write_str(text),
-            Exit::Ok | Exit::Refused | Exit::SomeFailed => Ok(()),
+            Exit::Ok | Exit::Refused | Exit::SomeFailed | Exit::Interrupted => Ok(()),
         }
     }
 }
@@ -61,9 +66,15 @@ impl From<std::io::Error> for Exit {
     }
 }
 
-impl From<fetchwell_engine::ports::StoreFault> for Exit {
-    fn from(fault: fetchwell_engine::ports::StoreFault) -> Exit {
-        Exit::Unreachable(fault.to_string())
+impl From<StoreFault> for Exit {
+    fn from(fault: StoreFault) -> Exit {
+        match fault {
+            // A Redis Cluster, or a store that a newer program has changed: another one must be named.
+            StoreFault::Unfit(_) => Exit::Usage(fault.to_string()),
+            StoreFault::Unavailable(_) | StoreFault::Damaged(_) | StoreFault::TooLarge(_) => {
+                Exit::Unreachable(fault.to_string())
+            }
+        }
     }
 }
 
@@ -80,9 +91,10 @@ mod tests {
             Exit::Refused,
             Exit::SomeFailed,
             Exit::Unreachable(String::new()),
+            Exit::Interrupted,
         ];
         let numbers = all.iter().map(|exit| exit.number().to_string());
-        let at_once = crate::signals::AT_ONCE.to_string();
-        crate::documented::lists_exactly("Exit codes", numbers.chain([at_once]));
+        crate::documented::lists_exactly("Exit codes", numbers);
+        assert_eq!(i32::from(Exit::Interrupted.number()), crate::signals::AT_ONCE);
     }
 }

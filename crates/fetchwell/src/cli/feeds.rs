@@ -26,7 +26,8 @@ pub(crate) enum FeedsCommand {
         /// Where their links go
         #[arg(long, value_name = "NAME", default_value = DEFAULT_CATEGORY)]
         category: String,
-        /// How often they are read [default: feeds.interval; unless that is set, at each ingest]
+        /// How often they are read, such as 30m; a bare number is seconds [default: feeds.interval;
+        /// unless that is set, at each ingest]
         #[arg(long, value_name = "DURATION")]
         interval: Option<String>,
     },

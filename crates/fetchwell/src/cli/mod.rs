@@ -22,7 +22,9 @@ use crate::settings::Flag;
 use crate::settings::features::long_version;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
-pub(crate) use commoncrawl::{BatchArgs, CommonCrawlCommand, FindArgs, GetArgs, WorkArgs};
+pub(crate) use commoncrawl::{
+    BatchArgs, CommonCrawlCommand, DeadCommand, FindArgs, GetArgs, RetryErrorsArgs, WorkArgs,
+};
 pub(crate) use dlq::{DlqCommand, ListArgs, Which};
 pub use exit::Exit;
 pub(crate) use feeds::{FeedsArgs, FeedsCommand};
@@ -64,7 +66,9 @@ pub(crate) struct GlobalFlags {
     /// Settings file (else ./fetchwell.toml, else the one in your config folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where work is kept: sqlite:PATH, postgres://… or redis://… [default: sqlite:fetchwell.db]
+    /// Where work is kept: sqlite:PATH for every command; postgres://… for serve, callers, messages
+    /// and outbox; redis://… for pages, dlq, schedule, feeds and articles; either also for explain,
+    /// sites, ledger, top and doctor, and for commoncrawl with RabbitMQ [default: sqlite:fetchwell.db]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Where the pace of each site is kept; all processes on it share one pace [default: the store]
@@ -187,7 +191,7 @@ pub(crate) enum Command {
     Doctor,
     /// Ask a service whether it is ready; exits with 0 when it is
     Health {
-        /// Where to ask
+        /// Where to ask; without a path: its /readyz, or /livez where there is no such page
         #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
         url: String,
     },
@@ -216,11 +220,12 @@ pub(crate) enum Command {
 /// `fetchwell fetch`.
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+    /// URLs; one without a scheme means https. @FILE reads a list of them, one per line (# begins a
+    /// comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// What to print [default: markdown for one URL, json for several and to FILE.jsonl, warc to
-    /// FILE.warc.gz]
+    /// What to print [default: what the name of --output says (.md, .txt, .html, .jsonl, .warc.gz),
+    /// else markdown for one URL and json for several]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write to this file instead of standard output
@@ -229,7 +234,8 @@ pub(crate) struct FetchArgs {
     /// Go on where an earlier run with the same --output stopped
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
-    /// Wait this long for a site that is down [default: 10m]
+    /// Wait this long for a site that is down or asks for a longer wait, such as 30s; a bare number is seconds
+    /// [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,
 }
@@ -252,7 +258,7 @@ pub(crate) enum Format {
 /// `fetchwell explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The URL
+    /// The URL; without a scheme it means https
     pub(crate) url: String,
     /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
     #[arg(long, value_name = "FILE")]

@@ -19,9 +19,9 @@ pub(crate) struct PagesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PagesCommand {
-    /// Put URLs on the list
+    /// Put URLs on the list; adds nothing if one of them is no http or https URL
     Add {
-        /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+        /// URLs; @FILE reads a list of them, one per line (# begins a comment); - reads standard input
         #[arg(required = true, value_name = "URL|@FILE|-")]
         urls: Vec<String>,
     },
@@ -42,6 +42,10 @@ pub(crate) enum PagesCommand {
         /// The URL, exactly as it was put on the list
         url: String,
     },
+    /// Print how many URLs wait, where, and for how long
+    Status,
     /// Put all that waits in Redis back on the list, for another program to take
+    ///
+    /// What dead processes hold goes back, too: the command waits until their leases have ended (lease.ttl, 20 s).
     Unpark,
 }

@@ -3,30 +3,44 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use fetchwell_engine::adapters::sqlite;
+use tracing::warn;
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
     OutboxCommand, PagesArgs, ServeArgs, manual,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
+use crate::settings::units::with_unit;
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
-use crate::{demo, doctor, doors, explain, health, telemetry};
+use crate::terminal::printable;
+use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
+
+/// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
+/// WAL, which takes as long as writing some 16 MiB.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The whole program, from its arguments to its exit code.
-///
+pub fn main() -> ExitCode {
+    let code = run_to_the_end();
+    // Everything that used a store is gone with the runtime.
+    sqlite::wait_until_closed(CLOSE_WITHIN);
+    code
+}
+
 /// It is here and not in the binary because the code of a future is generated in the crate that
 /// polls it: the binary would take as long to compile as the library.
 #[tokio::main]
-pub async fn main() -> ExitCode {
+async fn run_to_the_end() -> ExitCode {
+    descriptors::raise_limit();
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
-    let last_words = exit.to_string();
+    // They may quote a URL or a file name.
+    let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");
     if !last_words.is_empty() {
-        #[expect(clippy::print_stderr, reason = "the last words, when logging may not have begun")]
-        {
-            eprintln!("fetchwell: {last_words}");
-        }
+        telemetry::say(&format!("fetchwell: {last_words}"));
     }
     exit.code()
 }
@@ -37,7 +51,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
     let mut flags = cli.global.settings();
     if let Command::Fetch(FetchArgs { give_up_after: Some(after), .. }) = &cli.command {
         let (key, name) = ("fetch.give_up_after", "--give-up-after");
-        flags.push(Flag { key, name, value: after.clone() });
+        flags.push(Flag { key, name, value: with_unit(after, "s") });
     }
     if let Command::Serve(ServeArgs { listen: Some(listen) }) = &cli.command {
         let (key, name) = ("retriever.listen", "--listen");
@@ -134,16 +148,19 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Pages(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Dlq { command } => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::dlq::run(&settings, command, cli.global.json).await
         }
         Command::Schedule(args) => {
             let settings = load()?;
             telemetry::start(&cli.global, settings.values.log_format);
+            warn_of_settings(&settings);
             doors::schedule::run(&settings, args, cli.global.json).await
         }
         Command::Articles { command } => {
@@ -180,6 +197,13 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             telemetry::start(&cli.global, settings.values.log_format);
             explain::run(&settings, &args, cli.global.json).await
         }
+    }
+}
+
+/// Says what was set and means nothing.
+fn warn_of_settings(settings: &Settings) {
+    for warning in settings.warnings() {
+        warn!("{}: {}; {}", warning.origin, warning.wrong.problem, warning.wrong.mend);
     }
 }
 

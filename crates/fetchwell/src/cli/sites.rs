@@ -11,7 +11,7 @@ pub(crate) enum SitesCommand {
         /// Such as example.com or example.com:8080
         site: String,
     },
-    /// Send nothing to a site until it is resumed; its URLs wait
+    /// Send nothing to a site until it is resumed; its URLs wait. Warns if the site is unknown
     Pause {
         /// Such as example.com or example.com:8080
         site: String,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
@@ -18,6 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::Dashboard;
+use super::access::Visitor;
 
 /// How often a page is looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -45,6 +46,12 @@ pub(super) async fn stream(
     if !is_wanted || request.method() != Method::GET {
         return next.run(request).await;
     }
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(IsLive);
+    // Places are for those who may look: a stranger gets none, and is told to load the page, which asks for a login.
+    if Visitor::from_request_parts(&mut parts, &dashboard).await.is_err() {
+        return events(Body::from(OVER));
+    }
     let Ok(place) = dashboard.watched.clone().try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "30")]).into_response();
     };
@@ -52,16 +59,20 @@ pub(super) async fn stream(
     let watch = Watch {
         dashboard,
         next,
-        request: Asked::of(&request),
+        request: Asked::of(&Request::from_parts(parts, body)),
         seen: Bytes::new(),
         last_sent,
         _place: place,
     };
-    let events = futures::stream::unfold(Some(watch), |watch| async {
+    let pages = futures::stream::unfold(Some(watch), |watch| async {
         let (event, watch) = watch?.look_again().await?;
         Some((Ok::<_, Infallible>(event), watch))
     });
-    let mut response = Response::new(Body::from_stream(events));
+    events(Body::from_stream(pages))
+}
+
+fn events(body: Body) -> Response {
+    let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
@@ -78,7 +89,6 @@ impl Asked {
             *request.uri_mut() = uri.clone();
             *request.headers_mut() = headers.clone();
             *request.extensions_mut() = extensions.clone();
-            request.extensions_mut().insert(IsLive);
             request
         }))
     }

@@ -83,6 +83,12 @@ impl Dashboard {
         history.keep(measures, clock, &self.stop).await;
     }
 
+    /// Writes failed logins to the audit until `stop`, and with them those of an API that shares them.
+    pub(crate) async fn keep_audit(&self, stop: &CancellationToken) {
+        let Subject { auth_failures, trail, .. } = &self.subject;
+        auth_failures.write_to(trail, stop).await;
+    }
+
     fn trail(&self) -> trail::Scribe<'_> {
         trail::Scribe { trail: &self.subject.trail, clock: &self.subject.clock }
     }

@@ -8,6 +8,7 @@ use fetchwell_engine::dead_letters::DeadLetters;
 use fetchwell_engine::oversight::Oversight;
 
 use super::{Doorkeeper, History, Trail};
+use crate::api::AuthFailures;
 use crate::doors::sites::SiteDesk;
 use crate::measures::Measures;
 use crate::settings::Settings;
@@ -43,6 +44,8 @@ pub(crate) struct Subject {
     pub(crate) doorkeeper: Doorkeeper,
     /// Where it is kept who did what.
     pub(crate) trail: Trail,
+    /// Failed logins that are not kept yet.
+    pub(crate) auth_failures: Arc<AuthFailures>,
     /// What this process counts, and what it counted lately.
     pub(crate) measures: Arc<Measures>,
     pub(crate) history: History,

@@ -38,23 +38,7 @@ impl Scribe<'_> {
         let (caller, action) = (Some(who.to_owned()), action.to_owned());
         let entry =
             AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
-        self.trail.keep(entry).await
-    }
-
-    /// Somebody came without a token that is good.
-    pub(super) async fn authentication_failed(
-        &self,
-        what: &str,
-        from: &str,
-    ) -> Result<(), StoreFault> {
-        let entry = AuditEntry {
-            at: self.clock.wall(),
-            caller: None,
-            action: "authentication_failed".to_owned(),
-            detail: what.to_owned(),
-            from: from.to_owned(),
-        };
-        self.trail.keep(entry).await
+        self.trail.keep(&[entry]).await
     }
 }
 
@@ -65,7 +49,7 @@ impl Trail {
     }
 
     /// The latest entries, the newest first.
-    pub(super) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+    pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
         match self {
             Trail::Store(inbox) => inbox.audit_trail(most).await,
             Trail::Process(entries) => {
@@ -75,18 +59,19 @@ impl Trail {
         }
     }
 
-    async fn keep(&self, entry: AuditEntry) -> Result<(), StoreFault> {
+    /// Keeps entries.
+    pub(crate) async fn keep(&self, new: &[AuditEntry]) -> Result<(), StoreFault> {
         match self {
-            Trail::Store(inbox) => inbox.audit(&[entry]).await,
+            Trail::Store(inbox) => inbox.audit(new).await,
             Trail::Process(entries) => {
-                let AuditEntry { caller, action, detail, from, .. } = &entry;
-                let who = caller.as_deref().unwrap_or("somebody");
-                info!("audit: {who} from {from}: {action} {detail}");
-                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-                entries.push_back(entry);
-                if entries.len() > MOST_IN_MEMORY {
-                    entries.pop_front();
+                for AuditEntry { caller, action, detail, from, .. } in new {
+                    let who = caller.as_deref().unwrap_or("somebody");
+                    info!("audit: {who} from {from}: {action} {detail}");
                 }
+                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                entries.extend(new.iter().cloned());
+                let surplus = entries.len().saturating_sub(MOST_IN_MEMORY);
+                entries.drain(..surplus);
                 Ok(())
             }
         }

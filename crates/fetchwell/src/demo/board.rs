@@ -34,6 +34,8 @@ pub(super) struct Snapshot {
     /// The sites with trouble.
     pub(super) troubled: Vec<SiteLine>,
     pub(super) is_stopping: bool,
+    /// Everything has its result: the dashboard stays until a key is pressed.
+    pub(super) is_over: bool,
     /// Where the dashboard is; '' where there is none.
     pub(super) dashboard: String,
 }
@@ -124,6 +126,14 @@ impl<'a> Board<'a> {
             self.snapshot.judgement = self.origin.judge(&hits);
             self.snapshot.troubled = self.troubled(&hits).await;
         }
+        &self.snapshot
+    }
+
+    /// How things stand at the end, judged once more. From here on the clock stands still.
+    pub(super) async fn last_look(&mut self, is_stopping: bool) -> &Snapshot {
+        self.looked = None;
+        self.look(is_stopping).await;
+        self.snapshot.is_over = true;
         &self.snapshot
     }
 

@@ -140,7 +140,8 @@ fn foot(snapshot: &Snapshot) -> Line {
         let text = "stopping: what is under way may finish; once more stops at once";
         return vec![(Tint::Dim, text.to_owned())];
     }
-    let mut foot = vec![(Tint::Dim, "q stops".to_owned())];
+    let keys = if snapshot.is_over { "done; any key ends the demo" } else { "q stops" };
+    let mut foot = vec![(Tint::Dim, keys.to_owned())];
     if !snapshot.dashboard.is_empty() {
         foot.push((Tint::Dim, "   the dashboard: ".to_owned()));
         foot.push((Tint::Bold, snapshot.dashboard.clone()));
@@ -215,6 +216,17 @@ mod tests {
             "Circuit open: flapping-01.test",
             "q stops",
         ] {
+            assert!(screen.contains(part), "{part} is not in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn the_last_screen_says_that_the_dashboard_waits_for_a_key() {
+        let dashboard = "http://127.0.0.1:8082/".to_owned();
+        let over = Snapshot { done: 3_990, is_over: true, dashboard, ..snapshot() };
+        let screen = text(&frame(&over, &[], 80, 24)).join("\n");
+        for part in ["100 %", "done; any key ends the demo   the dashboard: http://127.0.0.1:8082/"]
+        {
             assert!(screen.contains(part), "{part} is not in\n{screen}");
         }
     }

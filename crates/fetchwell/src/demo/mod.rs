@@ -127,14 +127,20 @@ impl Demo {
             }
         };
         let accepted = ended.map_err(|error| Exit::Internal(error.into()))??;
-        let elapsed = board.look(true).await.elapsed;
+        let last = board.last_look(show.stop.is_cancelled()).await;
+        let elapsed = last.elapsed;
+        // Whoever stopped it has seen enough; all others may want to look around.
+        let stopped_early = show.stop.is_cancelled();
+        if !stopped_early {
+            show.stay(last).await?;
+        }
         let hits = self.origin.hits();
         let results = service.outcomes().await?;
         Ok(Report::of(Left {
             scenario: &self.scenario,
             size: self.size,
             elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
-            stopped_early: show.stop.is_cancelled(),
+            stopped_early,
             judgement: self.origin.judge(&hits),
             hits: &hits,
             fetch: rows::account(&self.settings, &rows, &self.scenario.urls).await?,

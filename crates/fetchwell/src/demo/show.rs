@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -13,7 +14,7 @@ use super::events::Events;
 use super::frame::frame;
 use crate::cli::GlobalFlags;
 use crate::settings::Settings;
-use crate::signals::{AT_ONCE, stop_on_signal_and};
+use crate::signals::{AT_ONCE, sleep_unless_stopped, stop_on_signal_and};
 use crate::telemetry;
 use crate::terminal::{self, Key, Screen};
 
@@ -27,6 +28,8 @@ const EVENTS_SHOWN: usize = 20;
 /// Where the demo is watched: on a screen, or as lines of the log.
 pub(super) struct Show {
     screen: Option<(Screen, Events)>,
+    /// Somebody is in front of a terminal and reads the log.
+    is_watched: bool,
     /// Cancelled when somebody wants it to stop.
     pub(super) stop: CancellationToken,
     folder: PathBuf,
@@ -36,7 +39,8 @@ impl Show {
     pub(super) fn new(flags: &GlobalFlags, settings: &Settings, folder: &TempDir) -> Show {
         let no_color =
             flags.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let wanted = !flags.json && !no_color && flags.quiet == 0 && Screen::is_possible();
+        let is_watched = !flags.json && flags.quiet == 0 && terminal::is_watched();
+        let wanted = is_watched && !no_color && Screen::is_possible();
         let screen = wanted.then(Screen::open).and_then(Result::ok);
         let folder = folder.path().to_owned();
         let (left_behind, has_screen) = (folder.clone(), screen.is_some());
@@ -46,7 +50,7 @@ impl Show {
             Some((_, events)) => events.listen(),
             None => telemetry::start(flags, settings.values.log_format),
         }
-        Show { screen, stop, folder }
+        Show { screen, is_watched, stop, folder }
     }
 
     /// How often it wants to be shown something.
@@ -69,6 +73,39 @@ impl Show {
         let (width, height) = Screen::size();
         Screen::draw(&frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
     }
+
+    /// Keeps the last of it in sight, and with it the dashboard, until a key is pressed or a signal comes. Where
+    /// nobody is in front of it, it ends at once.
+    pub(super) async fn stay(&self, last: &Snapshot) -> io::Result<()> {
+        let Some((_, events)) = &self.screen else {
+            if self.is_watched {
+                info!("done; the dashboard stays at {} until you press Enter", last.dashboard);
+                self.stop.run_until_cancelled(enter_pressed()).await;
+            }
+            return Ok(());
+        };
+        while !self.stop.is_cancelled() {
+            // Drawn again and again, since the terminal may change its size.
+            let (width, height) = Screen::size();
+            Screen::draw(&frame(last, &events.last(EVENTS_SHOWN), width, height))?;
+            if !Screen::keys().is_empty() {
+                break;
+            }
+            sleep_unless_stopped(FRAME_EVERY, &self.stop).await;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a line on standard input, or for its end.
+async fn enter_pressed() {
+    let (pressed, waits) = oneshot::channel();
+    // A thread of its own, which the end of the program does not wait for.
+    std::thread::spawn(move || {
+        io::stdin().read_line(&mut String::new()).unwrap_or_default();
+        pressed.send(()).unwrap_or_default();
+    });
+    waits.await.unwrap_or_default();
 }
 
 fn is_to_stop(key: &Key) -> bool {

@@ -9,10 +9,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::counters::Counters;
-use crate::api::{self, Connections};
+use crate::api::AuthFailures;
 use crate::cli::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
+use crate::listener::{self, Connections};
 use crate::plant::Parts;
 use crate::settings::Settings;
 
@@ -50,6 +51,7 @@ impl Showing {
             clock: parts.clock.clone(),
             doorkeeper: Doorkeeper::Nobody,
             trail: Trail::Store(store.inbox.clone()),
+            auth_failures: Arc::new(AuthFailures::new(parts.clock.clone())),
             measures: counters.measures.clone(),
             history: History::default(),
             sites,
@@ -59,9 +61,13 @@ impl Showing {
         };
         let stop = CancellationToken::new();
         let dashboard = Dashboard::new(subject, stop.clone());
-        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
-        let serving = api::serve(listener, dashboard::alone(&dashboard), bounds, stop.clone());
-        tokio::spawn(async move { tokio::join!(serving, dashboard.keep_history()) });
-        Ok(Showing { address, _ends: stop.drop_guard() })
+        let bounds = Connections::few(&settings.values, MAX_CONNECTIONS, GRACE);
+        let router = dashboard::alone(&dashboard);
+        let serving = listener::serve(listener, router, bounds, stop.clone());
+        let ends = stop.clone().drop_guard();
+        tokio::spawn(async move {
+            tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(&stop))
+        });
+        Ok(Showing { address, _ends: ends })
     }
 }

@@ -9,14 +9,10 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 use super::finding::Finding;
-use crate::measures::Measures;
+use crate::descriptors::{Connections, Descriptors};
 use crate::plant::Parts;
 use crate::settings::Settings;
 
-/// Files that are open besides connections: stores, logs, listeners and those who ask them.
-const OTHER_FILES: u64 = 256;
-/// Kept connections, as many as the client has room for.
-const KEPT_CONNECTIONS: u64 = 512;
 /// With less room than this on its disk a store is soon full.
 const LEAST_FREE_BYTES: u64 = 1 << 30;
 /// Before this program was written no clock was right that shows this.
@@ -26,7 +22,7 @@ const WELL_KNOWN: &str = "http://example.com/";
 
 /// Looks at all of it.
 pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
-    let mut findings = vec![open_files(settings, Measures::default().snapshot().process.max_fds)];
+    let mut findings = vec![open_files(settings, Descriptors::of_this_process())];
     findings.extend(disk(settings));
     findings.push(clock());
     findings.push(name_servers(settings).await);
@@ -42,21 +38,21 @@ pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-fn open_files(settings: &Settings, limit: Option<u64>) -> Finding {
-    let in_flight = settings.values.max_in_flight as u64;
-    let wanted = in_flight + KEPT_CONNECTIONS + OTHER_FILES;
-    match limit {
-        None => Finding::ok("open files", "their limit can't be read here"),
-        Some(limit) if limit < wanted => Finding::warn(
+/// The soft limit was raised to the hard one when the program began.
+fn open_files(settings: &Settings, descriptors: Descriptors) -> Finding {
+    let wanted = settings.values.max_in_flight;
+    let fits = descriptors.fit(Connections { in_flight: wanted, idle: 0 }).in_flight;
+    if fits < wanted {
+        return Finding::warn(
             "open files",
-            format!("the limit is {limit}; {in_flight} requests at once may need {wanted}"),
-            "requests fail for want of a descriptor, and are taken for failures of their sites",
             format!(
-                "raise it (ulimit -n {wanted}, LimitNOFILE= in systemd), or lower max_in_flight"
+                "the limit is {descriptors}, which is enough for {fits} requests at once; max_in_flight is {wanted}"
             ),
-        ),
-        Some(limit) => Finding::ok("open files", format!("{limit}; {wanted} may be needed")),
+            "fewer requests are under way at once than you asked for",
+            "raise the hard limit (ulimit -Hn, LimitNOFILE= in systemd), or lower max_in_flight",
+        );
     }
+    Finding::ok("open files", format!("{descriptors}, enough for {wanted} requests at once"))
 }
 
 /// The disk that an embedded store is on.

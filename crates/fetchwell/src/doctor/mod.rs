@@ -7,6 +7,7 @@
 //! | `settings` | what the settings alone show: contact, politeness stores that differ |
 //! | `machine` | open files, disk, clock, listeners, name servers |
 //! | `servers` | asks each store and server that is named, and judges the answers |
+//! | `sites` | sites whose host names do not exist |
 //! | `print` | for people and for programs |
 
 mod finding;
@@ -14,6 +15,7 @@ mod machine;
 mod print;
 mod servers;
 mod settings;
+mod sites;
 
 use crate::cli::{Exit, Running, print as print_bytes};
 use crate::settings::{Door, Settings, Sources, features};
@@ -58,8 +60,10 @@ struct Doors {
 async fn examine(doors: &Doors) -> Vec<Finding> {
     let mut findings =
         vec![build(), settings::sound(&doors.settings), settings::contact(&doors.settings)];
+    findings.extend(settings::unknown(&doors.pages));
     findings.push(settings::politeness(&doors.settings, &doors.pages));
     findings.extend(servers::examine(doors).await);
+    findings.extend(sites::examine(doors).await);
     findings.extend(machine::examine(&doors.settings).await);
     findings
 }

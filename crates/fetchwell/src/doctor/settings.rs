@@ -27,6 +27,19 @@ pub(super) fn sound(settings: &Settings) -> Finding {
     Finding::ok("settings", format!("all are understood; {} are given", given.count()))
 }
 
+/// What was set and means nothing.
+pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
+    let finding = |warning: &crate::settings::Fault| {
+        Finding::warn(
+            "settings",
+            format!("{}: {}", warning.origin, warning.wrong.problem),
+            "it changes nothing, whatever was meant by it",
+            warning.wrong.mend.clone(),
+        )
+    };
+    settings.warnings().iter().map(finding).collect()
+}
+
 /// Those who run the sites should be able to reach whoever fetches from them.
 pub(super) fn contact(settings: &Settings) -> Finding {
     let user_agent = crate::plant::user_agent(settings);

@@ -21,6 +21,7 @@ pub(crate) mod feeds;
 pub(crate) mod fetch;
 pub(crate) mod oversight;
 pub mod pages;
+pub mod read_limits;
 pub mod retriever;
 pub(crate) mod schedule;
 pub(crate) mod sites;

@@ -6,16 +6,28 @@ use fetchwell_engine::web::{Outcome, Timeouts};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
+use super::read_limits::{ReadLimits, decoding_bytes};
+
 /// Redirects that are followed, unless a door says otherwise.
 pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 5;
 
 /// What came out of a lease, and what is to become of it.
 pub(crate) type End<R> = (Vec<R>, Settlement);
 
+/// A record whose size in memory is known.
+pub(crate) trait Weighed {
+    /// Bytes of text and content; what else there is, is small.
+    fn weight(&self) -> usize;
+}
+
 /// A journey to one page; `conclude` says what its end means at this door.
 pub(crate) struct OnePage<F> {
     journey: Journey,
     conclude: F,
+    /// What concluding takes besides a body of so many bytes.
+    working_bytes: Box<dyn Fn(usize) -> usize + Send>,
+    /// What came out of it.
+    held_bytes: Option<usize>,
 }
 
 impl<F> OnePage<F> {
@@ -25,7 +37,13 @@ impl<F> OnePage<F> {
         F: FnMut(Arrival, Moment) -> End<R>,
     {
         let journey = Journey::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
-        OnePage { journey, conclude }
+        OnePage { journey, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
+    }
+
+    /// The same for one whose end takes more than decoding.
+    pub(crate) fn with_reading(mut self, limits: ReadLimits) -> OnePage<F> {
+        self.working_bytes = Box::new(move |body_bytes| limits.working_bytes(body_bytes));
+        self
     }
 
     /// The same with headers of its own.
@@ -47,7 +65,7 @@ impl<F> OnePage<F> {
     }
 }
 
-impl<R, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
+impl<R: Weighed, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
         match self.journey.step(outcome, moment) {
@@ -57,8 +75,17 @@ impl<R, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
             }
             Stage::Over(arrival) => {
                 let (records, settlement) = (self.conclude)(*arrival, moment);
+                self.held_bytes = Some(records.iter().map(Weighed::weight).sum());
                 Step::Finish(records, settlement)
             }
         }
+    }
+
+    fn working_bytes(&self, body_bytes: usize) -> usize {
+        (self.working_bytes)(body_bytes)
+    }
+
+    fn held_bytes(&self) -> Option<usize> {
+        self.held_bytes
     }
 }

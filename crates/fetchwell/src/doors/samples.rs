@@ -10,8 +10,13 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
+use super::read_limits::ReadLimits;
+
 pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
 pub(crate) const MOMENT: Moment = Moment { now: NOW, wall: NOW, chance: 0.5 };
+
+pub(crate) const READING: ReadLimits =
+    ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };
 
 pub(crate) fn lease(url: &str, payload: &str) -> Lease {
     let site = WebUrl::parse(url).ok().map(|url| url.site());

@@ -1,14 +1,16 @@
 //! Tables for people.
 
+use crate::terminal::printable;
+
 /// A wider column is cut short; JSON has all of it.
 const WIDEST: usize = 60;
 
 /// What came from outside, without what a terminal would obey.
 pub(super) fn plain(text: &str) -> String {
-    let text: String = text.escape_debug().collect();
+    let text = printable(text);
     match text.char_indices().nth(WIDEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.into_owned(),
     }
 }
 

@@ -11,8 +11,9 @@ use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Connections};
 use crate::cli::Exit;
+use crate::listener::{self, Connections};
+use crate::settings::Values;
 
 /// Those who monitor are few.
 const MAX_CONNECTIONS: usize = 64;
@@ -33,13 +34,18 @@ pub(crate) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
 }
 
 /// Answers at `/metrics` and `/livez` until `stop`.
-pub(crate) async fn tell(listener: Option<TcpListener>, told: Told, stop: CancellationToken) {
+pub(crate) async fn tell(
+    listener: Option<TcpListener>,
+    values: &Values,
+    told: Told,
+    stop: CancellationToken,
+) {
     let Some(listener) = listener else { return };
     let metrics = async move || {
         ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], told()).into_response()
     };
     let router =
         Router::new().route("/metrics", get(metrics)).route("/livez", get(async || "ok\n"));
-    let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
-    api::serve(listener, router, bounds, stop).await;
+    let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
+    listener::serve(listener, router, bounds, stop).await;
 }

@@ -108,7 +108,8 @@ impl Page<'_> {
         self.values("fetchwell_sites_waiting", "gauge", about, |door| door.window.sites);
         let about = "Sites whose pace this process has kept lately.";
         self.values("fetchwell_sites_known", "gauge", about, |door| door.window.sites_known);
-        let about = "How long ago the oldest lease that this process holds was accepted.";
+        let about = "How long ago the oldest job was accepted that waits in the store, delayed or not, or is \
+                     held by this process.";
         self.values("fetchwell_oldest_waiting_seconds", "gauge", about, |door| {
             door.window.oldest.unwrap_or_default().as_secs_f64()
         });

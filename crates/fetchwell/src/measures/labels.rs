@@ -164,9 +164,9 @@ impl Failure {
             Happened::Answered(429) => Some(Failure::RateLimited),
             Happened::Answered(400..=499) => Some(Failure::ClientError),
             Happened::Answered(500..) => Some(Failure::ServerError),
-            Happened::Network(NetworkFault::Dns(_)) => Some(Failure::Dns),
+            Happened::Network(NetworkFault::Dns(_)) | Happened::NoSuchHost => Some(Failure::Dns),
             Happened::Network(NetworkFault::ConnectRefused) => Some(Failure::Connect),
-            Happened::Network(NetworkFault::Tls) => Some(Failure::Tls),
+            Happened::Network(NetworkFault::Tls(_)) => Some(Failure::Tls),
             Happened::Network(NetworkFault::Reset) => Some(Failure::Reset),
             Happened::TimedOut(_) => Some(Failure::Timeout),
             Happened::BadAnswer(_) => Some(Failure::BadAnswer),
@@ -175,7 +175,9 @@ impl Failure {
             Happened::Answered(_)
             | Happened::RobotsDisallow
             | Happened::DeadlinePassed
-            | Happened::SiteStayedDown { .. } => None,
+            | Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
+            | Happened::WaitTooLong { .. } => None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::{Origin, Settings, SettingsFaults, Sources, default_file};
+use super::{Origin, Settings, SettingsFaults, Sources, default_file, limits};
 
 /// Writes the commented default file; a file that is there already only with `force`.
 pub fn config_init(path: &Path, force: bool) -> io::Result<()> {
@@ -48,10 +48,17 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
     Ok(())
 }
 
-/// Looks for faults in all sources; says in a line what it looked at when there are none.
+/// Looks for faults in all sources. When there are none, says what it looked at and which limits bind, after what means
+/// nothing.
 pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let settings = Settings::load(sources)?;
     let all = settings.effective();
     let given = all.iter().filter(|setting| setting.origin != Origin::Default).count();
-    Ok(format!("No fault found; settings given: {given}, defaults: {}.", all.len() - given))
+    let warnings: String =
+        settings.warnings().iter().map(|warning| format!("warning: {warning}\n")).collect();
+    let defaults = all.len() - given;
+    let limits = limits::in_words(&settings);
+    Ok(format!(
+        "{warnings}No fault found; settings given: {given}, defaults: {defaults}.\n{limits}"
+    ))
 }

@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 
 use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
-use super::key::{Key, Meaning, meaning};
+use super::key::{Door, Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
 use super::names::retailer_name;
 use super::schema::{Retailer, Values};
 use super::suggest::nearest;
+use super::units::with_unit;
 
 const PREFIX: &str = "FETCHWELL_";
 /// Variables of our own tests, which are no settings.
 const TEST_PREFIX: &str = "FETCHWELL_TEST_";
 /// Tables whose names have dots, spaces or small letters, which a variable's name has not.
 const IN_THE_FILE_ONLY: [&str; 2] = ["sites.", "categories."];
+
+/// What the Page Fetcher's own names begin with.
+const PAGES_PREFIX: &str = "PAGE_FETCHER_";
+/// What Kubernetes sets for a Service that is called "page-fetcher": nobody's setting.
+const OF_KUBERNETES: [&str; 2] = ["SERVICE_", "PORT_"];
 
 /// What the variables that begin with `FETCHWELL_` say.
 #[derive(Default)]
@@ -100,6 +106,42 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
     layer
 }
 
+/// The variables with the Page Fetcher's prefix that mean nothing. They do no harm, since other programs of the design may
+/// read them; but whoever mistyped one must learn that it does nothing.
+pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
+    if !sources.own_names_of.contains(&Door::Pages) {
+        return Vec::new();
+    }
+    let known: Vec<String> = Values::KEYS
+        .iter()
+        .filter_map(|key| Some((key, key.own_name?)))
+        .filter(|(_, own)| own.door == Door::Pages)
+        .flat_map(|(key, own)| {
+            let file = key.secret.then(|| format!("{}_FILE", own.name));
+            [Some(own.name.to_owned()), file].into_iter().flatten()
+        })
+        .collect();
+    let names = sources.environment.keys().filter(|name| {
+        let rest = name.strip_prefix(PAGES_PREFIX);
+        let is_setting = |rest: &str| {
+            rest != "PORT" && !OF_KUBERNETES.iter().any(|prefix| rest.starts_with(prefix))
+        };
+        rest.is_some_and(is_setting) && !known.contains(*name)
+    });
+    let fault = |name: &String| {
+        // What all of them begin with would make any two look alike.
+        let rest = |name: &str| name.strip_prefix(PAGES_PREFIX).unwrap_or_default().to_owned();
+        let candidates: Vec<String> = known.iter().map(|known| rest(known)).collect();
+        let mend = match nearest(&rest(name), candidates.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {PAGES_PREFIX}{near}?"),
+            None => "unset it; docs/settings.md lists the names that count".to_owned(),
+        };
+        let origin = Origin::OwnName(name.clone());
+        Fault { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }
+    };
+    names.map(fault).collect()
+}
+
 /// The key of the setting that a variable means. Levels are two underscores apart, which may also
 /// stand in a retailer's name, but in no name of a row.
 fn path_of(variable_after_prefix: &str) -> String {
@@ -128,11 +170,4 @@ fn unknown(keys: &[Key], table: &str, row: &str) -> Wrong {
         None => "unset it; `fetchwell config show` lists all settings".to_owned(),
     };
     Wrong::new("no such setting", mend)
-}
-
-/// `30` under a name that says `_SECONDS` is `30s`.
-fn with_unit(value: &str, unit: &str) -> String {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let is_bare = !value.is_empty() && value.bytes().all(is_digit);
-    if is_bare { format!("{value}{unit}") } else { value.to_owned() }
 }

@@ -1,6 +1,7 @@
 //! One source's values, by path, before anybody knows whether they are good.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -68,6 +69,21 @@ impl Layer {
             return Err(Wrong::new(format!("{} is given twice", key.path), "keep one of the two"));
         }
         Ok(())
+    }
+
+    /// Takes in what another layer says. Returns what both say, which stays as it was, and where the other
+    /// says it.
+    pub(super) fn merge(&mut self, other: Layer) -> Vec<(&'static str, Origin)> {
+        let mut twice = Vec::new();
+        for (path, given) in other.given {
+            match self.given.entry(path) {
+                Entry::Vacant(place) => {
+                    place.insert(given);
+                }
+                Entry::Occupied(_) => twice.push((path, given.origin)),
+            }
+        }
+        twice
     }
 
     /// Adds a value that may have come before, as a flag may: then it is a list.

@@ -19,6 +19,7 @@ mod find_file;
 mod key;
 mod kinds;
 mod layer;
+mod limits;
 mod names;
 mod reader;
 mod reference;
@@ -87,6 +88,7 @@ pub struct Settings {
     retailers: BTreeMap<String, Retailer>,
     categories: BTreeMap<String, Category>,
     effective: Vec<Effective>,
+    warnings: Vec<Fault>,
 }
 
 impl Settings {
@@ -124,6 +126,7 @@ impl Settings {
                 retailers,
                 categories,
                 effective: findings.effective,
+                warnings: environment::unknown_own_names(sources),
             }),
             _ => Err(SettingsFaults::new(findings.faults)),
         }
@@ -165,6 +168,11 @@ impl Settings {
     fn origin(&self, key: &str) -> Option<&Origin> {
         let setting = self.effective.iter().find(|setting| setting.key == key);
         setting.map(|setting| &setting.origin)
+    }
+
+    /// What was given and means nothing, though it does no harm.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
     }
 
     /// Each setting as it holds, with where it came from; secrets hidden.

@@ -21,10 +21,11 @@ fetchwell config check     # every fault at once, with its place and its mend
 ```
 
 In the file, `http.max_body` is `max_body` in the table `[http]`. In the environment it is `FETCHWELL_HTTP__MAX_BODY`; items
-of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; sizes take `KiB`, `MiB`, `GiB` or
-`KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another source overrides: `fetchwell config check`
-names the file, the line and the mend. A setting that may hold a secret can be read from a file instead, under its name with
-`_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`, `PAGE_FETCHER_REDIS_URL_FILE`); `config show` never prints the secret.
+of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; a bare number of a duration flag
+is seconds. Sizes take `KiB`, `MiB`, `GiB` or `KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another
+source overrides: `fetchwell config check` names the file, the line and the mend. A setting that may hold a secret can be read
+from a file instead, under its name with `_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`,
+`PAGE_FETCHER_REDIS_URL_FILE`); `config show` never prints the secret.
 
 Where something listens is `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
 machine, and `localhost:9100` is `127.0.0.1:9100`.
@@ -49,8 +50,13 @@ pub fn reference() -> String {
         ),
         (
             "[retailers.NAME]",
-            "Retailers with limits of their own. A retailer's limit and the site's both hold. In the environment the \
-             `burst_size` of `admhr` is `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`.",
+            "Retailers with limits of their own. A `requests_per_second` that is set here, with its `burst_size`, is \
+             also the pace of each site for this retailer's messages, in place of `rate`. A site with a rate of its \
+             own keeps that, and so does one with a longer Crawl-delay; Retry-After, the breaker and an operator's \
+             order bind as ever. Other traffic to the site keeps the site's interval. `fetchwell config check` says \
+             which limit binds. In the environment the `burst_size` of `admhr` is \
+             `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`. `retailer_rate_limits = { admhr = { requests_per_second = 10, \
+             burst_size = 20 } }`, at the top or in `[retriever]`, is another way to write these tables.",
             Retailer::KEYS,
             literals(Retailer::KEYS, Retailer::read),
         ),

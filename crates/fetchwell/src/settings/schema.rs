@@ -88,10 +88,10 @@ table! {
 
         /// How long opening a connection may take.
         http_connect_timeout: Duration = TIMEOUT, key("http.connect_timeout", "10s");
-        /// How long a whole request may take, its body included.
+        /// How long a whole request may take, from the wait for its first byte to the end of its body.
         http_request_timeout: Duration = TIMEOUT, key("http.request_timeout", "30s")
             .also(pages_seconds("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS"));
-        /// How long a body may pause.
+        /// How long a body may pause. The wait for the first byte is limited by http.request_timeout.
         http_idle_read_timeout: Duration = TIMEOUT, key("http.idle_read_timeout", "10s");
         /// How many bytes a second a body must come at, over http.idle_read_timeout; slower is as
         /// good as a pause. 0: any.
@@ -103,12 +103,20 @@ table! {
         http_max_body: u64 = size(KIB, 16 * GIB), key("http.max_body", "10MiB");
         /// How many times larger than on the wire a body may become, beyond 1 MiB.
         http_max_ratio: u32 = whole(1, 100_000), key("http.max_ratio", "100");
+        /// Compressed frames (zstd) or members (gzip) that one body may consist of.
+        http_max_frames: u32 = whole(1, 1_000_000), key("http.max_frames", "1000");
         /// The largest response head.
         http_max_headers: u64 = size(KIB, 16 * MIB), key("http.max_headers", "64KiB");
-        /// The memory for all bodies together.
+        /// The memory for all pages together: their bodies, what reading them takes, and what is made of them, until
+        /// that is stored.
         http_body_budget: u64 = size(KIB, 1024 * GIB), key("http.body_budget", "256MiB");
         /// A PEM file of certificates to trust besides the usual ones; empty: none.
         http_extra_ca_file: Option<PathBuf> = Optional(FilePath), key("http.extra_ca_file", "");
+
+        /// The most text that is read of one page; what follows is left out.
+        extract_max_text: u64 = size(KIB, GIB), key("extract.max_text", "2MiB");
+        /// The most processor time that reading one page may take; a page that takes longer fails.
+        extract_max_time: Duration = TIMEOUT, key("extract.max_time", "5s");
 
         /// The name servers to ask, as ADDR or ADDR:PORT; empty: those of the system. No others are
         /// ever asked. /etc/hosts is read before, search domains are not put behind hosts.
@@ -125,7 +133,7 @@ table! {
         /// How long an old copy serves while robots.txt cannot be read.
         robots_stale_ttl: Duration = LONG, key("robots.stale_ttl", "30d");
         /// The longest Crawl-delay that is put up with; a site that asks for more fails.
-        /// Empty: none is too long.
+        /// Empty: none is too long. Where nothing is set here "fetch" takes 5m.
         robots_max_crawl_delay: Option<Duration> = Optional(POSITIVE),
             key("robots.max_crawl_delay", "");
 
@@ -150,8 +158,17 @@ table! {
         /// How long after its last heartbeat an instance is taken for dead.
         lease_ttl: Duration = POSITIVE, key("lease.ttl", "20s");
 
-        /// How long "fetch" waits for a site that stays down before its URLs fail.
+        /// How long "fetch" waits for a site that stays down before its URLs fail. A longer wait that a
+        /// site asks for (Retry-After, Crawl-delay) makes them fail at once.
         fetch_give_up_after: Duration = LONG, key("fetch.give_up_after", "10m");
+
+        /// Proxies in front of a listener, as addresses or networks such as "10.0.0.0/8". Only their X-Forwarded-For,
+        /// Forwarded and X-Forwarded-Proto are believed.
+        api_trusted_proxies: Vec<IpNet> = ListOf(Cidr), key("api.trusted_proxies", "");
+        /// Connections from one address at once, to any listener; a /64 network of IPv6 is one address. Behind a trusted
+        /// proxy: requests under way for one address that it names. More get 429, health checks excepted.
+        api_max_connections_per_address: usize = whole(1, 100_000),
+            key("api.max_connections_per_address", "256");
 
         /// Where "serve" listens, as ADDR:PORT.
         retriever_listen: SocketAddr = Listen, key("retriever.listen", "127.0.0.1:8080");
@@ -186,7 +203,8 @@ table! {
         retriever_caller_rate: f64 = decimal(0.0, 1_000_000.0), key("retriever.caller_rate", "1000");
         /// How many may come at once after a pause.
         retriever_caller_burst: u32 = whole(1, 10_000_000), key("retriever.caller_burst", "5000");
-        /// Connections to "serve" at once; more wait.
+        /// Connections to "serve" at once. An idle one gives way to a new one; where all are in use more get 503,
+        /// health checks excepted.
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The largest body of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "4MiB");
@@ -210,6 +228,8 @@ table! {
         pages_webpage_log_topic: String = TopicName,
             key("pages.webpage_log_topic", "webpage_log")
                 .also(pages("PAGE_FETCHER_WEBPAGE_LOG_TOPIC"));
+        /// How long Kafka may be away before /readyz of "pages" answers 503. URLs wait meanwhile, and none is lost.
+        pages_unready_after: Duration = LONG, key("pages.unready_after", "30s");
         /// The Redis server that keeps pages, when it is not the store: "redis://…".
         pages_cache: Option<StoreUrl> = Optional(Store), key("pages.cache", "").secret();
         /// The SQLite file for what has no server, where the store is Redis and Kafka is not named.
@@ -327,10 +347,11 @@ table! {
 table! {
     /// What `[retailers.NAME]` may say. Its limit and the site's both hold.
     pub Retailer {
-        /// Requests per second for this retailer; empty: retriever.default_rate_limit.
+        /// Requests per second for this retailer, over all its sites. It is also the pace of each of its sites,
+        /// in place of "rate". Empty: retriever.default_rate_limit, and sites keep their pace.
         requests_per_second: Option<f64> = Optional(decimal(0.001, 10_000.0)),
             key("requests_per_second", "");
-        /// Requests that may go at once after a pause; empty: retriever.default_burst_size.
+        /// Requests that may go at once after a pause; empty: retriever.default_burst_size, and one to each site.
         burst_size: Option<u32> = Optional(whole(1, 100_000)), key("burst_size", "");
         /// How long opening a connection may take; empty: retriever.connection_timeout.
         connection_timeout: Option<Duration> = Optional(TIMEOUT), key("connection_timeout", "");

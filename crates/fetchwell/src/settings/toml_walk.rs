@@ -13,6 +13,9 @@ use super::names::{category_name, retailer_name, site_name, table_path};
 use super::schema::{Category, Retailer, Site, Values};
 use super::suggest::nearest;
 
+/// The design's own name for the tables of retailers; it may stand at the top or in `[retriever]`.
+const RETAILER_RATE_LIMITS: &str = "retailer_rate_limits";
+
 /// Everything a walk needs to place and report what it finds.
 pub(super) struct Walk<'a> {
     pub(super) path: &'a Path,
@@ -39,18 +42,54 @@ impl Walk<'_> {
                 "sites" => {
                     layers.sites = self.named_tables(name, item, &origin, Site::KEYS, site_name);
                 }
-                "retailers" => {
-                    layers.retailers =
-                        self.named_tables(name, item, &origin, Retailer::KEYS, retailer_name);
+                "retailers" | RETAILER_RATE_LIMITS => {
+                    self.retailers(name, item, &origin, &mut layers.retailers);
                 }
                 "categories" => {
                     layers.categories =
                         self.named_tables(name, item, &origin, Category::KEYS, category_name);
                 }
-                _ => self.entry(&level, name, item, origin, &mut layers.settings),
+                _ => {
+                    if name == "retriever" {
+                        self.retailers_in(name, item, &mut layers.retailers);
+                    }
+                    self.entry(&level, name, item, origin, &mut layers.settings);
+                }
             }
         }
         layers
+    }
+
+    /// The tables of retailers that stand among the settings of "serve", as the design has them.
+    fn retailers_in(&mut self, group: &str, item: &Item, retailers: &mut BTreeMap<String, Layer>) {
+        let table = item.as_table_like();
+        let Some((table, limits)) =
+            table.and_then(|table| Some((table, table.get(RETAILER_RATE_LIMITS)?)))
+        else {
+            return;
+        };
+        let origin = self.origin_of(table, RETAILER_RATE_LIMITS, limits);
+        let map = format!("{group}.{RETAILER_RATE_LIMITS}");
+        self.retailers(&map, limits, &origin, retailers);
+    }
+
+    /// `[retailers.NAME]`, or the same under the name that the design has for it. What is there under both
+    /// names is put together; a row that is given twice is a fault.
+    fn retailers(
+        &mut self,
+        map: &str,
+        item: &Item,
+        origin: &Origin,
+        retailers: &mut BTreeMap<String, Layer>,
+    ) {
+        let found = self.named_tables(map, item, origin, Retailer::KEYS, retailer_name);
+        for (name, layer) in found {
+            for (key, origin) in retailers.entry(name.clone()).or_default().merge(layer) {
+                let shown = format!("{}.{key}", table_path(map, &name));
+                let problem = format!("{} says it already", table_path("retailers", &name));
+                self.fault(origin, &shown, Wrong::new(problem, "keep one of the two"));
+            }
+        }
     }
 
     /// `[sites."host"]` and the like: any name that passes `canonical`, each with the same rows.
@@ -119,6 +158,8 @@ impl Walk<'_> {
                 }
                 None => Err(not_a_table(&path)),
             }
+        } else if level.group == "retriever." && name == RETAILER_RATE_LIMITS {
+            Ok(()) // It was read with the tables of retailers.
         } else {
             Err(unknown(level, &path))
         };
@@ -179,7 +220,7 @@ fn not_a_table(name: &str) -> Wrong {
 
 fn unknown(level: &Level<'_>, path: &str) -> Wrong {
     let maps: &[&str] = match level.shown_prefix {
-        "" => &["sites", "retailers", "categories"],
+        "" => &["sites", "retailers", "categories", RETAILER_RATE_LIMITS],
         _ => &[],
     };
     let known = level.keys.iter().map(|key| key.path);

@@ -28,7 +28,8 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Reads `30s`, `1h30m`, `1.5s`; a number without a unit is refused, for it may mean anything.
+/// Reads `30s`, `1h30m`, `1.5s`. A number without a unit is refused: in a file or a variable it may mean anything.
+/// Flags and a design's own variables add the unit first, by [`with_unit`].
 pub fn parse_duration(text: &str) -> Result<Duration, Wrong> {
     let wrong = |problem: &str| Wrong::new(format!("{} {problem}", quoted(text)), DURATION_MEND);
     if text.is_empty() {
@@ -55,6 +56,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, Wrong> {
         rest = after;
     }
     Ok(Duration::from_millis(total_ms))
+}
+
+/// A number with its unit, where it is known which one a bare number means: `30` under a name that says
+/// `_SECONDS`, or after a flag that takes a duration, is `30s`.
+pub fn with_unit(number: &str, unit: &str) -> String {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let is_bare = !number.is_empty() && number.bytes().all(is_digit);
+    if is_bare { format!("{number}{unit}") } else { number.to_owned() }
 }
 
 /// Writes a duration so that [`parse_duration`] reads the same one; below 1 ms is dropped.
@@ -159,6 +168,15 @@ mod tests {
             ("1.500s", 1_500),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(expected_ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_number_gets_its_unit() {
+        for (number, expected) in
+            [("10", "10s"), ("1.5", "1.5s"), ("10m", "10m"), ("soon", "soon"), ("", "")]
+        {
+            assert_eq!(with_unit(number, "s"), expected, "{number}");
         }
     }
 

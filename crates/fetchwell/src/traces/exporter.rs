@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::otlp::request_body;
 use super::span::Span;
 use crate::cli::Exit;
-use crate::operator_client::OperatorClient;
+use crate::operator_client::{NoAnswer, OperatorClient};
 
 /// Spans in one request.
 const MOST_PER_REQUEST: usize = 512;
@@ -77,7 +77,7 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, spans: &[Span]) -> Result<(), String> {
+    async fn send(&self, spans: &[Span]) -> Result<(), NoAnswer> {
         let body = request_body(&self.service, spans);
         let request = Request::ungoverned(self.collector.clone())
             .by(Method::Post(body.into()))

@@ -187,7 +187,7 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     run.origin.until_page_hits(100).await;
     process.terminate().await;
     // Nothing here takes longer than 100 ms.
-    let ended = process.wait(GRACE / 2).await.expect_code(0);
+    let ended = process.wait(GRACE / 2).await.expect_code(130);
     assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
     let rows = run.output().iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(rows, run.origin.page_hits(), "what was asked for has its row");
@@ -196,9 +196,9 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     assert_eq!(run.origin.repeated_pages(), 0);
 }
 
-/// Whatever became of the others, whoever stops it has it stopped.
+/// Whatever became of the others, the code says that it was stopped.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
+async fn a_run_that_was_stopped_says_so_though_a_page_failed() {
     let site = SiteScript::new("shop.test").status("/missing", 404).slow(Duration::from_millis(50));
     let urls = (0..500).map(|page| format!("http://shop.test/{page}"));
     let urls = std::iter::once("http://shop.test/missing".to_owned()).chain(urls).collect();
@@ -206,7 +206,7 @@ async fn a_run_that_was_stopped_ends_well_though_a_page_failed() {
     let process = run.resume();
     run.origin.until_page_hits(5).await;
     process.terminate().await;
-    let ended = process.wait(GRACE / 2).await.expect_code(0);
+    let ended = process.wait(GRACE / 2).await.expect_code(130);
     let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
 }
@@ -325,7 +325,7 @@ async fn without_its_store_the_output_says_what_is_missing() {
     let process = run.resume();
     run.origin.until_page_hits(100).await;
     process.terminate().await;
-    process.wait(DEADLINE).await.expect_code(0);
+    process.wait(DEADLINE).await.expect_code(130);
     for entry in std::fs::read_dir(run.program.folder()).unwrap() {
         let entry = entry.unwrap();
         if entry.file_name().to_string_lossy().starts_with("fetchwell.db") {

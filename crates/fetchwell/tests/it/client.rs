@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 /// No answer of a test takes longer.
@@ -52,6 +52,15 @@ impl Response {
 pub(crate) async fn connect(to: SocketAddr) -> TcpStream {
     #[expect(clippy::disallowed_methods, reason = "a test's own client to its own listener")]
     let connected = TcpStream::connect(to).await;
+    connected.unwrap_or_else(|error| panic!("{to}: {error}"))
+}
+
+/// The same from another address of this machine.
+pub(crate) async fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test's own client to its own listener")]
+    let connected = socket.connect(to).await;
     connected.unwrap_or_else(|error| panic!("{to}: {error}"))
 }
 

@@ -47,6 +47,52 @@ async fn show_names_the_origin_of_each_value_and_can_be_read_back() {
     }
 }
 
+/// Nobody listens at these servers: a command that accepts one says so by 5, another refuses it by 2.
+#[tokio::test]
+async fn the_help_of_store_says_what_each_command_accepts() {
+    let program = program();
+    std::fs::write(program.file("plan.yaml"), "entries:\n  - url: http://a.test/\n    every: 1h\n")
+        .unwrap();
+    let help = program.run(&["fetch", "--help"]).await.expect_code(0).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let part = |from: &str, to: &str| -> Vec<String> {
+        let (_, from) = help.split_once(from).unwrap_or_else(|| panic!("no {from:?} in {help}"));
+        let (part, _) = from.split_once(to).unwrap_or_else(|| panic!("no {to:?} in {help}"));
+        part.split([',', ' ']).map(str::to_owned).collect()
+    };
+    assert!(help.contains("sqlite:PATH for every command;"), "{help}");
+    let postgres = part("postgres://… for ", ";");
+    let redis = part("redis://… for ", ";");
+    let either = part("either also for ", ", and for commoncrawl with RabbitMQ");
+    for command in [
+        &["fetch", "http://a.test/"][..],
+        &["explain", "http://a.test/"],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["callers", "list"],
+        &["messages", "list"],
+        &["outbox", "tail"],
+        &["ledger"],
+        &["sites", "list"],
+        &["top", "--once"],
+        &["doctor"],
+        &["pages", "--metrics-listen", ""],
+        &["dlq", "list"],
+        &["schedule", "--once", "--plan", "plan.yaml"],
+        &["feeds", "list"],
+        &["articles", "list"],
+    ] {
+        for (store, listed) in
+            [("postgres://x@127.0.0.1:1/x", &postgres), ("redis://127.0.0.1:1", &redis)]
+        {
+            let name = command[0].to_owned();
+            let is_accepted = listed.contains(&name) || either.contains(&name);
+            let ended = program.run(&[&["--store", store], command].concat()).await;
+            let expected = if is_accepted { 5 } else { 2 };
+            assert_eq!(ended.code, Some(expected), "{command:?} on {store}: {ended:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_designs_own_names_are_shown_and_checked() {
     let program = program()

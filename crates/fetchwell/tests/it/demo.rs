@@ -11,7 +11,7 @@ use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -184,25 +184,30 @@ async fn what_the_demo_brings_itself_is_not_to_be_given() {
     assert!(is_empty(&program.file("passing")));
 }
 
-/// On a terminal, which `script` makes, with these bytes typed after three seconds. Returns what was
-/// on it, and the exit code.
-async fn on_a_terminal(
-    program: &Program,
-    arguments: &[&str],
-    typed: &[u8],
-) -> (String, Option<i32>) {
+/// On a terminal, which `script` makes.
+fn terminal(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
     let demo = [env!("CARGO_BIN_EXE_fetchwell"), &arguments.join(" ")].join(" ");
-    let mut terminal = Command::new("script")
+    Command::new("script")
         .args(["--quiet", "--return", "--command", &demo, "/dev/null"])
         .current_dir(program.folder())
         .env("TMPDIR", program.file("passing"))
         .env("TERM", "xterm")
         .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// The same with these bytes typed after three seconds. Returns what was on it, and the exit code.
+async fn on_a_terminal(
+    program: &Program,
+    arguments: &[&str],
+    typed: &[u8],
+) -> (String, Option<i32>) {
+    let mut terminal = terminal(program, arguments, &[]);
     let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
     tokio::time::sleep(Duration::from_secs(3)).await;
     keys.write_all(typed).await.unwrap();
@@ -234,4 +239,41 @@ async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains("\u{1b}[?1049l") && screen.contains("\u{1b}[?25h"), "{screen}");
     assert!(is_empty(&program.file("passing")));
+}
+
+/// On a screen, and where the log is read line by line.
+#[tokio::test(flavor = "multi_thread")]
+async fn its_dashboard_stays_until_a_key_is_pressed() {
+    let _turn = alone().await;
+    let few = ["demo", "--sites", "10", "--pages", "20", "--rate", "50"];
+    let plain = [("NO_COLOR", "1")];
+    for (variables, said, typed) in [
+        (&[][..], "done; any key ends the demo", &b" "[..]),
+        (&plain[..], "until you press Enter", b"\n"),
+    ] {
+        let program = program();
+        let mut terminal = terminal(&program, &few, variables);
+        let (mut keys, mut shown) =
+            (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+        let mut screen = Vec::new();
+        let text = |screen: &[u8]| String::from_utf8_lossy(screen).into_owned();
+        let ended = async {
+            while !text(&screen).contains(said) {
+                let read = shown.read_buf(&mut screen).await.unwrap();
+                assert!(read > 0, "it ended without a word: {}", text(&screen));
+            }
+        };
+        tokio::time::timeout(DEADLINE, ended).await.unwrap();
+        let seen = text(&screen);
+        let (_, at) = seen.split_once("http://127.0.0.1:").expect("the dashboard's address");
+        let port: String = at.chars().take_while(char::is_ascii_digit).collect();
+        let at: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+        assert!(page(at, "/dashboard/messages").await.contains("price-watch"));
+        keys.write_all(typed).await.unwrap();
+        let rest = shown.read_to_end(&mut screen);
+        tokio::time::timeout(DEADLINE, rest).await.expect("a key ends it").unwrap();
+        assert_eq!(terminal.wait().await.unwrap().code(), Some(0), "{}", text(&screen));
+        assert!(text(&screen).contains("URLs on 10 simulated sites"), "{}", text(&screen));
+        assert!(is_empty(&program.file("passing")));
+    }
 }

@@ -10,8 +10,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
-use fetchwell::doors::commoncrawl::work::{DocumentFilter, InHand, WorkRecord, WorkRules};
+use fetchwell::doors::commoncrawl::work::{
+    BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
+};
 use fetchwell::doors::pages::{PageRecord, PageRules};
+use fetchwell::doors::read_limits::ReadLimits;
 use fetchwell::doors::webhooks::Sign;
 use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
 use fetchwell_archive::cdxj::{Filter, Language};
@@ -88,6 +91,8 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
             pages_fail_with_it: false,
         },
         give_up_after: None,
+        site_attempts: None,
+        missing_hosts_fail: false,
     };
     let gate = Gate::new(politeness, rules, clock.clone());
     let (limits, watcher) = (Limits::default(), Arc::new(|_| ()));
@@ -148,8 +153,10 @@ async fn an_inbox_message_becomes_an_outbox_row() {
     let shop = SiteScript::new("shop.test").fails_first("/flaky", 2, 500).status("/down", 500);
     let jobs =
         vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
-    let plan =
-        |lease: &Lease| retriever::plan(lease, retriever::retry_rule(3), Timeouts::default(), 5);
+    let plan = |lease: &Lease| {
+        let rule = retriever::retry_rule(3);
+        retriever::plan(lease, rule, Timeouts::default(), 5, ReadLimits::default())
+    };
     let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1).await;
     // Beside a retry a record tells of the attempt alone: no outbox has it.
     let told = rows.extract_if(.., |row| row.attempts == 0).count();
@@ -166,7 +173,8 @@ async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
     let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5 };
+    let reading = ReadLimits::default();
+    let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5, reading };
     let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
     let (records, ledger) = run(planner, jobs, simulated([news]).1).await;
     assert_eq!((records.len(), ledger.done), (2, 2));
@@ -256,7 +264,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_block_of_the_index_becomes_batches() {
+async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
     let line = |page: usize| {
         let languages = if page.is_multiple_of(2) { "eng" } else { "deu,engx" };
         let metadata = json!({"status": "200", "languages": languages});
@@ -273,21 +281,27 @@ async fn a_block_of_the_index_becomes_batches() {
     let web = archive(path, [before, block].concat());
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
-    let batching = Batching { filter, batch_size: 50, by_file: false };
+    let batching = Batching { filter, by_file: false };
     let planner: Planner<BlockEnd> = Arc::new(move |lease| block::plan(&batching, lease));
     let line = Lines::new(cluster_line.as_bytes()).next().unwrap().unwrap();
     let jobs = || vec![block::job(&indexes, 0, &line).unwrap()];
     let (records, ledger) = run(planner.clone(), jobs(), web.clone()).await;
     assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 1));
-    let BlockYield::Read { pages: Pages::Batches(batches), sifted, .. } = &records[0].what else {
+    let BlockYield::Read { pages: Pages::InOrder(pages), sifted, .. } = &records[0].what else {
         panic!("{records:?}");
     };
-    let size =
-        |batch: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(batch).unwrap().len();
-    assert_eq!(batches.iter().map(size).collect::<Vec<_>>(), [50, 50, 20]);
+    let surt = |page: &[u8]| {
+        let page: serde_json::Value = serde_json::from_slice(page).unwrap();
+        page["surt_url"].as_str().unwrap().to_owned()
+    };
+    let surts: Vec<String> = pages.iter().map(surt).collect();
+    assert_eq!(
+        (surts.len(), surts[0].as_str(), surts[119].as_str()),
+        (120, "com,example)/0", "com,example)/238")
+    );
     assert_eq!((sifted.wanted, sifted.malformed), (120, 1));
     let (again, _) = run(planner, jobs(), web).await;
-    assert_eq!(again, records, "the same block gives the same batches");
+    assert_eq!(again, records, "the same block gives the same pages");
 }
 
 /// A WARC record of a page that says its number.
@@ -333,6 +347,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
+        base: Arc::new(BaseCheck::of(&"http://archive.test/")),
     });
     let planner: Planner<WorkRecord> =
         Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));

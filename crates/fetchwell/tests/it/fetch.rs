@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Origin, Program};
+use fetchwell_testkit::dns::{DnsServer, Script};
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -109,6 +110,115 @@ async fn lists_come_from_files_and_standard_input_and_each_url_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn in_a_list_a_comment_may_follow_a_url_and_a_fragment_is_none() {
+    let (origin, program) = shop();
+    let list = "http://other.test/1 # the first\nhttp://other.test/2#part\t# the second\n # none\n";
+    let ended = program.run_with_input(&["fetch", "-"], list).await.expect_code(0);
+    let rows = rows(&ended);
+    let urls: Vec<&Value> = rows.iter().map(|row| &row["url"]).collect();
+    assert_eq!(urls, ["http://other.test/1", "http://other.test/2#part"]);
+    let paths: Vec<String> = origin.hits().iter().map(|hit| hit.path.to_string()).collect();
+    assert!(paths.contains(&"/1".to_owned()) && paths.contains(&"/2".to_owned()), "{paths:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_of_a_file_is_answered_with_how_a_list_is_named() {
+    let (origin, program) = shop();
+    std::fs::write(program.file("urls.txt"), "http://shop.test/hello\n").unwrap();
+    for command in [&["fetch"][..], &["pages", "add"], &["feeds", "add"]] {
+        let ended = program.run(&[command, &["urls.txt"]].concat()).await.expect_code(2);
+        assert!(ended.stderr.contains("write @urls.txt"), "{command:?}: {}", ended.stderr);
+    }
+    assert_eq!(origin.page_hits(), 0);
+    program.run(&["fetch", "@urls.txt"]).await.expect_code(0);
+}
+
+/// The site does not speak TLS, so the URL fails; a bare number of seconds says how soon.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_without_a_scheme_means_https_and_a_duration_without_a_unit_seconds() {
+    let (origin, program) = shop();
+    let arguments = ["fetch", "--json", "--give-up-after", "1", "shop.test/hello"];
+    let ended = program.run(&arguments).await.expect_code(4);
+    assert_eq!(rows(&ended)[0]["url"], "https://shop.test/hello");
+    assert_eq!(origin.page_hits(), 0, "it was asked for without TLS");
+    assert!(ended.took < Duration::from_secs(20), "it took {:?}", ended.took);
+    std::fs::write(program.file("robots.txt"), "User-agent: *\n").unwrap();
+    let explain = ["explain", "--json", "--robots", "robots.txt", "shop.test:8443/hello"];
+    let explained = program.run(&explain).await.expect_code(0);
+    assert_eq!(rows(&explained)[0]["url"], "https://shop.test:8443/hello");
+    let unknown = ["fetch", "--give-up-after", "ten", "shop.test/hello"];
+    let refused = program.run(&unknown).await.expect_code(2);
+    assert!(refused.stderr.contains("--give-up-after"), "{}", refused.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_of_the_output_says_what_is_written() {
+    let (_origin, program) = shop();
+    let urls = ["http://shop.test/hello", "http://shop.test/plain"];
+    for (file, beginning, other) in [
+        ("page.md", "<!-- http://shop.test/", "# Hello\n"),
+        ("page.TXT", "==> http://shop.test/", "The quick brown fox"),
+        ("page.html", "<!-- http://shop.test/", "<html lang=en>"),
+        ("page.json", "{\"url\":\"http://shop.test/", "\"fetched\""),
+        ("page.jsonl", "{\"url\":\"http://shop.test/", "\"fetched\""),
+        ("page", "{\"url\":\"http://shop.test/", "\"fetched\""),
+    ] {
+        program.run(&[&["fetch", "-o", file], &urls[..]].concat()).await.expect_code(0);
+        let written = std::fs::read_to_string(program.file(file)).unwrap();
+        assert!(written.starts_with(beginning) && written.contains(other), "{file}: {written}");
+    }
+    let as_json = ["fetch", "--json", "-o", "other.md", urls[0]];
+    program.run(&as_json).await.expect_code(0);
+    let written = std::fs::read_to_string(program.file("other.md")).unwrap();
+    assert!(written.starts_with('{'), "what is asked for holds: {written}");
+    let resumed = ["fetch", "-o", "page.md", "--resume", urls[0]];
+    let refused = program.run(&resumed).await.expect_code(2);
+    assert!(refused.stderr.contains("--format json"), "{}", refused.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_obeys_nothing_that_stands_in_a_url() {
+    let (_origin, program) = on([SiteScript::new("shop.test").status("/*", 404)]);
+    // Clears the screen, sets the title, and writes over the line.
+    let url = "http://shop.test/gone?\u{1b}[2J\u{1b}]0;x\u{7}\rfake";
+    let is_safe = |text: &str| !text.replace('\n', "").contains(char::is_control);
+    let failed = program.run(&["fetch", url]).await.expect_code(4);
+    assert!(is_safe(&failed.stderr), "{:?}", failed.stderr);
+    assert!(failed.stderr.contains(r"gone?\u{1b}[2J"), "{:?}", failed.stderr);
+    let explained = program.run(&["explain", url]).await.expect_code(0);
+    assert!(is_safe(&explained.stdout), "{:?}", explained.stdout);
+    for arguments in [&["explain", "no \u{1b}[2J url"][..], &["pages", "show", url]] {
+        let ended = program.run(arguments).await;
+        assert!(!ended.stderr.is_empty() && is_safe(&ended.stderr), "{:?}", ended.stderr);
+    }
+}
+
+/// What stands on a terminal, which `script` makes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_progress_bar_ends_at_100_percent_and_stays() {
+    let (_origin, program) = shop();
+    let urls = ["http://shop.test/hello", "http://shop.test/gone", "http://shop.test/private/1"];
+    let fetch = program.command(&[&["fetch", "-o", "rows.jsonl"], &urls[..]].concat());
+    let words = [fetch.as_std().get_program()].into_iter().chain(fetch.as_std().get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let variables = fetch.as_std().get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let shown = tokio::process::Command::new("script")
+        .args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"])
+        .envs(variables)
+        .env("TERM", "xterm")
+        .current_dir(program.folder())
+        .stdin(Stdio::null())
+        .output();
+    let shown = timeout(Duration::from_secs(60), shown).await.unwrap().unwrap();
+    let screen = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert_eq!(shown.status.code(), Some(4), "{screen}");
+    let last = screen.rsplit_once("100%  3/3 URLs").map(|(_, last)| last);
+    let last = last.unwrap_or_else(|| panic!("the bar did not end full: {screen:?}"));
+    assert!(last.contains("1 failed"), "{screen:?}");
+    assert!(!last.contains("\u{1b}[2K"), "the bar was taken away: {screen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_outcome_has_its_row_and_its_exit_code() {
     let (origin, program) = shop();
     let (hello, gone, private) =
@@ -201,6 +311,61 @@ async fn a_site_that_stays_down_is_given_up() {
     assert!((2..20).contains(&ended.took.as_secs()), "it took {:?}", ended.took);
     // The healthy site's row did not wait for the dead one.
     assert!(ended.stdout.starts_with("{\"url\":\"http://shop.test/\""), "{}", ended.stdout);
+}
+
+/// What is waited for is told, and none of it for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_does_not_exist_fails_within_seconds() {
+    let server = DnsServer::start([("nosuch.test", Script::NoSuchName(None))]).await.unwrap();
+    let program = program().variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
+    let urls: Vec<String> = (0..50).map(|page| format!("http://nosuch.test/{page}")).collect();
+    std::fs::write(program.file("list"), urls.join("\n")).unwrap();
+    let ended = program.run(&["fetch", "--json", "@list"]).await.expect_code(4);
+    let rows = rows(&ended);
+    assert_eq!(rows.len(), 50);
+    for row in &rows {
+        assert_eq!(row["outcome"], "url_failure", "{row}");
+        assert!(row["reason"].as_str().unwrap().contains("it does not exist"), "{row}");
+    }
+    assert!((4..30).contains(&ended.took.as_secs()), "it took {:?}", ended.took);
+    assert!(ended.stderr.contains("50 URLs in ") && ended.stderr.contains(": 50 failed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_asks_for_too_long_a_wait_is_given_up_and_the_row_says_why() {
+    let hour = Duration::from_secs(3_600);
+    let (_origin, program) = on([
+        SiteScript::new("busy.test").busy("/*", 503, hour),
+        SiteScript::new("limited.test").busy("/*", 429, hour),
+        SiteScript::new("slow.test").crawl_delay(Duration::from_secs(30)),
+        SiteScript::new("slower.test").crawl_delay(hour),
+    ]);
+    let program = program.flags(["--rate", "10"]);
+    let urls = [
+        "http://busy.test/1",
+        "http://busy.test/2",
+        "http://limited.test/1",
+        "http://slow.test/1",
+        "http://slow.test/2",
+        "http://slower.test/1",
+    ];
+    let arguments = [&["fetch", "--json", "--give-up-after", "15s"], &urls[..]].concat();
+    let ended = program.run(&arguments).await.expect_code(4);
+    let rows = rows(&ended);
+    let found: Vec<&Value> = rows.iter().map(|row| &row["outcome"]).collect();
+    let expected =
+        ["site_failure", "site_failure", "rate_limited", "fetched", "site_failure", "refused"];
+    assert_eq!(found, expected, "{}", ended.stdout);
+    let reason = |row: usize| rows[row]["reason"].as_str().unwrap();
+    for row in [0, 1, 2] {
+        assert!(reason(row).contains("Retry-After") && reason(row).contains("15 s"), "{row}");
+    }
+    assert!(reason(4).contains("Crawl-delay"), "{}", reason(4));
+    // Five minutes are the most that "fetch" puts up with, whatever it waits for.
+    assert!(reason(5).contains("robots.max_crawl_delay (300 s)"), "{}", reason(5));
+    assert!(ended.took < Duration::from_secs(15), "it took {:?}", ended.took);
+    let told = "6 URLs in ";
+    assert!(ended.stderr.contains(told) && ended.stderr.contains("1 fetched"), "{}", ended.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,7 +61,7 @@ const CASES: [(&str, &str, &str); 49] = [
     ("http://d.to.test/to?http://ok.test:6000/", "refused", "port 6000 is blocked"),
     ("http://e.to.test/to?http://me:secret@ok.test/", "refused", "a user name or password"),
     ("http://robots.test/", "fetched", ""),
-    ("http://nosuch.test/", "site_failure", "it does not exist"),
+    ("http://nosuch.test/", "url_failure", "it does not exist"),
     ("http://fails.test/", "site_failure", "the name server failed"),
 ];
 

@@ -75,11 +75,11 @@ fn one_gap_per_thousand_is_forgiven_up_to_the_longest_hold_up() {
     };
     assert_eq!(verdict(1_000, &[5, 5]), (0, 0));
     assert_eq!(verdict(1_000, &[6]), (1, 0));
-    assert_eq!(verdict(1_000, &[355]), (1, 0));
-    assert_eq!(verdict(1_000, &[356]), (0, 1));
+    assert_eq!(verdict(1_000, &[205]), (1, 0));
+    assert_eq!(verdict(1_000, &[206]), (0, 1));
     assert_eq!(verdict(1_000, &[6, 6]), (1, 1));
     assert_eq!(verdict(1_001, &[6, 6, 6]), (2, 1));
-    assert_eq!(verdict(1_001, &[356, 6, 6]), (2, 1));
+    assert_eq!(verdict(1_001, &[206, 6, 6]), (2, 1));
 }
 
 #[test]

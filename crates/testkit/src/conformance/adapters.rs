@@ -11,6 +11,7 @@ use fetchwell_engine::adapters::sqlite::{
     self, Db, Durability, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue,
 };
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::feeds::Feeds;
 use fetchwell_engine::inbox::RetrieverStore;
 use fetchwell_engine::ports::{Event, EventLog, Ledger};
@@ -125,6 +126,14 @@ impl LettersStore for SqliteStore {
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
+
+    async fn pop_letter(&self, url: &str) {
+        let queue = self.open_queue(HandClock::new().clock(), false).await;
+        let letters = queue.dead_letters_of(url).await.expect("letters can be read");
+        let first = letters.first().expect("a letter").id;
+        let dropped = queue.take_off(&[first], Revision::Drop).await;
+        assert_eq!(dropped.expect("it is taken off"), 1);
+    }
 }
 
 #[async_trait]
@@ -145,6 +154,10 @@ impl FeedsStore for SqliteStore {
 impl RoundsQueue for SqliteQueue {
     async fn take_urls(&self) -> Vec<String> {
         take_all_urls(&SqliteQueue::instance(self)).await
+    }
+
+    fn fetcher(&self) -> Box<dyn Instance> {
+        Box::new(SqliteQueue::instance(self))
     }
 }
 

@@ -57,6 +57,16 @@ impl ArticlesStore for AgeingSqlite {
     async fn open_articles(&self) -> Arc<dyn Articles> {
         Arc::new(SqliteArticles::new(self.store.connect(), self.clock.clock()))
     }
+
+    async fn forget_attempt(&self, uid: &str) {
+        let uid = uid.to_owned();
+        let forgotten = self
+            .store
+            .connect()
+            .write(move |tx| tx.execute("DELETE FROM attempted WHERE uid = ?1", [uid]))
+            .await;
+        assert_eq!(forgotten.expect("the file can be written"), 1);
+    }
 }
 
 /// A database on a Redis server. The clock is moved by hand for what asks for the time; keys go by the
@@ -104,5 +114,12 @@ impl ArticlesStore for AgeingRedis {
         let clock = StoreClock::ByHand(self.clock.clock());
         let articles = RedisArticles::open(&self.store.address().await, clock).await;
         Arc::new(articles.expect("the server answers"))
+    }
+
+    async fn forget_attempt(&self, uid: &str) {
+        let mut line = self.store.line().await;
+        let forgotten: usize =
+            line.srem("rss:canonical_attempted", uid).await.expect("the server answers");
+        assert_eq!(forgotten, 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::rabbitmq::{REASON_HEADER, RabbitQueue};
-use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_engine::batches::{Batch, BatchQueue, DeadBatch, DeadBatches};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::StoreFault;
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
@@ -115,6 +115,17 @@ impl BatchQueue for RabbitPlace {
 
     async fn waiting(&self) -> Result<u64, StoreFault> {
         self.queue.waiting().await
+    }
+}
+
+#[async_trait]
+impl DeadBatches for RabbitPlace {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+        self.queue.dead_batches().await
+    }
+
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault> {
+        self.queue.retry_dead(ids).await
     }
 }
 

@@ -22,8 +22,8 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use futures::future::BoxFuture;
-use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands, AsyncConnectionConfig};
 use tokio::sync::OnceCell;
 
 use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
@@ -69,6 +69,15 @@ pub async fn unused_postgres_schema(url: String) -> String {
     let create = AssertSqlSafe(format!("CREATE SCHEMA {schema}"));
     connection.execute(create).await.expect("the schema is made");
     format!("{url}?options=-c%20search_path%3D{schema}")
+}
+
+/// Runs statements, and gives what the last one selects: a text a row.
+pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
+    use sqlx::{AssertSqlSafe, Connection, Row};
+    let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");
+    let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
+    let rows = rows.expect("the statements are sound");
+    rows.iter().map(|row| row.try_get(0).expect("a text")).collect()
 }
 
 impl PolitenessStore for PostgresStore {
@@ -240,6 +249,12 @@ impl LettersStore for RedisStore {
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
+
+    async fn pop_letter(&self, url: &str) {
+        let list = conformance_names().dead_letters;
+        let popped: usize = self.line().await.lrem(list, 1, url).await.expect("the server answers");
+        assert_eq!(popped, 1);
+    }
 }
 
 #[async_trait]
@@ -260,6 +275,10 @@ impl FeedsStore for RedisStore {
 impl RoundsQueue for RedisQueue {
     async fn take_urls(&self) -> Vec<String> {
         take_all_urls(&RedisQueue::instance(self)).await
+    }
+
+    fn fetcher(&self) -> Box<dyn Instance> {
+        Box::new(RedisQueue::instance(self))
     }
 }
 

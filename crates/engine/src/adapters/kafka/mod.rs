@@ -46,6 +46,11 @@ impl KafkaLog {
         Ok(KafkaLog { place, producer: Mutex::new(producer) })
     }
 
+    /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
+    pub async fn check(&self) -> Result<(), StoreFault> {
+        topic::check(&self.place, &self.producer()).await
+    }
+
     fn producer(&self) -> Producer {
         self.producer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

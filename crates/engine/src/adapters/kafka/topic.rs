@@ -26,6 +26,17 @@ pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), Sto
     Ok(())
 }
 
+/// A fault, unless the topic is there.
+pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreFault> {
+    match is_there(place, producer).await? {
+        true => Ok(()),
+        false => {
+            let missing = RDKafkaErrorCode::UnknownTopicOrPartition;
+            Err(place.fault(&KafkaError::MetadataFetch(missing)))
+        }
+    }
+}
+
 async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreFault> {
     let (producer, topic) = (producer.clone(), place.topic.clone());
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;

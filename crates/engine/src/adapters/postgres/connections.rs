@@ -13,6 +13,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::schema::NEWEST;
+use crate::adapters::refuse_newer_store;
 use crate::ports::StoreFault;
 
 /// A server that does not answer within this is gone.
@@ -60,8 +62,16 @@ impl Connections {
 
     /// Says where it went wrong.
     pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreFault {
-        let (host, port) = (self.options.get_host(), self.options.get_port());
-        StoreFault::Unavailable(format!("PostgreSQL at {host}:{port}: {error}"))
+        StoreFault::Unavailable(format!("{}: {error}", self.address()))
+    }
+
+    /// Refuses a database that a newer program has changed.
+    pub(super) fn refuse_newer(&self, version: i64) -> Result<(), StoreFault> {
+        refuse_newer_store(&format!("the database of {}", self.address()), version, NEWEST)
+    }
+
+    fn address(&self) -> String {
+        format!("PostgreSQL at {}:{}", self.options.get_host(), self.options.get_port())
     }
 }
 

@@ -57,9 +57,10 @@ impl Database {
         // Without those: another process may be at it for a while.
         let migrating = Connections::new(lasting);
         let mut taken = migrating.take().await?;
-        within_limit(MIGRATED_WITHIN, migrate(&mut taken))
+        let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
             .await
             .map_err(|error| migrating.fault(&error))?;
+        migrating.refuse_newer(version)?;
         Ok(database)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use fetchwell_policy::time::Time;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use super::moves::Moves;
@@ -177,6 +178,10 @@ impl Source for PostgresInstance {
 
     fn rescued(&self) -> u64 {
         self.rescued.load(Ordering::Relaxed)
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.queue.oldest_waiting().await
     }
 
     async fn leave(&self) -> Result<(), StoreFault> {

@@ -101,7 +101,8 @@ impl PostgresKeeper {
         // at every request is not needed.
         let connections = Connections::new(options.options([("synchronous_commit", "off")]));
         let mut taken = lasting.take().await?;
-        within(migrate(&mut taken)).await.map_err(|error| connections.fault(&error))?;
+        let version = within(migrate(&mut taken)).await;
+        lasting.refuse_newer(version.map_err(|error| connections.fault(&error))?)?;
         taken.keep();
         Ok(PostgresKeeper { connections, lasting })
     }

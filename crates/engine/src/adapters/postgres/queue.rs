@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::database::Database;
 use super::instance::PostgresInstance;
 use super::ledger;
-use super::moment::StoreClock;
+use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
 use crate::adapters::NewJob;
 use crate::ports::{Ledger, StoreFault, Taken};
@@ -90,6 +90,23 @@ impl PostgresQueue {
     pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
         let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
         Ok(difference.map_or(Ok(ledger), Err))
+    }
+
+    /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
+    /// server from walking through all that has ended in search of the first one that waits.
+    pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        const OLDEST: &str = concat!(
+            "SELECT accepted_at, ",
+            now_or!("$2"),
+            " FROM fetchwell_job WHERE id = (
+                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < 2)"
+        );
+        let query = sqlx::query(OLDEST).bind(self.queue).bind(self.clock.given());
+        let rows = self.db.read(query).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let read = || -> sqlx::Result<(i64, i64)> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+        let (accepted_us, now_us) = read().map_err(|error| self.db.fault(&error))?;
+        Ok(Some(self.clock.moment(now_us).to_local(Time::from_micros(accepted_us))))
     }
 
     /// The dead, with their reasons, oldest first.

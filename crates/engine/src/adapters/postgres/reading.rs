@@ -20,7 +20,7 @@ const MESSAGE: &str = "
 
 /// The sizes of contents are known without reading them: what is too much is left where it is.
 const PAGE: &str = "
-    SELECT pruned, page.*
+    SELECT pruned, results, page.*
     FROM fetchwell_caller AS caller
     LEFT JOIN LATERAL (
         SELECT cursor, stored_at, status, content, content_type, http_status, error, extracted,
@@ -70,9 +70,13 @@ pub(super) async fn page(
 fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
     let mut results = Vec::new();
     let mut next = after.unwrap_or(0);
+    if rows.is_empty() && next > 0 {
+        return Ok(OutboxPage::Gone { oldest: 0 }); // This caller has never had a result.
+    }
     for row in rows {
         let pruned: i64 = row.try_get("pruned")?;
-        if after.is_some_and(|after| after < pruned) {
+        let newest: i64 = row.try_get("results")?;
+        if after.is_some_and(|after| after < pruned || after > newest) {
             return Ok(OutboxPage::Gone { oldest: pruned });
         }
         // A caller without results is one row with nothing but its own.

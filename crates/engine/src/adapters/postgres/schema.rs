@@ -3,7 +3,7 @@
 use sqlx::{Connection, Executor, PgConnection};
 
 /// Each step brings a database from one version to the next; a step is never changed once it has
-/// shipped.
+/// shipped. For one release a step only adds, so that instances of the release before can share the server.
 const STEPS: &[&str] = &["
     CREATE TABLE fetchwell_site (
         site TEXT PRIMARY KEY,
@@ -208,21 +208,84 @@ const STEPS: &[&str] = &["
         given_at BIGINT NOT NULL
     );
     CREATE INDEX fetchwell_site_order_given ON fetchwell_site_order (given_at);
+", "
+    -- For other programs that read the database: messages and results as the API shows them. They are in the schema
+    -- `fetchwell`; beside the tables where this user may not make that schema, or where it has the views of another
+    -- Fetchwell in the same database.
+    DO $$
+    DECLARE
+        place TEXT := current_schema();
+    BEGIN
+        IF to_regnamespace('fetchwell') IS NULL THEN
+            BEGIN
+                CREATE SCHEMA fetchwell;
+            EXCEPTION WHEN insufficient_privilege THEN
+                NULL;
+            END;
+        END IF;
+        IF to_regnamespace('fetchwell') IS NOT NULL THEN
+            IF has_schema_privilege('fetchwell', 'USAGE') AND has_schema_privilege('fetchwell', 'CREATE') THEN
+                IF to_regclass('fetchwell.inbox_message') IS NULL
+                    AND to_regclass('fetchwell.outbox_message') IS NULL THEN
+                    place := 'fetchwell';
+                END IF;
+            END IF;
+        END IF;
+        IF to_regclass(format('%I.inbox_message', place)) IS NULL THEN EXECUTE format('
+            CREATE VIEW %I.inbox_message AS
+                SELECT ''msg_'' || encode(job.key, ''hex'') AS id, job.url AS url, job.retailer AS retailer,
+                    job.correlation_id AS correlation_id, job.caller AS caller_id,
+                    CASE WHEN job.state IN (0, 1) THEN ''queued'' WHEN job.state = 2 THEN ''processing''
+                        WHEN job.state = 4 THEN ''completed'' ELSE ''failed'' END AS status,
+                    TIMESTAMPTZ ''epoch'' + job.accepted_at * INTERVAL ''1 microsecond'' AS created_at,
+                    CASE WHEN outbox.job IS NULL
+                        THEN job.url_failures + job.site_failures + job.paced
+                        ELSE job.attempts END AS attempts
+                FROM fetchwell_job AS job
+                LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
+                WHERE job.queue = (SELECT id FROM fetchwell_queue WHERE name = ''messages'')', place);
+        END IF;
+        IF to_regclass(format('%I.outbox_message', place)) IS NULL THEN EXECUTE format('
+            CREATE VIEW %I.outbox_message AS
+                SELECT ''out_'' || encode(job.key, ''hex'') AS id,
+                    ''msg_'' || encode(job.key, ''hex'') AS inbox_message_id, job.url AS url,
+                    job.retailer AS retailer, job.correlation_id AS correlation_id, outbox.status AS status,
+                    outbox.content AS content, outbox.content_type AS content_type,
+                    outbox.http_status AS http_status, outbox.error AS error,
+                    TIMESTAMPTZ ''epoch'' + outbox.stored_at * INTERVAL ''1 microsecond'' AS created_at
+                FROM fetchwell_outbox AS outbox
+                JOIN fetchwell_job AS job ON job.id = outbox.job', place);
+        END IF;
+    END $$;
 "];
+
+/// The version of a database that has all steps.
+pub(super) const NEWEST: i64 = STEPS.len() as i64;
+
+/// PostgreSQL creates tables in the schema with the user's name, where there is one. The schema of the views becomes that
+/// for a user called `fetchwell`, whose tables are in `public`: without this, the next step would begin a second store.
+const TABLES_STAY_TOGETHER: &str = "
+    SELECT set_config('search_path', quote_ident(coalesce(
+        (SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+         WHERE pg_class.oid = to_regclass('fetchwell_schema')),
+        current_schema()
+    )) || ', ' || current_setting('search_path'), true)
+";
 
 /// Any number will do that nobody else uses.
 const LOCK: i64 = 0x6665_7463_6877_656c;
 
-/// Brings the database to the newest version. Of several processes that try, one does it. Give it a
-/// connection whose commits wait for the disk: nobody looks again whether the tables are there.
-pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<()> {
+/// Brings the database to the newest version, unless it is newer, and returns its version. Of several processes that
+/// try, one does it. Give it a connection whose commits wait for the disk: nobody looks again whether the tables are there.
+pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<i64> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
+    tx.execute(TABLES_STAY_TOGETHER).await?;
     tx.execute("CREATE TABLE IF NOT EXISTS fetchwell_schema (version INTEGER NOT NULL)").await?;
     let version: Option<i32> =
         sqlx::query_scalar("SELECT max(version) FROM fetchwell_schema").fetch_one(&mut *tx).await?;
-    let from = usize::try_from(version.unwrap_or(0)).unwrap_or(0);
-    for (done, step) in STEPS.iter().enumerate().skip(from) {
+    let from = version.unwrap_or(0);
+    for (done, step) in STEPS.iter().enumerate().skip(usize::try_from(from).unwrap_or(0)) {
         tx.execute(*step).await?;
         let version = i32::try_from(done + 1).unwrap_or(i32::MAX);
         sqlx::query("INSERT INTO fetchwell_schema VALUES ($1)")
@@ -230,5 +293,22 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<()> {
             .execute(&mut *tx)
             .await?;
     }
-    tx.commit().await
+    tx.commit().await?;
+    Ok(NEWEST.max(from.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Instances of the release before share the server: what they know must stay as it is.
+    #[test]
+    fn steps_since_the_last_release_only_add() {
+        let last_release = 5;
+        for step in &STEPS[last_release..] {
+            for word in ["DROP ", "RENAME ", "DELETE ", "UPDATE "] {
+                assert!(!step.contains(word), "{word}in: {step}");
+            }
+        }
+    }
 }

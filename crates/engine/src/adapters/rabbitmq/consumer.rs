@@ -177,7 +177,8 @@ impl Deliveries {
         let id = state.next_id;
         state.next_id += 1;
         let (lane, site, deadline) = (Lane::default(), None, None);
-        let job = Job { url: name_of(&properties), site, lane, deadline, payload: data };
+        let url = name_of(&properties, &data);
+        let job = Job { url, site, lane, deadline, payload: data };
         let history = history_of(&properties, now);
         let lease = Lease { id, job, history, interruptions: 0, accepted_at: now };
         state.waiting.insert((due, id), lease);

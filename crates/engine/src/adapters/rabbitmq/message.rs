@@ -6,6 +6,7 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use sha2::{Digest, Sha256};
 
 use crate::batches::Batch;
 
@@ -18,6 +19,10 @@ const SITE_FAILURES_HEADER: &str = "fetchwell-site-failures";
 const PACED_HEADER: &str = "fetchwell-paced";
 /// It is not to be tried before this, in Unix milliseconds.
 const NOT_BEFORE_HEADER: &str = "fetchwell-not-before";
+
+/// All of these.
+const OWN_HEADERS: [&str; 5] =
+    [ATTEMPTS_HEADER, REASON_HEADER, SITE_FAILURES_HEADER, PACED_HEADER, NOT_BEFORE_HEADER];
 
 /// AMQP's word for "on the disk", where the queue is durable.
 const PERSISTENT: u8 = 2;
@@ -53,6 +58,30 @@ impl<'a> Outgoing<'a> {
         put_history(&mut headers, history);
         let at_ms = not_before.as_micros() / 1_000;
         headers.insert(NOT_BEFORE_HEADER.into(), AMQPValue::LongLongInt(at_ms));
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+
+    /// A message that goes elsewhere as it is.
+    pub(super) fn unchanged(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+    ) -> Outgoing<'a> {
+        Outgoing { queue, body, properties: lasting(before.clone()) }
+    }
+
+    /// A batch that was given up and is to be tried with a clean record: nothing of ours is left in its headers.
+    pub(super) fn anew(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+    ) -> Outgoing<'a> {
+        let mut headers = FieldTable::default();
+        for (name, value) in before.headers().iter().flatten() {
+            if !OWN_HEADERS.contains(&name.as_str()) {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
         Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
     }
 
@@ -104,10 +133,22 @@ pub(super) fn delay_of(properties: &BasicProperties, wall: Time) -> Duration {
     at.since(wall).min(MAX_DELAY)
 }
 
-/// A batch's name, for those who read the log.
-pub(super) fn name_of(properties: &BasicProperties) -> String {
-    let id = properties.message_id().as_ref();
-    id.map_or_else(|| "a batch without an id".to_owned(), ToString::to_string)
+/// A batch's name. Where whoever published it gave it none, that is what our own batches are named by: the
+/// SHA-256 of its body.
+pub(super) fn name_of(properties: &BasicProperties, body: &[u8]) -> String {
+    let id = properties.message_id().as_ref().map(ToString::to_string);
+    let digest = || Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+    id.filter(|id| !id.is_empty()).unwrap_or_else(digest)
+}
+
+/// Why a dead letter is one, as far as somebody said so.
+pub(super) fn reason_of(properties: &BasicProperties) -> String {
+    let headers = properties.headers().as_ref();
+    match headers.and_then(|headers| headers.inner().get(REASON_HEADER)) {
+        Some(AMQPValue::LongString(reason)) => reason.to_string(),
+        Some(AMQPValue::ShortString(reason)) => reason.to_string(),
+        _ => String::new(),
+    }
 }
 
 /// Whole numbers come in all sizes, by whoever wrote them.
@@ -144,7 +185,37 @@ mod tests {
         assert_eq!(history_of(&again.properties, now), History { first_site_failure, ..history });
         assert_eq!(delay_of(&again.properties, now), Duration::from_secs(9));
         assert_eq!(delay_of(&again.properties, Time::from_micros(-1 << 60)), MAX_DELAY);
-        assert_eq!(name_of(&again.properties), "b-1");
+        assert_eq!(name_of(&again.properties, b"[]"), "b-1");
         assert_eq!(*again.properties.delivery_mode(), Some(PERSISTENT));
+    }
+
+    #[test]
+    fn a_dead_letter_that_is_tried_again_keeps_its_name_and_nothing_of_its_record() {
+        let queue = ShortString::from("batches");
+        let now = Time::from_micros(7_000_000);
+        let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
+        let mut theirs = FieldTable::default();
+        theirs.insert("trace".into(), AMQPValue::LongString("abc".into()));
+        let first = Outgoing::batch(&queue, &batch).properties.with_headers(theirs.clone());
+        let history = History { url_failures: 2, ..History::default() };
+        let again = Outgoing::again(&queue, b"[]", &first, &history, now + MAX_DELAY);
+        let dead = Outgoing::dead(&queue, b"[]", &again.properties, "no batch");
+        assert_eq!(reason_of(&dead.properties), "no batch");
+        let seen = Outgoing::unchanged(&queue, b"[]", &dead.properties);
+        assert_eq!(seen.properties, dead.properties);
+        let anew = Outgoing::anew(&queue, b"[]", &seen.properties);
+        assert_eq!(anew.properties.headers().as_ref(), Some(&theirs));
+        assert_eq!(
+            (name_of(&anew.properties, b"[]"), reason_of(&anew.properties)),
+            ("b-1".into(), "".into())
+        );
+        assert_eq!(history_of(&anew.properties, now), History::default());
+        assert_eq!(delay_of(&anew.properties, now), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_batch_without_a_name_is_named_by_its_body() {
+        let name = name_of(&BasicProperties::default(), b"abc");
+        assert!(name.starts_with("ba7816bf8f01cfea") && name.len() == 64, "{name}");
     }
 }

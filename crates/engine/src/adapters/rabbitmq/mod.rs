@@ -5,6 +5,7 @@
 //! is acknowledged. A crash in between leaves two of it, never none.
 
 mod consumer;
+mod dead_letters;
 mod declare;
 mod examination;
 mod instance;

@@ -9,10 +9,16 @@ use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::Mutex;
 use tracing::warn;
 
+use crate::adapters::refuse_newer_store;
 use crate::ports::StoreFault;
 
 /// A server that does not answer within this is gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How keys are laid out on a server. A change that earlier programs would misread raises the number and writes it under
+/// this key; until then there is no key.
+const VERSION: i64 = 1;
+const VERSION_KEY: &str = "fetchwell:store:version";
 
 /// What this process has warned of: once, however many connections it has to a server.
 static WARNED: std::sync::Mutex<BTreeSet<String>> = std::sync::Mutex::new(BTreeSet::new());
@@ -49,7 +55,7 @@ impl Link {
             StoreFault::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
         })?;
         let link = Link { client, answer_within, standing: Mutex::default() };
-        link.standing().await?;
+        link.refuse_newer().await?;
         Ok(link)
     }
 
@@ -61,6 +67,20 @@ impl Link {
         }
         let fresh = self.connect().await?;
         Ok(standing.insert(fresh).clone())
+    }
+
+    /// Refuses a server whose keys a newer program has changed.
+    async fn refuse_newer(&self) -> Result<(), StoreFault> {
+        let mut connection = self.standing().await?.connection;
+        let get = redis::cmd("GET").arg(VERSION_KEY).query_async(&mut connection).await;
+        let kept: Option<String> = match get {
+            Ok(kept) => kept,
+            // A user who may read a cache only: nobody keeps a queue there.
+            Err(error) if error.code() == Some("NOPERM") => None,
+            Err(error) => return Err(self.fault(error).await),
+        };
+        let version = kept.and_then(|text| text.parse().ok()).unwrap_or(VERSION);
+        refuse_newer_store(&format!("Redis at {}", self.address()), version, VERSION)
     }
 
     /// Warns of a server that may forget what it is about to be given. Whoever only looks need not know.

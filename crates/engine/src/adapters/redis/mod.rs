@@ -15,7 +15,10 @@ pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
 pub use links::RedisLinks;
 pub use pages::RedisPages;
-pub use queue::{DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue};
+pub use queue::{
+    Backlog, DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue, UnparkStep,
+    Unparked, Unparking,
+};
 
 use crate::adapters::shared::Vigilant;
 use crate::ports::StoreFault;

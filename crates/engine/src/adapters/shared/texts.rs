@@ -1,6 +1,7 @@
 //! A site's state as the texts that a server keeps.
 
 use fetchwell_policy::breaker::Breaker;
+use fetchwell_policy::health::SiteHealth;
 use fetchwell_policy::orders::Orders;
 use fetchwell_policy::pace::Pace;
 use fetchwell_policy::recent::Recent;
@@ -17,7 +18,8 @@ pub struct Texts {
     pub rate_limit: Option<String>,
     /// The breaker, as JSON; absent while it is closed and nothing has failed.
     pub circuit: Option<String>,
-    /// Orders of operators, and what they want to see, as JSON; absent where there is neither.
+    /// Orders of operators, what they want to see, and how the site has been doing, as JSON; absent where there
+    /// is nothing of that.
     pub notes: Option<String>,
 }
 
@@ -40,6 +42,8 @@ struct Notes {
     limited: Recent,
     #[serde(skip_serializing_if = "Recent::is_empty")]
     failed: Recent,
+    #[serde(skip_serializing_if = "SiteHealth::is_empty")]
+    health: SiteHealth,
 }
 
 impl Texts {
@@ -49,8 +53,8 @@ impl Texts {
             *state;
         let rate_limit =
             RateLimit { pace, generation, penalty_until, limited_in_a_row, last_served };
-        let SiteState { limited, failed, .. } = *state;
-        let notes = Notes { orders: state.orders.clone(), limited, failed };
+        let SiteState { limited, failed, health, .. } = *state;
+        let notes = Notes { orders: state.orders.clone(), limited, failed, health };
         Texts {
             rate_limit: serde_json::to_string(&rate_limit).ok(),
             circuit: text_unless_default(&state.breaker),
@@ -63,9 +67,10 @@ impl Texts {
         let rate_limit: Option<RateLimit> = read(self.rate_limit.as_deref());
         let breaker: Option<Breaker> = read(self.circuit.as_deref());
         let notes: Option<Notes> = read(self.notes.as_deref());
-        let Notes { orders, limited, failed } = notes.unwrap_or_default();
+        let Notes { orders, limited, failed, health } = notes.unwrap_or_default();
         let breaker = breaker.unwrap_or_default();
-        let mut state = SiteState { breaker, orders, limited, failed, ..SiteState::default() };
+        let mut state =
+            SiteState { breaker, orders, limited, failed, health, ..SiteState::default() };
         if let Some(kept) = rate_limit {
             state.pace = kept.pace;
             state.generation = kept.generation;

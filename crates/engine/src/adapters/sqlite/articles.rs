@@ -87,8 +87,15 @@ impl Books<'_> {
             .tx
             .prepare_cached("SELECT 1 FROM attempted WHERE uid = ?1 AND at > ?2")?
             .exists((uid, (self.now - ATTEMPTED_FOR).as_micros()))?;
+        if attempted {
+            return Ok(false);
+        }
+        if self.has_article(uid)? {
+            self.note_attempt(uid)?;
+            return Ok(false);
+        }
         let (_, failed_at) = self.site_failures(uid)?;
-        Ok(!attempted && failed_at.is_none_or(|at| at < self.run))
+        Ok(failed_at.is_none_or(|at| at < self.run))
     }
 
     fn keep(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
-use super::rounds::waiting;
+use super::queue::read_ledger;
 use crate::adapters::NewJob;
-use crate::batches::{Batch, BatchQueue};
+use crate::batches::{Batch, BatchQueue, DeadBatch, DeadBatches};
+use crate::dead_letters::{DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision};
 use crate::ports::{Job, Lane, StoreFault};
 
 #[async_trait]
@@ -18,7 +19,37 @@ impl BatchQueue for SqliteQueue {
 
     async fn waiting(&self) -> Result<u64, StoreFault> {
         let queue = self.queue;
-        self.db.write(move |tx| waiting(tx, queue)).await
+        let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
+        Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
+    }
+}
+
+#[async_trait]
+impl DeadBatches for SqliteQueue {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+        let mut batches = Vec::new();
+        let mut from = None;
+        loop {
+            let page = self.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+            let batch =
+                |letter: DeadLetter| DeadBatch { id: letter.url, reason: letter.group.reason };
+            batches.extend(page.letters.into_iter().map(batch));
+            from = page.next;
+            if from.is_none() {
+                return Ok(batches);
+            }
+        }
+    }
+
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault> {
+        let Some(ids) = ids else {
+            return self.revise(&Letters::All, Revision::Retry).await;
+        };
+        let mut retried = 0;
+        for id in ids {
+            retried += self.revise(&Letters::OfUrl(id.clone()), Revision::Retry).await?;
+        }
+        Ok(retried)
     }
 }
 

@@ -4,14 +4,27 @@
 //! no await stands inside it. Closures that arrive while another commit is under way share the next one.
 
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::adapters::refuse_newer_store;
 use crate::ports::StoreFault;
+
+/// A store holds what users fetch and the hashes of their tokens: only its owner may read it. SQLite gives the files
+/// that belong to it the same mode.
+pub(super) const FILE_MODE: u32 = 0o600;
+
+/// Connections of this process that are not closed yet.
+static OPEN: Mutex<usize> = Mutex::new(0);
+static CLOSED: Condvar = Condvar::new();
 
 /// How long a writer waits for another's transaction to end, and how often it looks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,15 +64,25 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens or makes the file, and prepares it.
+    /// Opens or makes the file, and prepares it. A file whose `user_version` is over `newest_known` is refused, and not
+    /// touched.
     pub fn open(
         path: &Path,
         durability: Durability,
+        newest_known: i64,
         prepare: impl Fn(&mut Connection) -> rusqlite::Result<()>,
     ) -> Result<Db, StoreFault> {
         let fault = |error| unavailable(path, &error);
+        make_private(path);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
+        let mut version = 0;
+        patiently(|| {
+            version = user_version(&connection)?;
+            Ok(())
+        })
+        .map_err(fault)?;
+        refuse_newer_store(&format!("SQLite file {}", path.display()), version, newest_known)?;
         patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(fault)?;
         let (synchronous, checkpoint_pages) = match durability {
             Durability::Disk => ("full", CHECKPOINT_PAGES),
@@ -104,9 +127,13 @@ impl Db {
             .map_err(|error| unavailable(path, &error))?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let thread_path = path.to_owned();
+        let open = OpenConnection::count();
         std::thread::Builder::new()
             .name("sqlite".into())
-            .spawn(move || serve(connection, behaviour, receiver, &thread_path))
+            .spawn(move || {
+                serve(connection, behaviour, receiver, &thread_path);
+                drop(open); // After the connection, which `serve` closes.
+            })
             .map_err(|error| StoreFault::Unavailable(format!("no thread for SQLite: {error}")))?;
         Ok(Db { work: sender, path: path.to_owned() })
     }
@@ -138,6 +165,47 @@ impl Db {
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
+}
+
+/// Counts a connection until it is closed.
+struct OpenConnection;
+
+impl OpenConnection {
+    fn count() -> OpenConnection {
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        OpenConnection
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        CLOSED.notify_all();
+    }
+}
+
+/// Waits until the connections of this process are closed, which their threads do once the last [`Db`] is gone. The last
+/// process to close a file merges its WAL; one that ends without waiting would leave the WAL behind. `false`: some
+/// are still open.
+pub fn wait_until_closed(within: Duration) -> bool {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = CLOSED.wait_timeout_while(open, within, |open| *open > 0);
+    let (open, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    *open == 0
+}
+
+/// Makes the file, if there is none, so that only its owner can read it. If that fails, opening it fails, too, and says
+/// why.
+fn make_private(path: &Path) {
+    // A file that is closed loses the locks that other connections of the process have on it. The file made here has
+    // none: nobody else gets to open it before it is closed.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _guard = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path));
+}
+
+pub(super) fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Where SQLite does not ask its busy handler: when the first process makes a file a WAL file, a second
@@ -220,13 +288,29 @@ fn commit(
     transaction.commit()
 }
 
-pub(super) fn io_fault(error: std::io::Error) -> rusqlite::Error {
+pub(super) fn io_fault(error: io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
+/// A fault of another file that is written in the same transaction.
+fn other_file(error: &rusqlite::Error) -> Option<&io::Error> {
+    match error {
+        rusqlite::Error::ToSqlConversionFailure(inner) => inner.downcast_ref(),
+        _ => None,
+    }
+}
+
+const FREE_SPACE: &str = "; free some space on its disk";
+
 pub(super) fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
+    if let Some(error) = other_file(error) {
+        let is_full =
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let advice = if is_full { FREE_SPACE } else { "" };
+        return StoreFault::Unavailable(format!("{error}{advice}"));
+    }
     let advice = match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => "; free some space on its disk",
+        Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
         Some(rusqlite::ErrorCode::CannotOpen) => {
             "; check that its folder exists and can be written to, or name another with --store"
         }
@@ -244,7 +328,7 @@ mod tests {
     use super::*;
 
     fn open(path: &Path) -> Db {
-        Db::open(path, Durability::Process, |connection| {
+        Db::open(path, Durability::Process, 0, |connection| {
             connection.execute_batch("CREATE TABLE IF NOT EXISTS t (n INTEGER UNIQUE)")
         })
         .unwrap()
@@ -287,8 +371,57 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_names_the_file_and_the_mend() {
-        let fault = Db::open(Path::new("/no/such/folder/x.db"), Durability::Disk, |_| Ok(()));
+        let fault = Db::open(Path::new("/no/such/folder/x.db"), Durability::Disk, 0, |_| Ok(()));
         let text = fault.err().unwrap().to_string();
         assert!(text.contains("/no/such/folder/x.db") && text.contains("--store"), "{text}");
+    }
+    #[test]
+    fn only_its_owner_can_read_a_new_file_and_what_belongs_to_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let db = open(&path);
+        for name in ["x.db", "x.db-wal", "x.db-shm"] {
+            let mode = folder.path().join(name).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        drop(db);
+        let shared = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&path, shared).unwrap();
+        drop(open(&path));
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(
+            mode & 0o777,
+            0o640,
+            "the mode of a file that was there is its owner's to choose"
+        );
+    }
+
+    #[test]
+    fn the_last_to_close_a_file_merges_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let (first, last) = (open(&path), open(&path));
+        drop(first);
+        assert!(path.with_extension("db-wal").exists());
+        drop(last);
+        // Other tests of this process may have connections of their own.
+        let is_merged = || !path.with_extension("db-wal").exists();
+        assert!((0..100).any(|_| wait_until_closed(Duration::from_millis(100)) || is_merged()));
+        assert!(is_merged());
+    }
+
+    #[test]
+    fn a_file_of_a_newer_program_is_refused_and_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let newer = Connection::open(&path).unwrap();
+        newer.pragma_update(None, "user_version", 8).unwrap();
+        drop(newer);
+        let before = std::fs::read(&path).unwrap();
+        let opened = Db::open(&path, Durability::Disk, 7, |_| panic!("it is not prepared"));
+        let Err(StoreFault::Unfit(text)) = opened else { panic!("it was opened") };
+        assert!(text.contains("version 8") && text.contains("up to 7"), "{text}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }

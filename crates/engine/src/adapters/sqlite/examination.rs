@@ -4,7 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::db::unavailable;
+use super::db::{unavailable, user_version};
+use super::schema::NEWEST;
+use crate::adapters::refuse_newer_store;
 use crate::ports::StoreFault;
 
 /// How a file is.
@@ -16,6 +18,8 @@ pub struct SqliteFacts {
     pub journal_mode: String,
     /// What is wrong with its pages; empty: nothing.
     pub damage: Vec<String>,
+    /// Why this program cannot use it: a newer one has changed it.
+    pub newer: Option<String>,
 }
 
 /// Looks at a file that is there.
@@ -31,7 +35,9 @@ pub fn examine(path: &Path) -> Result<SqliteFacts, StoreFault> {
             Ok(())
         })?;
         damage.retain(|line| line != "ok");
-        Ok(SqliteFacts { version: rusqlite::version().to_owned(), journal_mode, damage })
+        let newer = refuse_newer_store("it", user_version(&connection)?, NEWEST).err();
+        let newer = newer.map(|fault| fault.to_string());
+        Ok(SqliteFacts { version: rusqlite::version().to_owned(), journal_mode, damage, newer })
     };
     look().map_err(fault)
 }

@@ -146,7 +146,11 @@ impl Inbox for SqliteInbox {
     }
 
     async fn check(&self) -> Result<(), StoreFault> {
-        self.write(|_| Ok(())).await
+        let now = self.messages.clock.wall().as_micros().to_string();
+        // Something must be written, or a full disk would not be noticed.
+        let write = "INSERT INTO meta VALUES ('checked_at', ?1)
+                     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.write(move |tx| tx.prepare_cached(write)?.execute([now]).map(|_| ())).await
     }
 }
 

@@ -39,7 +39,7 @@ use crate::ports::StoreFault;
 
 pub use articles::SqliteArticles;
 pub use clock::clock;
-pub use db::{Db, Durability};
+pub use db::{Db, Durability, wait_until_closed};
 pub use dead_letters::SqliteFinish;
 pub use events::{Reading, SqliteEvents};
 pub use examination::{SqliteFacts, examine};
@@ -54,5 +54,5 @@ pub use queue::{SqliteInstance, SqliteQueue};
 
 /// Opens the file for the queue, for politeness, or both.
 pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreFault> {
-    Db::open(path, durability, schema::migrate)
+    Db::open(path, durability, schema::NEWEST, schema::migrate)
 }

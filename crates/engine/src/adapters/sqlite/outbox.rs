@@ -127,13 +127,13 @@ pub(super) fn page(
     after: Option<i64>,
     most: OutboxMost,
 ) -> rusqlite::Result<OutboxPage> {
-    let pruned: i64 = tx
-        .prepare_cached("SELECT pruned FROM caller WHERE name = ?1")?
-        .query_row([caller], |row| row.get(0))
+    let (pruned, newest): (i64, i64) = tx
+        .prepare_cached("SELECT pruned, results FROM caller WHERE name = ?1")?
+        .query_row([caller], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
-        .unwrap_or(0);
+        .unwrap_or_default();
     let after = after.unwrap_or(pruned);
-    if after < pruned {
+    if after < pruned || after > newest {
         return Ok(OutboxPage::Gone { oldest: pruned });
     }
     let mut select = tx.prepare_cached(concat!(

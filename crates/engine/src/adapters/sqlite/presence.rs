@@ -3,9 +3,12 @@
 //! The lease alone would do, but after a crash its twenty seconds would have to pass. A stopped process
 //! keeps its lock, so for that one the lease decides.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use super::db::FILE_MODE;
 
 /// The lock that an instance holds while its process lives.
 pub(super) struct Presence {
@@ -17,7 +20,8 @@ impl Presence {
     /// Announces an instance of the store at `store`.
     pub(super) fn announce(store: &Path, epoch: i64) -> io::Result<Presence> {
         let path = file_of(store, epoch);
-        let file = File::create(&path)?;
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(FILE_MODE).open(&path)?;
         file.try_lock().map_err(io::Error::from)?;
         Ok(Presence { _locked: file, path })
     }
@@ -51,6 +55,8 @@ fn file_of(store: &Path, epoch: i64) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -60,6 +66,8 @@ mod tests {
         assert!(is_gone(&store, 1));
         let presence = Presence::announce(&store, 1).unwrap();
         assert!(!is_gone(&store, 1));
+        let mode = file_of(&store, 1).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         drop(presence);
         assert!(is_gone(&store, 1));
     }

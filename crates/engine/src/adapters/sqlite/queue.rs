@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::Notify;
 
 use super::Db;
@@ -178,6 +178,28 @@ impl SqliteQueue {
         self.db.write(move |tx| read_ledger(tx, queue)).await
     }
 
+    /// How long ago the oldest job was accepted that waits, delayed or not.
+    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+        let oldest = self.oldest_waiting().await?;
+        Ok(oldest.map(|accepted_at| self.clock.now().since(accepted_at)))
+    }
+
+    /// When the oldest job was accepted that waits, delayed or not. The index of what waits is looked through: none
+    /// of what has ended is.
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        let queue = self.queue;
+        self.db
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "SELECT accepted_at FROM job WHERE id = (
+                         SELECT min(id) FROM job INDEXED BY job_waiting WHERE queue = ?1 AND state < 2)",
+                )?
+                .query_row([queue], |row| row.get(0).map(Time::from_micros))
+                .optional()
+            })
+            .await
+    }
+
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
     pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
         let queue = self.queue;
@@ -336,6 +358,10 @@ impl Source for SqliteInstance {
 
     fn rescued(&self) -> u64 {
         self.rescued.load(Ordering::Relaxed)
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.queue.oldest_waiting().await
     }
 }
 

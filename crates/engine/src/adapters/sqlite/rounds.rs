@@ -76,9 +76,16 @@ fn last_round(tx: &Connection, queue: i64, entry: &str) -> rusqlite::Result<Opti
         .optional()
 }
 
-pub(super) fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
+/// What waits, and what is leased by an instance that has not begun to fetch it.
+fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
     let ledger = read_ledger(tx, queue)?;
-    Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
+    let not_begun: i64 = tx
+        .prepare_cached(
+            "SELECT count(*) FROM job INDEXED BY job_leased
+             WHERE queue = ?1 AND state = 2 AND started = 0",
+        )?
+        .query_row([queue], |row| row.get(0))?;
+    Ok(u64::try_from(ledger.queued + ledger.delayed + not_begun).unwrap_or(0))
 }
 
 fn job(url: String) -> Job {

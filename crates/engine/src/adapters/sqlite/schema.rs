@@ -2,7 +2,10 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Each step brings a file from one version to the next; a step is never changed once it has shipped.
+use super::db::user_version;
+
+/// Each step brings a file from one version to the next; a step is never changed once it has shipped. For one release
+/// a step only adds: programs of the release before still work on the file.
 const STEPS: &[&str] = &["
     CREATE TABLE queue (
         id INTEGER PRIMARY KEY,
@@ -302,26 +305,51 @@ const STEPS: &[&str] = &["
         given_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX site_order_given ON site_order (given_at);
+", "
+    -- For other programs that read the file: messages and results as the API shows them. Times are RFC 3339.
+    CREATE VIEW inbox_message AS
+        SELECT 'msg_' || lower(hex(job.key)) AS id, job.url AS url, lane.grp AS retailer,
+            job.correlation_id AS correlation_id, lane.party AS caller_id,
+            CASE WHEN job.state IN (0, 1) THEN 'queued' WHEN job.state = 2 THEN 'processing'
+                WHEN job.state = 4 THEN 'completed' ELSE 'failed' END AS status,
+            strftime('%Y-%m-%dT%H:%M:%S', job.created_at / 1000000, 'unixepoch')
+                || printf('.%06dZ', job.created_at % 1000000) AS created_at,
+            CASE WHEN outbox.job IS NULL
+                THEN job.attempts + job.url_failures + job.site_failures + job.paced
+                ELSE job.attempts END AS attempts
+        FROM job
+        JOIN lane ON lane.id = job.lane
+        LEFT JOIN outbox ON outbox.job = job.id
+        WHERE job.queue = (SELECT queue.id FROM queue WHERE queue.name = 'messages');
+    CREATE VIEW outbox_message AS
+        SELECT 'out_' || lower(hex(job.key)) AS id, 'msg_' || lower(hex(job.key)) AS inbox_message_id,
+            job.url AS url, lane.grp AS retailer, job.correlation_id AS correlation_id,
+            outbox.status AS status, outbox.content AS content, outbox.content_type AS content_type,
+            outbox.http_status AS http_status, outbox.error AS error,
+            strftime('%Y-%m-%dT%H:%M:%S', outbox.created_at / 1000000, 'unixepoch')
+                || printf('.%06dZ', outbox.created_at % 1000000) AS created_at
+        FROM outbox
+        JOIN job ON job.id = outbox.job
+        JOIN lane ON lane.id = job.lane;
 "];
 
-/// Brings the file to the newest version.
+/// The version of a file that has all steps: its `user_version`.
+pub(super) const NEWEST: i64 = STEPS.len() as i64;
+
+/// Brings the file to the newest version. `Db::open` has refused files that are newer.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    if version(connection)? == STEPS.len() {
+    if user_version(connection)? == NEWEST {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let from = version(&transaction)?; // Another process may have been faster.
-    for step in STEPS.iter().skip(from) {
+    let from = user_version(&transaction)?; // Another process may have been faster.
+    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(step)?;
     }
-    if from < STEPS.len() {
-        transaction.pragma_update(None, "user_version", STEPS.len())?;
+    if from < NEWEST {
+        transaction.pragma_update(None, "user_version", NEWEST)?;
     }
     transaction.commit()
-}
-
-fn version(connection: &Connection) -> rusqlite::Result<usize> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 #[cfg(test)]
@@ -343,7 +371,7 @@ mod tests {
             )
             .unwrap();
         migrate(&mut connection).unwrap();
-        assert_eq!(version(&connection).unwrap(), STEPS.len());
+        assert_eq!(user_version(&connection).unwrap(), NEWEST);
         let room: (String, i64, i64, i64) = connection
             .query_row("SELECT site, lane, due, closed_until FROM room", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
@@ -382,5 +410,113 @@ mod tests {
         let reasons: Vec<Option<String>> =
             select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
         assert_eq!(reasons, [Some("http_error 404".to_owned()), Some("timeout".to_owned()), None]);
+    }
+    /// Programs of the release before work on the same file: what they know must stay as it is.
+    #[test]
+    fn steps_since_the_last_release_only_add() {
+        let last_release = 12;
+        for step in &STEPS[last_release..] {
+            for word in ["DROP ", "RENAME ", "DELETE ", "UPDATE "] {
+                assert!(!step.contains(word), "{word}in: {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_of_an_older_file_are_in_the_views() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let before = STEPS.iter().position(|step| step.contains("VIEW inbox_message")).unwrap();
+        for step in &STEPS[..before] {
+            connection.execute_batch(step).unwrap();
+        }
+        connection.pragma_update(None, "user_version", before).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO queue (id, name) VALUES (3, 'messages'), (4, 'webhooks');
+                 INSERT INTO lane (id, queue, grp, party) VALUES (7, 3, 'shop', 'anna');
+                 INSERT INTO job (queue, key, url, site, lane, correlation_id, payload, state, due, accepted_at,
+                     created_at, attempts, url_failures)
+                 VALUES (3, x'018bcfe56800ffffffffffffffffffff', 'http://a.test/', 'a.test', 7, 'c1', x'', 5, 0,
+                         0, 1700000000000001, 3, 2),
+                     (3, x'018bcfe56801ffffffffffffffffffff', 'http://a.test/2', 'a.test', 7, 'c2', x'', 1, 0,
+                         0, 1700000001500000, 0, 2),
+                     (4, NULL, 'http://hook.test/', 'hook.test', 0, NULL, x'', 0, 0, 0, NULL, 0, 0);
+                 INSERT INTO outbox (job, caller, cursor, status, content_type, http_status, error, kind, stored_at,
+                     created_at)
+                 VALUES (1, 'anna', 1, 'http_error', 'text/html', 404, 'not found', x'', 0, 1700000002000000);",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let rows = |view: &str| -> (Vec<String>, Vec<Vec<String>>) {
+            let mut select =
+                connection.prepare(&format!("SELECT * FROM {view} ORDER BY 1")).unwrap();
+            let names: Vec<String> = select.column_names().map(str::to_owned).collect();
+            let width = names.len();
+            let row = |row: &rusqlite::Row<'_>| {
+                let value = |column| match row.get_unwrap(column) {
+                    rusqlite::types::Value::Null => "NULL".to_owned(),
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => panic!("{other:?}"),
+                };
+                Ok((0..width).map(value).collect())
+            };
+            let rows = select.query_map([], row).unwrap().map(Result::unwrap).collect();
+            (names, rows)
+        };
+        let (names, messages) = rows("inbox_message");
+        let expected = [
+            "id",
+            "url",
+            "retailer",
+            "correlation_id",
+            "caller_id",
+            "status",
+            "created_at",
+            "attempts",
+        ];
+        assert_eq!(names, expected);
+        let first = [
+            "msg_018bcfe56800ffffffffffffffffffff",
+            "http://a.test/",
+            "shop",
+            "c1",
+            "anna",
+            "failed",
+            "2023-11-14T22:13:20.000001Z",
+            "3",
+        ];
+        assert_eq!(messages[0], first);
+        assert_eq!(messages[1][5..], ["queued", "2023-11-14T22:13:21.500000Z", "2"]);
+        assert_eq!(messages.len(), 2, "webhooks are no messages");
+        let (names, results) = rows("outbox_message");
+        let expected = [
+            "id",
+            "inbox_message_id",
+            "url",
+            "retailer",
+            "correlation_id",
+            "status",
+            "content",
+            "content_type",
+            "http_status",
+            "error",
+            "created_at",
+        ];
+        assert_eq!(names, expected);
+        let result = [
+            "out_018bcfe56800ffffffffffffffffffff",
+            "msg_018bcfe56800ffffffffffffffffffff",
+            "http://a.test/",
+            "shop",
+            "c1",
+            "http_error",
+            "NULL",
+            "text/html",
+            "404",
+            "not found",
+            "2023-11-14T22:13:22.000000Z",
+        ];
+        assert_eq!(results, [result]);
     }
 }

@@ -30,6 +30,9 @@ const ABSENCE_TTL: Duration = Duration::from_secs(60);
 /// And for this long at the most: new sites appear.
 const MOST_ABSENCE_TTL: Duration = Duration::from_secs(300);
 
+/// Between two lookups that are to confirm that a name does not exist.
+const ABSENCE_PAUSE: Duration = Duration::from_millis(2_500);
+
 /// Failures to find out are not repeated for this long.
 const FAILURE_TTL: Duration = Duration::from_secs(10);
 
@@ -39,6 +42,9 @@ type Names = HashMap<String, Arc<OnceCell<Remembered>>>;
 pub(in crate::http) struct CachedNames {
     source: Box<dyn Resolve>,
     timeout: Duration,
+    /// Lookups until it is believed that a name does not exist, and the pause between two of them.
+    absence_lookups: u32,
+    absence_pause: Duration,
     /// A cell that is empty belongs to a lookup under way.
     names: Mutex<Names>,
 }
@@ -51,7 +57,25 @@ struct Remembered {
 impl CachedNames {
     /// Asks `source`, for at most `timeout`.
     pub(in crate::http) fn new(source: Box<dyn Resolve>, timeout: Duration) -> CachedNames {
-        CachedNames { source, timeout, names: Mutex::default() }
+        CachedNames {
+            source,
+            timeout,
+            absence_lookups: 1,
+            absence_pause: ABSENCE_PAUSE,
+            names: Mutex::default(),
+        }
+    }
+
+    /// Believes that a name does not exist after so many lookups only. They are so near to each other that
+    /// three of them are over before `time` is.
+    pub(in crate::http) fn confirming_absence(
+        mut self,
+        lookups: u32,
+        time: Duration,
+    ) -> CachedNames {
+        self.absence_lookups = lookups;
+        self.absence_pause = ABSENCE_PAUSE.min(time / 4);
+        self
     }
 
     /// All addresses of a name: one at the least.
@@ -76,12 +100,23 @@ impl CachedNames {
     }
 
     async fn look_up(&self, host: &str) -> Remembered {
-        let timed_out = NameAnswer { addresses: Err(NameFault::TimedOut), ttl: None };
-        let asking = self.source.look_up(host);
-        let answer = tokio::time::timeout(self.timeout, asking).await.unwrap_or(timed_out);
+        let mut answer = self.ask(host).await;
+        for _ in 1..self.absence_lookups {
+            if answer.addresses != Err(NameFault::NoSuchName) {
+                break;
+            }
+            tokio::time::sleep(self.absence_pause).await;
+            answer = self.ask(host).await;
+        }
         let addresses = answer.addresses.and_then(within_bounds);
         let until = Instant::now() + lifetime(&addresses, answer.ttl);
         Remembered { addresses, until }
+    }
+
+    async fn ask(&self, host: &str) -> NameAnswer {
+        let timed_out = NameAnswer { addresses: Err(NameFault::TimedOut), ttl: None };
+        let asking = self.source.look_up(host);
+        tokio::time::timeout(self.timeout, asking).await.unwrap_or(timed_out)
     }
 }
 
@@ -113,6 +148,8 @@ fn lifetime(found: &Result<Vec<IpAddr>, NameFault>, ttl: Option<Duration>) -> Du
         Err(NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses) => {
             ttl.unwrap_or(ABSENCE_TTL).clamp(LEAST_TTL, MOST_ABSENCE_TTL)
         }
+        // It says nothing about the name.
+        Err(NameFault::Ours) => Duration::ZERO,
         Err(
             NameFault::ServerFailed
             | NameFault::Nonsense
@@ -246,6 +283,43 @@ mod tests {
             assert_eq!(bench.names.addresses("a.test").await, Err(NameFault::TimedOut));
         }
         assert_eq!((began.elapsed(), bench.asked()), (TIMEOUT, 1));
+    }
+
+    /// Names that are there from the given lookup on, or never.
+    struct AppearsAt(Option<u32>, AtomicU32);
+
+    #[async_trait]
+    impl Resolve for AppearsAt {
+        async fn look_up(&self, _host: &str) -> NameAnswer {
+            let lookup = self.1.fetch_add(1, Ordering::SeqCst) + 1;
+            let is_there = self.0.is_some_and(|first| lookup >= first);
+            let found = Ok(vec![IpAddr::from([8, 0, 0, 1])]);
+            let addresses = if is_there { found } else { Err(NameFault::NoSuchName) };
+            NameAnswer { addresses, ttl: None }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_a_name_does_not_exist_is_believed_after_three_lookups_over_five_seconds() {
+        for (appears_at, time_s, is_there, took_ms) in [
+            (None, 10, false, 5_000),
+            (None, 2, false, 1_000),
+            (Some(2), 10, true, 2_500),
+            (Some(3), 10, true, 5_000),
+            (Some(4), 10, false, 5_000),
+            (Some(1), 10, true, 0),
+        ] {
+            let source = Box::new(AppearsAt(appears_at, AtomicU32::new(0)));
+            let names = CachedNames::new(source, TIMEOUT);
+            let names = names.confirming_absence(3, Duration::from_secs(time_s));
+            let began = Instant::now();
+            let found = names.addresses("a.test").await;
+            assert_eq!(found.is_ok(), is_there, "{appears_at:?}");
+            assert_eq!(began.elapsed(), Duration::from_millis(took_ms), "{appears_at:?}");
+            // What was found is remembered.
+            assert_eq!(names.addresses("a.test").await, found);
+            assert_eq!(began.elapsed(), Duration::from_millis(took_ms), "{appears_at:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

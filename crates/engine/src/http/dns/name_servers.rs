@@ -16,6 +16,7 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver, system_conf};
 
 use super::{DnsSettings, NameAnswer, Resolve};
+use crate::http::lack::is_lack_of_our_own;
 
 /// Queries under way at once on one TCP connection to a name server.
 const MAX_QUERIES: usize = 1_024;
@@ -128,6 +129,7 @@ fn fault(error: &NetError) -> NameFault {
     match error {
         NetError::Dns(_) => NameFault::ServerFailed,
         NetError::Timeout | NetError::Busy => NameFault::TimedOut,
+        NetError::Io(error) if is_lack_of_our_own(error) => NameFault::Ours,
         NetError::Io(_) | NetError::NoConnections => NameFault::NoServer,
         _ => NameFault::Nonsense,
     }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::redis::RedisFinish;
+use fetchwell_engine::adapters::redis::{RedisFinish, RedisInstance};
 use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
 use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::ports::{
-    Finish, Finished, Lease, Ledger, Settled, Settlement, Sink, StoreFault,
+    Finish, Finished, Lease, Ledger, Settled, Settlement, Sink, Source, StoreFault,
 };
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
@@ -167,5 +167,95 @@ async fn the_list_is_as_long_as_others_leave_it() {
     rig.ask::<()>(&format!("RPUSH {DEAD_LIST} http://b.test/ http://c.test/")).await;
     assert_eq!(rig.queue.dead_list().await.unwrap(), 3);
     rig.ask::<()>(&format!("DEL {DEAD_LIST}")).await;
-    assert_eq!((rig.queue.dead_list().await.unwrap(), rig.ledger().await.dead), (0, 1));
+    assert_eq!(rig.queue.dead_list().await.unwrap(), 0);
+    assert!(rig.queue.dead_letters(None, 10).await.unwrap().letters.is_empty());
+    assert_eq!(rig.ledger().await, Ledger { accepted: 1, skipped: 1, ..Ledger::default() });
+}
+
+/// Kills these, with details.
+async fn kill_all(rig: &Rig, worker: &Arc<RedisInstance>, urls: &[&str]) {
+    let finish =
+        RedisFinish { sink: Pages::default(), instance: worker.clone(), details: details_of };
+    rig.push(urls).await;
+    let leases = take(worker, urls.len()).await;
+    assert_eq!(leases.len(), urls.len());
+    let letter = |lease: &Lease| {
+        let dead = Settlement::Dead { reason: GONE.to_owned() };
+        finished(lease, Record::Letter(details("1", "2")), dead)
+    };
+    let batch: Vec<_> = leases.iter().map(letter).collect();
+    finish.finish(&batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_instance_at_work_forgets_what_others_pop_with_its_details() {
+    let Some(rig) = Rig::if_there().await else { return };
+    let worker = Arc::new(rig.worker().await);
+    kill_all(&rig, &worker, &["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
+    let popped: String = rig.ask(&format!("LPOP {DEAD_LIST}")).await;
+    // Nobody looks at dead letters; the next heartbeat finds it out.
+    worker.renew().await.unwrap();
+    let mut known: Vec<String> = rig.ask(&format!("HKEYS {DEAD_LIST}:details")).await;
+    known.sort();
+    let mut listed: Vec<String> = rig.ask(&format!("LRANGE {DEAD_LIST} 0 -1")).await;
+    listed.sort();
+    assert_eq!(known, listed);
+    assert!(!known.contains(&popped), "{known:?}");
+    let expected = Ledger { accepted: 3, dead: 2, skipped: 1, ..Ledger::default() };
+    assert_eq!(rig.ledger().await, expected);
+}
+
+/// The length says nothing then.
+#[tokio::test]
+async fn one_letter_in_exchange_for_another_is_seen() {
+    let Some(rig) = Rig::if_there().await else { return };
+    let worker = Arc::new(rig.worker().await);
+    kill_all(&rig, &worker, &["http://a.test/ours"]).await;
+    rig.ask::<()>(&format!("LPOP {DEAD_LIST}")).await;
+    rig.ask::<()>(&format!("RPUSH {DEAD_LIST} http://b.test/theirs")).await;
+    let letters = rig.queue.dead_letters(None, 10).await.unwrap().letters;
+    let found: Vec<_> = letters.iter().map(|letter| (&*letter.url, &*letter.group.site)).collect();
+    assert_eq!(found, [("http://b.test/theirs", "b.test")]);
+    assert_eq!(rig.ask::<usize>(&format!("HLEN {DEAD_LIST}:details")).await, 0);
+    rig.ledger().await;
+}
+
+#[tokio::test]
+async fn what_others_put_on_the_list_can_be_tried_or_dropped() {
+    let Some(rig) = Rig::if_there().await else { return };
+    let worker = rig.worker().await;
+    for url in ["http://b.test/1", "http://b.test/1", "nonsense", "http://b.test/2"] {
+        rig.ask::<()>(&format!("RPUSH {DEAD_LIST} {url}")).await;
+    }
+    let groups = rig.queue.dead_groups().await.unwrap();
+    let sizes: Vec<u64> = groups.values().map(|group| group.letters).collect();
+    assert_eq!(sizes, [1, 3], "{groups:?}");
+    assert!(groups.keys().all(|group| group.reason.contains("another program")), "{groups:?}");
+    // A second look makes no more of them.
+    assert_eq!(rig.queue.dead_letters(None, 10).await.unwrap().letters.len(), 4);
+    let one = Letters::OfUrl("http://b.test/2".to_owned());
+    assert_eq!(rig.queue.revise(&one, Revision::Drop).await.unwrap(), 1);
+    assert_eq!(rig.queue.revise(&Letters::All, Revision::Retry).await.unwrap(), 3);
+    assert_eq!(rig.ask::<usize>(&format!("LLEN {DEAD_LIST}")).await, 0);
+    let mut leases = take(&worker, 10).await;
+    leases.sort_by_key(|lease| lease.job.url.clone());
+    assert_eq!(urls(&leases), ["http://b.test/1", "http://b.test/1", "nonsense"]);
+    let expected = Ledger { accepted: 4, in_flight: 3, skipped: 1, ..Ledger::default() };
+    assert_eq!(rig.ledger().await, expected);
+}
+
+#[tokio::test]
+async fn a_long_list_that_others_drained_in_part_is_followed() {
+    let Some(rig) = Rig::if_there().await else { return };
+    let worker = Arc::new(rig.worker().await);
+    let many: Vec<String> = (0..2_600).map(|n| format!("http://a.test/{n:04}")).collect();
+    for urls in many.chunks(200) {
+        kill_all(&rig, &worker, &urls.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    }
+    let popped: Vec<String> = rig.ask(&format!("LPOP {DEAD_LIST} 1500")).await;
+    assert_eq!(popped.len(), 1_500);
+    let revised = rig.queue.revise(&Letters::All, Revision::Drop).await.unwrap();
+    assert_eq!(revised, 1_100);
+    assert_eq!(rig.ask::<usize>(&format!("EXISTS {DEAD_LIST}:details")).await, 0);
+    assert_eq!(rig.ledger().await, Ledger { accepted: 2_600, skipped: 2_600, ..Ledger::default() });
 }

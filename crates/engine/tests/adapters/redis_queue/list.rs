@@ -27,7 +27,7 @@ async fn what_producers_push_is_handed_out_by_site_and_counted() {
     let keys: Vec<String> = rig.ask("KEYS *").await;
     for key in keys {
         assert!(
-            ["instances", "ledger"].iter().any(|left| key == format!("{LIST}:{left}")),
+            ["instances", "ledger", "size"].iter().any(|left| key == format!("{LIST}:{left}")),
             "{key}"
         );
     }

@@ -9,4 +9,5 @@ mod keys;
 mod list;
 mod random;
 mod rig;
+mod size;
 mod unparking;

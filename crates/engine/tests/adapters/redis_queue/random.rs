@@ -7,7 +7,7 @@ use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
 use fetchwell_engine::ports::{Lease, Settle, Settlement, Source};
 use fetchwell_policy::chance::Chance;
 
-use super::rig::{LEASE_TTL, Rig, take, take_all};
+use super::rig::{DEAD_LIST, LEASE_TTL, Rig, take, take_all};
 
 const SEEDS: std::ops::Range<u64> = 0..3;
 const STEPS: usize = 500;
@@ -69,6 +69,10 @@ impl History<'_> {
             15 => self.start().await,
             16 => drop(self.workers[worker].renew().await.unwrap()),
             17 => self.operate().await,
+            // Another client takes a dead letter: for good, since it is nobody's any more.
+            _ if self.below(9) == 0 => {
+                self.rig.ask::<Option<String>>(&format!("LPOP {DEAD_LIST}")).await;
+            }
             18 => {
                 let span = Duration::from_millis(self.below(12_000));
                 self.rig.clock.advance(span);
@@ -123,7 +127,7 @@ impl History<'_> {
         let group = queue.dead_groups().await.unwrap().into_keys().next();
         let some = group.map(|group| Letters::OfGroup { group, most: 2 });
         match (self.below(4), some) {
-            (0, _) => drop(queue.unpark().await.unwrap()),
+            (0, _) => drop(queue.unparking().step().await.unwrap()),
             (1, _) => drop(queue.revise(&Letters::All, Revision::Retry).await.unwrap()),
             (2, Some(some)) => drop(queue.revise(&some, Revision::Retry).await.unwrap()),
             (3, Some(some)) => drop(queue.revise(&some, Revision::Drop).await.unwrap()),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{QueueNames, RedisInstance, RedisQueue};
+use fetchwell_engine::adapters::redis::{
+    QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparked, Unparking,
+};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Demand, Lease, Ledger, Settle, Settled, Settlement, Source, Taken};
 use fetchwell_testkit::conformance::HandClock;
@@ -70,6 +72,36 @@ impl Rig {
 
     pub(crate) async fn list(&self) -> Vec<String> {
         self.ask(&format!("LRANGE {LIST} 0 -1")).await
+    }
+
+    /// What the key says that monitoring reads.
+    pub(crate) async fn size(&self) -> u64 {
+        self.ask(&format!("GET {LIST}:size")).await
+    }
+
+    /// Unparks to the end. While that waits, a second passes each time, and these instances renew.
+    pub(crate) async fn unpark(&self, renewing: &[&RedisInstance]) -> Unparked {
+        self.finish(self.queue.unparking(), renewing).await
+    }
+
+    /// The same for one that has left, and may be the last.
+    pub(crate) async fn unpark_when_alone(&self, renewing: &[&RedisInstance]) -> Unparked {
+        self.finish(self.queue.unparking_when_alone(), renewing).await
+    }
+
+    async fn finish(&self, mut unparking: Unparking, renewing: &[&RedisInstance]) -> Unparked {
+        loop {
+            match unparking.step().await.unwrap() {
+                UnparkStep::Over(unparked) => return unparked,
+                UnparkStep::Wait { instances, at_most, .. } => {
+                    assert!(instances > 0 && at_most <= LEASE_TTL, "{instances} {at_most:?}");
+                    self.clock.advance(Duration::from_secs(1));
+                    for worker in renewing {
+                        worker.renew().await.unwrap();
+                    }
+                }
+            }
+        }
     }
 }
 

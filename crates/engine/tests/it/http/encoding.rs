@@ -108,6 +108,30 @@ async fn all_members_of_a_body_are_read() {
     }
 }
 
+/// Each frame costs time, however little is in it: a body of ten megabytes could have a million of them.
+#[tokio::test]
+async fn a_body_of_too_many_frames_is_bad() {
+    let client = client_limited(|limits| limits.max_frames = 100);
+    for (encoding, empty, full) in [
+        ("gzip", gzip(b"").await, gzip(b"hello").await),
+        ("zstd", zstd(b"").await, zstd(b"hello").await),
+        // A frame that is to be skipped, of no bytes.
+        ("zstd", [0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0].to_vec(), zstd(b"hello").await),
+    ] {
+        for (empty_frames, is_good) in [(99, true), (100, false), (100_000, false)] {
+            let body = [empty.repeat(empty_frames), full.clone()].concat();
+            let server = Server::answering(encoded_answer(encoding, &body)).await;
+            if is_good {
+                assert_eq!(fetch(&client, server.url("/")).await.body, "hello", "{encoding}");
+            } else {
+                let expected = Happened::BadAnswer(AnswerFault::TooManyFrames);
+                let happened = failure(&client, server.url("/")).await;
+                assert_eq!(happened, expected, "{encoding}, {empty_frames} frames");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn names_of_encodings_are_read_as_they_come() {
     let client = client();

@@ -205,10 +205,10 @@ async fn a_request_that_a_kept_connection_turns_away_asks_anew() {
 async fn after_a_time_out_the_next_request_has_a_new_connection() {
     let authority = Authority::new();
     let (address, echo) = Echo::start(&authority).await;
-    let client = authority.limited_client(|limits| limits.idle_read_timeout = SHORT);
+    let client = authority.limited_client(|limits| limits.request_timeout = 2 * SHORT);
     fetch(&client, url(address, "/")).await;
     let happened = failure(&client, url(address, "/silence")).await;
-    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    assert_eq!(happened, Happened::TimedOut(Phase::Total));
     fetch(&client, url(address, "/")).await;
     assert_eq!(echo.connections(), 2);
 }

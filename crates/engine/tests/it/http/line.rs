@@ -35,7 +35,7 @@ async fn a_bad_line_is_put_up_with() {
 async fn a_line_that_fails_is_the_sites_failure() {
     let reset = Happened::Network(NetworkFault::Reset);
     for (faults, expected) in [
-        (Faults::stall(), Happened::TimedOut(Phase::Read)),
+        (Faults::stall(), Happened::TimedOut(Phase::Total)),
         (Faults::bytes_per_second(50), Happened::TimedOut(Phase::Read)),
         (Faults::cut_after(0, Cut::Close), reset.clone()),
         (Faults::cut_after(20, Cut::Close), reset.clone()),
@@ -44,7 +44,10 @@ async fn a_line_that_fails_is_the_sites_failure() {
     ] {
         let (_server, proxy, url) = line().await;
         proxy.down(faults);
-        let client = client_limited(|limits| limits.idle_read_timeout = 2 * SHORT);
+        let client = client_limited(|limits| {
+            limits.idle_read_timeout = 2 * SHORT;
+            limits.request_timeout = 10 * SHORT;
+        });
         assert_eq!(failure(&client, url).await, expected, "{faults:?}");
     }
     let (_server, proxy, url) = line().await;

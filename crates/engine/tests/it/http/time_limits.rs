@@ -29,13 +29,36 @@ fn piece_by_piece(head: &str, piece: &str) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn silence_ends_at_the_idle_limit() {
-    for begun in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello"] {
+async fn silence_within_a_body_ends_at_the_idle_limit() {
+    let begun = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
+    let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
+    let happened = failure(&impatient_between_bytes(), server.url("/")).await;
+    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    in_time(server.until(|seen| seen.ended == 1)).await;
+}
+
+#[tokio::test]
+async fn silence_before_the_body_ends_at_the_total_limit() {
+    for begun in ["", "HTTP/1.1 200 OK\r\n"] {
         let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
-        let happened = failure(&impatient_between_bytes(), server.url("/")).await;
-        assert_eq!(happened, Happened::TimedOut(Phase::Read), "{begun}");
+        let happened = failure(&impatient_over_all(), server.url("/")).await;
+        assert_eq!(happened, Happened::TimedOut(Phase::Total), "{begun}");
         in_time(server.until(|seen| seen.ended == 1)).await;
     }
+}
+
+/// A page that is made while we wait is silent for longer than a body may pause.
+#[tokio::test]
+async fn a_slow_first_byte_is_waited_for_beyond_the_idle_limit() {
+    let slow = [vec![Step::Read, Step::Pause(3 * SHORT)], vec![Step::Write(ok("", b"hello"))]];
+    let server = Server::start([slow.concat()]).await;
+    assert_eq!(fetch(&impatient_between_bytes(), server.url("/")).await.body, "hello");
+    // A request may have a limit of its own, as each retailer may.
+    let mut own = Request::page(server.url("/"));
+    own.timeouts.request = Some(SHORT);
+    let exchange = exchange(&impatient_between_bytes(), own).await;
+    let is_total = matches!(exchange, Exchange::Failed(Happened::TimedOut(Phase::Total)));
+    assert!(is_total, "{exchange:?}");
 }
 
 #[tokio::test]
@@ -72,10 +95,8 @@ async fn a_trickle_below_the_least_rate_is_as_good_as_silence() {
 async fn informational_answers_without_end_are_not_listened_to_for_ever() {
     let endless = piece_by_piece("", "HTTP/1.1 100 Continue\r\n\r\n");
     let server = Server::start([endless]).await;
-    for client in [impatient_between_bytes(), impatient_over_all()] {
-        let happened = failure(&client, server.url("/")).await;
-        assert!(matches!(happened, Happened::TimedOut(_)), "{happened:?}");
-    }
+    let happened = failure(&impatient_over_all(), server.url("/")).await;
+    assert!(matches!(happened, Happened::TimedOut(_)), "{happened:?}");
 }
 
 #[tokio::test]
@@ -83,7 +104,7 @@ async fn a_server_that_does_not_read_is_given_up() {
     let server = Server::start([vec![Step::Pause(Duration::from_secs(60))]]).await;
     let body = Bytes::from(vec![b'x'; 32 << 20]);
     let post = Request::page(server.url("/")).by(Method::Post(body));
-    let exchange = exchange(&impatient_between_bytes(), post).await;
+    let exchange = exchange(&impatient_over_all(), post).await;
     assert!(matches!(exchange, Exchange::Failed(Happened::TimedOut(_))), "{exchange:?}");
 }
 

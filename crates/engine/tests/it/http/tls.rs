@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fetchwell_engine::http::{Client, HttpLimits, HttpSettings};
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{Happened, NetworkFault, TlsFault};
 use fetchwell_policy::url::WebUrl;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::NamedTempFile;
@@ -31,6 +31,7 @@ struct Identity {
 pub(crate) struct Authority {
     file: NamedTempFile,
     signed: Identity,
+    issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
@@ -43,7 +44,16 @@ impl Authority {
         std::fs::write(file.path(), own.pem()).unwrap();
         let issuer = Issuer::new(params, authority_key);
         let certificate = named().signed_by(&key, &issuer).unwrap().der().clone();
-        Authority { file, signed: Identity { certificate, key } }
+        Authority { file, signed: Identity { certificate, key }, issuer }
+    }
+
+    /// Accepts TLS with a certificate of this authority that differs from a good one by this.
+    fn acceptor_with(&self, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
+        let mut params = named();
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        acceptor(&Identity { certificate, key }, b"http/1.1")
     }
 
     /// A client that trusts this authority and sends [`NAME`] to loopback.
@@ -109,8 +119,8 @@ async fn greet(stream: TlsStream<TcpStream>) {
     follow(answer(ok("", b"hello")), stream, &watch::Sender::new(Seen::default())).await;
 }
 
-fn tls_fault() -> Happened {
-    Happened::Network(NetworkFault::Tls)
+fn tls(fault: TlsFault) -> Happened {
+    Happened::Network(NetworkFault::Tls(fault))
 }
 
 #[tokio::test]
@@ -123,14 +133,29 @@ async fn an_authority_that_the_operator_names_is_trusted() {
 #[tokio::test]
 async fn other_certificates_are_not_trusted() {
     let authority = Authority::new();
-    let key = KeyPair::generate().unwrap();
-    let certificate = named().self_signed(&key).unwrap().der().clone();
-    let self_signed = acceptor(&Identity { certificate, key }, b"http/1.1");
-    let address = listen(self_signed, greet).await;
-    assert_eq!(failure(&authority.client(), url(address, "/")).await, tls_fault());
-
+    let unknown = tls(TlsFault::UnknownIssuer);
+    for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
+        let key = KeyPair::generate().unwrap();
+        let mut params = named();
+        params.is_ca = is_ca;
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        let self_signed = acceptor(&Identity { certificate, key }, b"http/1.1");
+        let address = listen(self_signed, greet).await;
+        assert_eq!(failure(&authority.client(), url(address, "/")).await, unknown);
+    }
     let address = listen(Authority::new().acceptor(b"http/1.1"), greet).await;
-    assert_eq!(failure(&authority.client(), url(address, "/")).await, tls_fault());
+    assert_eq!(failure(&authority.client(), url(address, "/")).await, unknown);
+}
+
+#[tokio::test]
+async fn a_certificate_is_good_for_its_time_only() {
+    let authority = Authority::new();
+    let past = authority.acceptor_with(|params| params.not_after = date_time_ymd(2001, 1, 1));
+    let future = authority.acceptor_with(|params| params.not_before = date_time_ymd(2999, 1, 1));
+    for (acceptor, fault) in [(past, TlsFault::Expired), (future, TlsFault::NotYetValid)] {
+        let address = listen(acceptor, greet).await;
+        assert_eq!(failure(&authority.client(), url(address, "/")).await, tls(fault));
+    }
 }
 
 #[tokio::test]
@@ -138,14 +163,14 @@ async fn a_certificate_is_good_for_its_name_only() {
     let authority = Authority::new();
     let address = listen(authority.acceptor(b"http/1.1"), greet).await;
     let literal = WebUrl::parse(&format!("https://{address}/")).unwrap();
-    assert_eq!(failure(&authority.client(), literal).await, tls_fault());
+    assert_eq!(failure(&authority.client(), literal).await, tls(TlsFault::WrongName));
 }
 
 #[tokio::test]
 async fn a_server_without_tls_fails_the_handshake() {
     let server = Server::start([vec![Step::Write(ok("", b"hello"))]]).await;
     let client = Authority::new().client();
-    assert_eq!(failure(&client, url(server.address, "/")).await, tls_fault());
+    assert_eq!(failure(&client, url(server.address, "/")).await, tls(TlsFault::NotTls));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Cookies: what a browser brings, and what it is given.
 
-use http::header::{COOKIE, FORWARDED};
+use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
+
+use crate::listener::Peer;
 
 /// Names the session of a browser.
 pub(super) const SESSION: &str = "fetchwell_session";
@@ -20,27 +22,14 @@ pub(super) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// A cookie that no script can read and no other site sends. `max_age_seconds`: 0 takes it away.
 ///
-/// It is for encrypted connections only where this one is encrypted, as far as we or a proxy know:
+/// It is for encrypted connections only where this one is encrypted, by the word of a trusted proxy:
 /// else whoever tries it out on a plain one could not log in.
-pub(super) fn set(
-    headers: &HeaderMap,
-    name: &str,
-    value: &str,
-    max_age_seconds: u64,
-) -> HeaderValue {
-    let secure = if is_encrypted(headers) { "; Secure" } else { "" };
+pub(super) fn set(peer: Peer, name: &str, value: &str, max_age_seconds: u64) -> HeaderValue {
+    let secure = if peer.is_encrypted { "; Secure" } else { "" };
     let text = format!(
         "{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={max_age_seconds}{secure}"
     );
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
-}
-
-fn is_encrypted(headers: &HeaderMap) -> bool {
-    let says = |name: &str, text: &str| {
-        let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
-        lines.map(str::to_ascii_lowercase).any(|line| line.contains(text))
-    };
-    says("x-forwarded-proto", "https") || says(FORWARDED.as_str(), "proto=https")
 }
 
 #[cfg(test)]
@@ -68,12 +57,9 @@ mod tests {
 
     #[test]
     fn cookies_are_for_encrypted_connections_where_there_is_one() {
-        let plain = set(&HeaderMap::new(), SESSION, "x", 60);
-        assert_eq!(plain, "fetchwell_session=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60");
-        for forwarded in [("x-forwarded-proto", "https"), ("forwarded", "for=1.2.3.4;proto=HTTPS")]
-        {
-            let set = set(&headers(&[forwarded]), SESSION, "x", 60);
-            assert!(set.to_str().unwrap().ends_with("; Secure"), "{forwarded:?}");
-        }
+        let peer = |is_encrypted| Peer { address: [192, 0, 2, 1].into(), is_encrypted };
+        let plain = "fetchwell_session=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60";
+        assert_eq!(set(peer(false), SESSION, "x", 60), plain);
+        assert_eq!(set(peer(true), SESSION, "x", 60), format!("{plain}; Secure"));
     }
 }

@@ -33,4 +33,26 @@ impl Doorkeeper {
             Doorkeeper::Nobody => Ok(None),
         }
     }
+
+    /// The account that a login tries to open; `None`: none that is known. Callers' tokens are random, so one that
+    /// is wrong is nobody's. The one token may have been chosen by a person: each try is a guess at it.
+    pub(super) fn account<'a>(&self, caller: Option<&'a Caller>) -> Option<&'a str> {
+        match self {
+            Doorkeeper::Callers(_) => caller.map(|caller| caller.name.as_str()),
+            Doorkeeper::OneToken(_) => Some(BEARER),
+            Doorkeeper::Nobody => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_token_is_a_guess_where_there_is_only_one() {
+        let one = Doorkeeper::OneToken([1; 32]);
+        assert_eq!(one.account(None), Some(BEARER));
+        assert_eq!(Doorkeeper::Nobody.account(None), None);
+    }
 }

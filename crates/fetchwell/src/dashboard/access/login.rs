@@ -1,6 +1,5 @@
 //! Logging in by a token, logging out, and the choice of colours.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use askama::Template;
@@ -16,11 +15,12 @@ use super::form::Form;
 use super::order::local;
 use super::same_origin::{is_others, is_ours};
 use super::sessions::LIFETIME;
-use super::visitor::{Theme, Visitor, address};
+use super::visitor::{Theme, Visitor};
 use crate::dashboard::Dashboard;
 use crate::dashboard::assets::Assets;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::html;
+use crate::listener::Peer;
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -56,22 +56,25 @@ pub(in super::super) async fn log_in(
     if is_others(&parts.headers, &parts.uri) {
         return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
     }
-    let (from, theme) = (address(&parts), Theme::of(&parts));
+    let peer = Peer::of(&parts);
+    let from = peer.address;
+    let theme = Theme::of(&parts);
     let form = Form::read(body).await?;
     let to = local(form.text("to").unwrap_or("/"));
-    if let Some(wait) = dashboard.attempts.wait(from) {
-        let seconds = wait.as_secs() + 1;
-        let fault = format!("Too many logins failed from {from}. Try again in {seconds} s.");
-        let page = page(&dashboard, theme, to, Some(fault))?;
-        let wait = [(RETRY_AFTER, seconds.to_string())];
-        return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
-    }
     let hash: Option<TokenHash> =
         form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
     let caller = match &hash {
         Some(hash) => dashboard.subject.doorkeeper.caller_of(hash).await?,
         None => None,
     };
+    let account = dashboard.subject.doorkeeper.account(caller.as_ref());
+    if let Some(wait) = dashboard.attempts.wait(account, from) {
+        let seconds = wait.as_secs() + 1;
+        let fault = format!("Too many logins failed from {from}. Try again in {seconds} s.");
+        let page = page(&dashboard, theme, to, Some(fault))?;
+        let wait = [(RETRY_AFTER, seconds.to_string())];
+        return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
+    }
     match (caller, hash) {
         (Some(Caller { name, role: Role::Caller }), _) => {
             let page = page(&dashboard, theme, to, Some(for_viewers(&name)))?;
@@ -86,21 +89,19 @@ pub(in super::super) async fn log_in(
                 .trail()
                 .note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string())
                 .await?;
-            let cookie = cookies::set(&parts.headers, cookies::SESSION, &id, LIFETIME.as_secs());
+            let cookie = cookies::set(peer, cookies::SESSION, &id, LIFETIME.as_secs());
             Ok(([(SET_COOKIE, cookie)], Redirect::to(to)).into_response())
         }
-        _ => refused(&dashboard, from, theme, to).await,
+        (None, _) | (_, None) => {
+            let account = dashboard.subject.doorkeeper.account(None);
+            dashboard.attempts.failed(account, from);
+            dashboard.subject.auth_failures.note(from, "a login to the dashboard");
+            refused(&dashboard, theme, to)
+        }
     }
 }
 
-async fn refused(
-    dashboard: &Dashboard,
-    from: IpAddr,
-    theme: Theme,
-    to: &str,
-) -> Result<Response, Fault> {
-    dashboard.attempts.failed(from);
-    dashboard.trail().authentication_failed("a login to the dashboard", &from.to_string()).await?;
+fn refused(dashboard: &Dashboard, theme: Theme, to: &str) -> Result<Response, Fault> {
     let fault = "That token is not known here, or was revoked.".to_owned();
     let page = page(dashboard, theme, to, Some(fault))?;
     Ok((StatusCode::UNAUTHORIZED, page).into_response())
@@ -125,7 +126,7 @@ pub(in super::super) async fn log_out(
     if let Some(id) = cookies::value(&parts.headers, cookies::SESSION) {
         dashboard.sessions.close(id);
     }
-    let cookie = cookies::set(&parts.headers, cookies::SESSION, "", 0);
+    let cookie = cookies::set(Peer::of(&parts), cookies::SESSION, "", 0);
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/dashboard/login")).into_response())
 }
 
@@ -138,7 +139,7 @@ pub(in super::super) async fn choose_theme(request: Request) -> Result<Response,
     }
     let form = Form::read(body).await?;
     let theme = form.text("theme").map(Theme::parse).unwrap_or_default();
-    let cookie = cookies::set(&parts.headers, cookies::THEME, theme.as_str(), A_YEAR_IN_SECONDS);
+    let cookie = cookies::set(Peer::of(&parts), cookies::THEME, theme.as_str(), A_YEAR_IN_SECONDS);
     Ok(([(SET_COOKIE, cookie)], Redirect::to(local(form.text("back").unwrap_or("/"))))
         .into_response())
 }

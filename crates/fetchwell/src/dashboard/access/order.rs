@@ -8,10 +8,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use super::form::Form;
 use super::same_origin::is_ours;
 use super::sessions::Notice;
-use super::visitor::{Visitor, address};
+use super::visitor::Visitor;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
 use crate::doors::sites::Operator;
+use crate::listener::Peer;
 
 /// An order that may be carried out. There is no other way to come by one than to be an operator.
 pub(in super::super) struct Order {
@@ -42,7 +43,7 @@ impl FromRequest<Arc<Dashboard>> for Order {
             let why = "the page that this came from is of another session; reload it and try again";
             return Err(Fault::Forbidden(why.to_owned()));
         }
-        Ok(Order { form, by, from: address(&parts).to_string() })
+        Ok(Order { form, by, from: Peer::of(&parts).address.to_string() })
     }
 }
 

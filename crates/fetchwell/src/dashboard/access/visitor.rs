@@ -1,6 +1,5 @@
 //! Who looks at a page.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -10,7 +9,6 @@ use http::request::Parts;
 use super::cookies;
 use super::doorkeeper::{Doorkeeper, ONLOOKER};
 use super::sessions::Notice;
-use crate::api::Peer;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::live::IsLive;
@@ -107,10 +105,4 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
             session: Some(id.to_owned()),
         })
     }
-}
-
-/// The address that a request came from.
-pub(super) fn address(parts: &Parts) -> IpAddr {
-    let unknown = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-    parts.extensions.get::<Peer>().map_or(unknown, |Peer(address)| address.ip())
 }

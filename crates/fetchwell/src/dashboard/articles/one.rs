@@ -55,3 +55,33 @@ pub(in super::super) async fn page(
     };
     layout::page(&dashboard, &visitor, &uri, (Section::Articles, title), &content)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bold_and_italic_are_shown_as_such_and_all_else_is_text() {
+        let markdown =
+            "A **bold** and an *italic* word, [**both**](https://a.test/x), <b>no tag</b>.";
+        let page = Page {
+            title: "Words",
+            byline: Vec::new(),
+            category: "news",
+            lang: "en",
+            url: "https://a.test/",
+            image: None,
+            reason: "",
+            blocks: reader::blocks(markdown, "Words"),
+            uid: "0123456789abcdef",
+        };
+        let page = page.render().unwrap();
+        for part in [
+            "A <strong>bold</strong> and an <em>italic</em> word, ",
+            "target=\"_blank\"><strong>both</strong></a>, ",
+        ] {
+            assert!(page.contains(part), "{part} is not in\n{page}");
+        }
+        assert!(!page.contains("<b>") && !page.contains("**"), "{page}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Markdown, as far as articles have it, in blocks that a page can be made of.
 //!
-//! Nothing here writes HTML: a block is text and links, and the template escapes both. What is not
-//! understood is text.
+//! Nothing here writes HTML: a block is text, links and emphasis, and the template escapes the first two. What is
+//! not understood is text.
 
 /// A piece of an article.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +18,24 @@ pub(super) enum Block {
     Code(String),
 }
 
-/// Text, or a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Text of one look, or a part of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) text: String,
     /// An address on the web; anything else is no link.
     pub(super) link: Option<String>,
+    /// Bold.
+    pub(super) is_strong: bool,
+    /// Italic.
+    pub(super) is_emphasis: bool,
+}
+
+impl Span {
+    fn looks_like(&self, other: &Span) -> bool {
+        self.link == other.link
+            && self.is_strong == other.is_strong
+            && self.is_emphasis == other.is_emphasis
+    }
 }
 
 /// The blocks of a text; a heading at its beginning that repeats the title is left out.
@@ -93,62 +105,139 @@ fn item(line: &str) -> Option<&str> {
     (1..=3).contains(&digits).then(|| line[digits..].strip_prefix(". ")).flatten()
 }
 
-/// Text with its links: `[words](address)`; an image is left out.
+/// Text with its links and its emphasis; an image is left out.
 fn spans(text: &str) -> Vec<Span> {
-    let (mut spans, mut rest) = (Vec::new(), text);
-    while let Some(at) = rest.find('[') {
-        let Some((words, address, after)) = link(&rest[at..]) else {
-            let (before, behind) = rest.split_at(at + 1);
-            push(&mut spans, before);
-            rest = behind;
-            continue;
-        };
-        let is_image = rest[..at].ends_with('!');
-        push(&mut spans, if is_image { &rest[..at - 1] } else { &rest[..at] });
-        if !is_image {
-            let link = is_web_address(address).then(|| address.to_owned());
-            spans.push(Span { text: without_marks(words), link });
+    let mut inline = Inline::default();
+    inline.read(text, None);
+    inline.spans
+}
+
+/// Reads a line from left to right. Every mark is looked at once, so the time that it takes is linear.
+#[derive(Default)]
+struct Inline {
+    spans: Vec<Span>,
+    is_strong: bool,
+    is_emphasis: bool,
+}
+
+impl Inline {
+    /// Takes a text in; `link`: it is the words of a link.
+    fn read(&mut self, text: &str, link: Option<&str>) {
+        let mut rest = text;
+        while let Some(at) = rest.find(['\\', '`', '*', '[', '!']) {
+            let (before, mark) = rest.split_at(at);
+            self.push(before, link);
+            rest = self.read_mark(mark, link);
         }
-        rest = after;
+        self.push(rest, link);
     }
-    push(&mut spans, rest);
-    spans
+
+    /// Takes in what a text begins with: a mark, or a sign that only looks like one. Returns what follows.
+    fn read_mark<'a>(&mut self, text: &'a str, link: Option<&str>) -> &'a str {
+        if let Some(escaped) = text.strip_prefix('\\') {
+            // Keeps a sign from being a mark.
+            let sign = escaped.chars().next().filter(char::is_ascii_punctuation);
+            let (sign, after) = escaped.split_at(sign.map_or(0, char::len_utf8));
+            self.push(if sign.is_empty() { "\\" } else { sign }, link);
+            return after;
+        }
+        if text.starts_with('`') {
+            let (code, after) = code_span(text);
+            self.push(code, link);
+            return after;
+        }
+        if let Some(after) = text.strip_prefix("**") {
+            let is_mark = toggles(self.is_strong, after, "**");
+            self.is_strong ^= is_mark;
+            self.push(if is_mark { "" } else { "**" }, link);
+            return after;
+        }
+        if let Some(after) = text.strip_prefix('*') {
+            let is_mark = toggles(self.is_emphasis, after, "*");
+            self.is_emphasis ^= is_mark;
+            self.push(if is_mark { "" } else { "*" }, link);
+            return after;
+        }
+        let image = text.strip_prefix('!');
+        match self::link(image.unwrap_or(text)) {
+            Some((_, _, after)) if image.is_some() => after,
+            Some((words, address, after)) if link.is_none() => {
+                self.read(words, Some(address));
+                after
+            }
+            _ => {
+                let (sign, after) = text.split_at(1);
+                self.push(sign, link);
+                after
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str, link: Option<&str>) {
+        if text.is_empty() {
+            return;
+        }
+        let span = Span {
+            text: text.to_owned(),
+            link: link.filter(|address| is_web_address(address)).map(str::to_owned),
+            is_strong: self.is_strong,
+            is_emphasis: self.is_emphasis,
+        };
+        match self.spans.last_mut().filter(|last| last.looks_like(&span)) {
+            Some(last) => last.text.push_str(text),
+            None => self.spans.push(span),
+        }
+    }
+}
+
+/// Whether a mark begins or ends something: it ends what is open, and begins only what touches it and ends later.
+fn toggles(is_open: bool, after: &str, mark: &str) -> bool {
+    let touches = after.starts_with(|c: char| !c.is_whitespace() && c != '*');
+    let touches = touches || (mark == "**" && after.starts_with('*'));
+    is_open || (touches && after.contains(mark))
+}
+
+/// The code at the beginning of a text, and what follows it. Nothing in it is a mark. Without an end it is text.
+fn code_span(text: &str) -> (&str, &str) {
+    let after = text.trim_start_matches('`');
+    let (fence, _) = text.split_at(text.len() - after.len());
+    match after.split_once(fence) {
+        Some((code, after)) => (code.trim_matches(' '), after.trim_start_matches('`')),
+        None => (fence, after),
+    }
 }
 
 /// The words and the address of a link at the beginning of a text, and what follows it.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
-    let (words, rest) = text.strip_prefix('[')?.split_once("](")?;
-    let (address, after) = rest.split_once(')')?;
-    let address = address.split(' ').next().unwrap_or_default().trim_matches(['<', '>']);
-    (!words.contains('[')).then_some((words, address, after))
+    let inside = text.strip_prefix('[')?;
+    let end = end_of_words(inside)?;
+    let (words, rest) = (&inside[..end], inside[end..].strip_prefix("](")?);
+    if let Some(enclosed) = rest.strip_prefix('<') {
+        let (address, after) = enclosed.split_at(enclosed.find(['<', '>', '\n'])?);
+        return Some((words, address, after.strip_prefix(">)")?));
+    }
+    let (address, after) = rest.split_at(rest.find([' ', '(', ')'])?);
+    // A title may follow the address.
+    let (_, after) = after.split_at(after.find(['(', ')'])?);
+    Some((words, address, after.strip_prefix(')')?))
 }
 
-fn push(spans: &mut Vec<Span>, text: &str) {
-    if text.is_empty() {
-        return;
-    }
-    let text = without_marks(text);
-    match spans.last_mut().filter(|last| last.link.is_none()) {
-        Some(last) => last.text.push_str(&text),
-        None => spans.push(Span { text, link: None }),
-    }
-}
-
-/// Without what makes text bold, and without the strokes that keep signs from being marks.
-fn without_marks(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+/// Where the words of a link end: at its own `]`. They may hold an image, and no more than that.
+fn end_of_words(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    let mut is_in_image = false;
+    for (at, c) in text.char_indices() {
         match c {
-            '\\' if chars.peek().is_some_and(char::is_ascii_punctuation) => {
-                plain.extend(chars.next());
-            }
-            '*' if chars.peek() == Some(&'*') => drop(chars.next()),
-            '`' => {}
-            _ => plain.push(c),
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '[' if is_in_image => return None,
+            '[' => is_in_image = true,
+            ']' if is_in_image => is_in_image = false,
+            ']' => return Some(at),
+            _ => {}
         }
     }
-    plain
+    None
 }
 
 fn plain(spans: &[Span]) -> String {
@@ -174,7 +263,19 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Span {
-        Span { text: text.to_owned(), link: None }
+        Span { text: text.to_owned(), ..Span::default() }
+    }
+
+    fn strong(words: &str) -> Span {
+        Span { is_strong: true, ..text(words) }
+    }
+
+    fn emphasis(words: &str) -> Span {
+        Span { is_emphasis: true, ..text(words) }
+    }
+
+    fn linked(words: &str, address: &str) -> Span {
+        Span { link: Some(address.to_owned()), ..text(words) }
     }
 
     #[test]
@@ -182,9 +283,10 @@ mod tests {
         let markdown = "# The title\n\nA **bold** word and [a link](https://a.test/x \"t\"),\nand more.\n\n\
                         ## Part\n\n> Somebody\n> said it\n\n- one\n- two\n  goes on\n\n1. first\n\n---\n\n\
                         ```\nlet x = 1;\n\nlet y = 2;\n```\n\n![photo](https://a.test/p.jpg) words";
-        let link = Span { text: "a link".to_owned(), link: Some("https://a.test/x".to_owned()) };
+        let link = linked("a link", "https://a.test/x");
+        let first = vec![text("A "), strong("bold"), text(" word and "), link, text(", and more.")];
         let expected = [
-            Block::Paragraph(vec![text("A bold word and "), link, text(", and more.")]),
+            Block::Paragraph(first),
             Block::Heading(vec![text("Part")]),
             Block::Quote(vec![text("Somebody said it")]),
             Block::List(vec![vec![text("one")], vec![text("two goes on")]]),
@@ -194,6 +296,57 @@ mod tests {
         ];
         assert_eq!(blocks(markdown, "The title"), expected);
         assert_eq!(blocks(markdown, "Another").len(), expected.len() + 1);
+    }
+
+    #[test]
+    fn bold_and_italic_are_told_apart_and_other_stars_stay() {
+        let both = Span { is_emphasis: true, ..strong("both") };
+        for (markdown, expected) in [
+            ("a **b** c", vec![text("a "), strong("b"), text(" c")]),
+            ("a *b* c", vec![text("a "), emphasis("b"), text(" c")]),
+            ("***both***", vec![both.clone()]),
+            ("**a *both***", vec![strong("a "), Span { text: "both".to_owned(), ..both.clone() }]),
+            ("*a **both***", vec![emphasis("a "), both]),
+            ("un**believ**able", vec![text("un"), strong("believ"), text("able")]),
+            (r"2 \* 3 \*\* 4", vec![text("2 * 3 ** 4")]),
+            ("2 * 3 * 4", vec![text("2 * 3 * 4")]),
+            ("a * b", vec![text("a * b")]),
+            ("*open", vec![text("*open")]),
+            ("**open", vec![text("**open")]),
+            ("`**no**` and `` a`b ``", vec![text("**no** and a`b")]),
+            ("`open", vec![text("`open")]),
+            (
+                "[**b** c](https://a.test/x)",
+                vec![
+                    Span { is_strong: true, ..linked("b", "https://a.test/x") },
+                    linked(" c", "https://a.test/x"),
+                ],
+            ),
+            (
+                "**[b](https://a.test/x)**",
+                vec![Span { is_strong: true, ..linked("b", "https://a.test/x") }],
+            ),
+            ("[b](<https://a.test/x_(y)>).", vec![linked("b", "https://a.test/x_(y)"), text(".")]),
+            (r"\[1\](note) and [a", vec![text("[1](note) and [a")]),
+            (r"Yes\![b](https://a.test/x)", vec![text("Yes!"), linked("b", "https://a.test/x")]),
+            ("![alt](https://a.test/p.jpg)Oh! *b*", vec![text("Oh! "), emphasis("b")]),
+            (
+                "[![alt](https://a.test/p.jpg) b](https://a.test/x)",
+                vec![linked(" b", "https://a.test/x")],
+            ),
+            (r"a \ b", vec![text(r"a \ b")]),
+        ] {
+            assert_eq!(spans(markdown), expected, "{markdown}");
+        }
+    }
+
+    /// Of a page that is made to cost time, too.
+    #[test]
+    fn a_long_line_of_marks_takes_no_long_time() {
+        for mark in ["[", "[a](", "[a](x", "*a", "**a", "`", "``a`", "![", "\\", "*", "[a](<"] {
+            let line = mark.repeat(200_000);
+            assert!(spans(&line).len() <= line.len(), "{mark}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ fn standing(row: &SiteRow) -> (&'static str, &'static str) {
         (_, "half_open") => ("being probed", "warn"),
         (Some("breaker"), _) => ("down", "bad"),
         (Some("penalty"), _) => ("resting", "warn"),
+        (Some("robots"), _) => ("waiting for robots.txt", "warn"),
         (Some(_), _) => ("at its pace", "good"),
         (None, _) => ("free", ""),
     }
@@ -40,6 +41,14 @@ fn in_seconds(seconds: &f64) -> String {
 
 fn maybe_seconds(seconds: &Option<f64>) -> String {
     seconds.as_ref().map_or("–".to_owned(), in_seconds)
+}
+
+/// When a robots.txt that can't be reached is tried again.
+fn next_try(seconds: &Option<f64>) -> String {
+    match seconds {
+        Some(seconds) if *seconds > 0.0 => format!("tried again in {}", in_seconds(seconds)),
+        _ => "read before the next page".to_owned(),
+    }
 }
 
 /// How old the youngest knowledge of a site's robots.txt is.

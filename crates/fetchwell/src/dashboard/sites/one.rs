@@ -9,7 +9,7 @@ use fetchwell_policy::url::Site;
 use http::Uri;
 
 use super::ordering::offers;
-use super::{in_seconds, interval, maybe_seconds, standing};
+use super::{in_seconds, interval, maybe_seconds, next_try, standing};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;

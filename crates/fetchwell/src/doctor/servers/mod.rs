@@ -57,7 +57,7 @@ fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
 
 async fn store(check: &str, place: &StoreUrl) -> Vec<Finding> {
     match place {
-        StoreUrl::Sqlite(path) => vec![sqlite::examine(check, path)],
+        StoreUrl::Sqlite(path) => sqlite::examine(check, path),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => postgres::examine(check, url).await,
         #[cfg(feature = "redis")]

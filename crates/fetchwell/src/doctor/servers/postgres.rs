@@ -30,6 +30,14 @@ fn judge(check: &str, facts: &PostgresFacts) -> Vec<Finding> {
             "name the primary server in the address",
         )];
     }
+    if let Some(newer) = &facts.newer {
+        return vec![Finding::fail(
+            check,
+            format!("PostgreSQL {} answers; {newer}", facts.version),
+            "every command on it ends with exit code 2",
+            "use the newer fetchwell, or restore the backup from before the upgrade",
+        )];
+    }
     let mut findings = vec![Finding::ok(check, format!("PostgreSQL {} answers", facts.version))];
     if !facts.is_durable {
         findings.push(Finding::warn(

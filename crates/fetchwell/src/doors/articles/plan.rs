@@ -8,12 +8,14 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
+use tracing::error;
 
 use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 use super::uid;
 use crate::doors::foregone::{Foregone, by_payload};
 use crate::doors::notation::{sha256_hex, unix_seconds};
 use crate::doors::one_page::{End, OnePage};
+use crate::doors::read_limits::ReadLimits;
 
 /// A page with fewer characters is no page.
 const MIN_HTML_CHARS: usize = 200;
@@ -34,6 +36,8 @@ pub struct LinkRules {
     pub timeouts: Timeouts,
     /// Redirects that are followed.
     pub max_redirects: u32,
+    /// What reading its page may cost.
+    pub reading: ReadLimits,
 }
 
 /// Makes the plan of a link.
@@ -43,9 +47,10 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
         match WebUrl::parse(&queued) {
             Ok(url) => {
                 let page = OnePage::new(lease, url, RetryRule::ARTICLES, move |arrival, moment| {
-                    conclude(&queued, &link, &arrival, moment)
+                    conclude(&queued, &link, &arrival, rules.reading, moment)
                 });
-                Box::new(page.with_timeouts(rules.timeouts).with_max_redirects(rules.max_redirects))
+                let page = page.with_timeouts(rules.timeouts).with_reading(rules.reading);
+                Box::new(page.with_max_redirects(rules.max_redirects))
             }
             Err(fault) => Box::new(Foregone(move |moment: Moment| {
                 let happened = Happened::Refused(fault.to_string());
@@ -55,29 +60,44 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
     })
 }
 
-/// What is kept of a link whose plan could not go on: the page makes the program fail.
-pub fn obituary(lease: &Lease, reason: &str, wall: Time) -> ArticleRecord {
-    let link = serde_json::from_slice(&lease.job.payload);
-    let link = link.unwrap_or_else(|_| Link { categories: Vec::new() });
-    let failure = failure(&lease.job.url, &link, FailCode::Parse, wall);
-    ArticleRecord::Failed { failure, what: reason.to_owned(), is_of_site: false }
+/// What is kept of a link that was given up for a fault of this program: nothing. It counts as not attempted.
+pub fn obituary(lease: &Lease, reason: &str) -> Vec<ArticleRecord> {
+    error!(url = lease.job.url, reason, "[canon] ⚠️ Internal error → left unattempted");
+    Vec::new()
 }
 
-fn conclude(queued: &str, link: &Link, arrival: &Arrival, moment: Moment) -> End<ArticleRecord> {
+fn conclude(
+    queued: &str,
+    link: &Link,
+    arrival: &Arrival,
+    reading: ReadLimits,
+    moment: Moment,
+) -> End<ArticleRecord> {
     let Arrival { final_url, happened, answer, .. } = arrival;
     let read = match (happened, answer) {
         (Happened::Answered(200..=299), Some(answer)) => {
-            read(queued, link, final_url, answer, moment)
+            read(queued, link, final_url, answer, reading, moment)
         }
-        _ => Err(FailCode::of(happened)),
+        _ => Err(Unread::Happened(happened.clone())),
     };
     match read {
         Ok(article) => {
             let (article, categories) = (Box::new(article), link.categories.clone());
             (vec![ArticleRecord::Stored { article, categories }], Settlement::Done)
         }
-        Err(code) => failed(queued, link, code, happened, moment),
+        Err(Unread::Page(code)) => failed(queued, link, code, happened, moment),
+        Err(Unread::Happened(happened)) => {
+            failed(queued, link, FailCode::of(&happened), &happened, moment)
+        }
     }
+}
+
+/// Why a link gave no article.
+enum Unread {
+    /// The page is none.
+    Page(FailCode),
+    /// It could not be fetched or read.
+    Happened(Happened),
 }
 
 fn read(
@@ -85,25 +105,27 @@ fn read(
     link: &Link,
     final_url: &WebUrl,
     answer: &Answer,
+    reading: ReadLimits,
     moment: Moment,
-) -> Result<CanonicalArticle, FailCode> {
+) -> Result<CanonicalArticle, Unread> {
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_html(content_type, &answer.body) {
-        return Err(FailCode::BadHtml);
+        return Err(Unread::Page(FailCode::BadHtml));
     }
     let html = fetchwell_extract::decode(&answer.body, content_type).text;
     let raw_len = html.chars().count();
     if raw_len < MIN_HTML_CHARS {
-        return Err(FailCode::BadHtml);
+        return Err(Unread::Page(FailCode::BadHtml));
     }
     let unreadable = html.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
     if unreadable > raw_len / UNREADABLE_ONE_IN {
-        return Err(FailCode::Parse);
+        return Err(Unread::Page(FailCode::Parse));
     }
-    let base_url = url::Url::parse(final_url.as_str()).map_err(|_| FailCode::Refused)?;
-    let article = fetchwell_extract::extract(&html, &base_url);
+    let base_url =
+        url::Url::parse(final_url.as_str()).map_err(|_| Unread::Page(FailCode::Refused))?;
+    let article = reading.article(&html, &base_url).map_err(Unread::Happened)?;
     if article.text.is_empty() {
-        return Err(FailCode::Empty);
+        return Err(Unread::Page(FailCode::Empty));
     }
     Ok(CanonicalArticle {
         uid: uid(queued),
@@ -135,7 +157,7 @@ fn failed(
 ) -> End<ArticleRecord> {
     let what = match reason {
         FailCode::BadHtml => "Bad HTML".to_owned(),
-        FailCode::Parse => "Unreadable HTML".to_owned(),
+        FailCode::Parse if happened.status().is_some() => "Unreadable HTML".to_owned(),
         FailCode::Empty => "No text".to_owned(),
         _ => happened.to_string(),
     };
@@ -165,10 +187,13 @@ mod tests {
     use fetchwell_policy::outcome::{NetworkFault, Phase};
 
     use super::*;
-    use crate::doors::samples::{NOW, end_with, lease, outcome};
+    use crate::doors::samples::{READING, end_with, lease, outcome};
 
-    const RULES: LinkRules =
-        LinkRules { timeouts: Timeouts { connect: None, request: None }, max_redirects: 5 };
+    const RULES: LinkRules = LinkRules {
+        timeouts: Timeouts { connect: None, request: None },
+        max_redirects: 5,
+        reading: READING,
+    };
     const LINK: &str = r#"{"categories":["a","b"]}"#;
 
     fn end(url: &str, html: &str, happened: &Happened) -> ArticleRecord {
@@ -242,14 +267,28 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_makes_no_sense_or_kills_its_plan_is_a_failure_too() {
+    fn a_page_that_takes_too_long_to_read_is_a_failure_with_that_reason() {
+        let prose = "<p>A paragraph that is long enough to be one, and then some more of it.";
+        let html = format!("<html>{}", prose.repeat(2_000));
+        let reading = ReadLimits { max_time: std::time::Duration::ZERO, ..READING };
+        let plan = plan(&lease("http://a.test/", LINK), LinkRules { reading, ..RULES });
+        let (records, settlement) = end_with(plan, outcome(Happened::Answered(200), &html));
+        assert_eq!(settlement, Settlement::Done);
+        let [ArticleRecord::Failed { failure, what, is_of_site: false }] = records.as_slice()
+        else {
+            panic!("{records:?}")
+        };
+        assert_eq!(failure.reason, FailCode::Parse);
+        assert!(what.contains("extract.max_time"), "{what}");
+    }
+
+    #[test]
+    fn a_link_that_makes_no_sense_is_a_failure_and_one_that_makes_us_fail_is_none() {
         let ArticleRecord::Failed { failure, .. } = end("no url", "", &Happened::Answered(200))
         else {
             panic!("it is none")
         };
         assert_eq!(failure.reason, FailCode::Refused);
-        let kept = obituary(&lease("http://a.test/", LINK), "it panicked", NOW).gleaned();
-        assert_eq!(kept.fields["reason"], "FAIL_PARSE");
-        assert_eq!(kept.fields.len(), 6);
+        assert_eq!(obituary(&lease("http://a.test/", LINK), "it panicked"), []);
     }
 }

@@ -5,6 +5,8 @@ use fetchwell_policy::outcome::{AnswerFault, Happened};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::doors::one_page::Weighed;
+
 /// What comes out of this door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArticleRecord {
@@ -44,6 +46,21 @@ impl ArticleRecord {
                 fields: fields(failure),
                 failure: Some(Failure { code: failure.reason.as_str(), is_of_site: *is_of_site }),
             },
+        }
+    }
+}
+
+impl Weighed for ArticleRecord {
+    fn weight(&self) -> usize {
+        match self {
+            ArticleRecord::Stored { article, .. } => {
+                let CanonicalArticle { clean_text, markdown, abstract_text, title, .. } =
+                    &**article;
+                let short = [&article.image, &article.author, &article.published];
+                let texts = [clean_text, markdown, abstract_text, title].into_iter().chain(short);
+                texts.map(String::len).sum()
+            }
+            ArticleRecord::Failed { .. } => 0,
         }
     }
 }
@@ -106,7 +123,7 @@ pub enum FailCode {
     Http,
     /// No answer.
     Timeout,
-    /// Called HTML, and yet no text; or reading it makes the program fail.
+    /// Called HTML, and yet no text; or reading it takes too long.
     Parse,
     /// A page that says nothing.
     Empty,
@@ -147,14 +164,20 @@ impl FailCode {
                 | AnswerFault::TooManyRedirects
                 | AnswerFault::BadRedirect
                 | AnswerFault::HeadersTooLarge => FailCode::Http,
-                AnswerFault::TooLarge | AnswerFault::Bomb | AnswerFault::BadEncoding => {
-                    FailCode::BadHtml
-                }
+                AnswerFault::TooLarge
+                | AnswerFault::Bomb
+                | AnswerFault::TooManyFrames
+                | AnswerFault::BadEncoding => FailCode::BadHtml,
+                AnswerFault::TookTooLong => FailCode::Parse,
             },
             Happened::Network(_)
             | Happened::TimedOut(_)
             | Happened::SiteStayedDown { .. }
+            | Happened::ProbesFailed { .. }
+            | Happened::WaitTooLong { .. }
+            | Happened::NoSuchHost
             | Happened::DeadlinePassed
+            // The engine tries again what fails by our own fault: no plan hears of it.
             | Happened::OurFault(_) => FailCode::Timeout,
         }
     }
@@ -178,6 +201,8 @@ mod tests {
             (Happened::Answered(404), "FAIL_HTTP"),
             (Happened::BadAnswer(AnswerFault::TooManyRedirects), "FAIL_HTTP"),
             (Happened::BadAnswer(AnswerFault::TooLarge), "FAIL_BAD_HTML"),
+            (Happened::BadAnswer(AnswerFault::TooManyFrames), "FAIL_BAD_HTML"),
+            (Happened::BadAnswer(AnswerFault::TookTooLong), "FAIL_PARSE"),
             (Happened::Refused(String::new()), "FAIL_REFUSED"),
         ] {
             assert_eq!(FailCode::of(&happened).as_str(), expected, "{happened:?}");

@@ -23,6 +23,7 @@ use super::uid;
 use super::unattempted::Unattempted;
 use crate::cli::Exit;
 use crate::doors::fetch::input::key;
+use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
 use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::{Settings, Values};
@@ -102,12 +103,11 @@ async fn fetch(
     let links = (source, ends.clone());
     let articles = place.articles.clone();
     let source = Arc::new(Unattempted::new(links, articles.clone(), run, parts.clock.clone()));
-    let clock = parts.clock.clone();
     let door = Door {
         source: source.clone(),
         planner: planner(&settings.values),
         finish: Arc::new(KeepThenSettle { articles, run, ends, tally: tally.clone() }),
-        obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
+        obituary: Arc::new(obituary),
     };
     let mut rules = gate_rules(settings, None);
     rules.robots.pages_fail_with_it = true;
@@ -130,7 +130,8 @@ async fn fetch(
 fn planner(values: &Values) -> pipeline::Planner<ArticleRecord> {
     let request = Some(values.articles_request_timeout);
     let timeouts = Timeouts { connect: None, request };
-    let rules = LinkRules { timeouts, max_redirects: values.http_max_redirects };
+    let reading = ReadLimits::of(values);
+    let rules = LinkRules { timeouts, max_redirects: values.http_max_redirects, reading };
     Arc::new(move |lease| {
         info!("[canon] 🌐 Fetching → {}", lease.job.url);
         plan(lease, rules)

@@ -93,6 +93,10 @@ impl Source for Unattempted {
         self.inner.rescued()
     }
 
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.inner.oldest_waiting().await
+    }
+
     async fn leave(&self) -> Result<(), StoreFault> {
         self.inner.leave().await
     }

@@ -30,7 +30,8 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
         stop.cancel();
         ended
     };
-    let telling = telling::tell(listener, Arc::new(move || measures.render()), stop.clone());
+    let render = Arc::new(move || measures.render());
+    let telling = telling::tell(listener, &settings.values, render, stop.clone());
     tokio::join!(watching, telling).0
 }
 

@@ -13,6 +13,7 @@ use super::byte_range::REFUSED_BY_ARCHIVE;
 use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
+use super::work::NO_ARCHIVE;
 use crate::cli::Exit;
 use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules};
@@ -33,6 +34,11 @@ impl Archive {
     /// Opens the archive that the settings name. All processes on the store share its back-off.
     pub(crate) async fn open(settings: &Settings) -> Result<Archive, Exit> {
         let parts = Parts::open(&with_room_for_ranges(settings)).await?;
+        let parts = match settings.values.commoncrawl_base {
+            // A folder is no site: nobody is to meet it in a list of sites.
+            ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
+            _ => parts,
+        };
         Archive::on(settings, parts)
     }
 
@@ -71,10 +77,11 @@ impl Archive {
         self.root.join(&format!("cc-index/collections/{crawl}/indexes/"))
     }
 
-    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and a disk
-    /// that can't be read is a failure.
+    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and an archive
+    /// that is not there or a disk that can't be read is a failure.
     pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
-        match self.is_guarded && reason != REFUSED_BY_ARCHIVE {
+        let is_of_archive = reason == REFUSED_BY_ARCHIVE || reason.starts_with(NO_ARCHIVE);
+        match self.is_guarded && !is_of_archive {
             true => Exit::Refused,
             false => Exit::SomeFailed,
         }

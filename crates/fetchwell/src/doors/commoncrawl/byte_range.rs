@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::Moment;
 use fetchwell_engine::web::{Answer, Request, Timeouts};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
 use thiserror::Error;
 
@@ -31,8 +33,23 @@ pub(crate) enum RangeFault {
     Status(u16),
     #[error("the server sent another range: {0:?}")]
     ContentRange(Option<String>),
-    #[error("the range has {0} bytes instead of {1}")]
-    Length(usize, u64),
+    #[error("the server sent {0} bytes instead of {1}")]
+    Length(u64, u64),
+    /// The file goes on, so all of it may come another time.
+    #[error("the server sent only {0} of {1} bytes")]
+    Short(u64, u64),
+}
+
+/// What follows from a range that came short: a server that sends too little is asked as often as one that
+/// fails.
+pub(crate) fn after_short_answer(history: History, moment: Moment) -> Next {
+    let rule = RetryRule::ARCHIVE;
+    let url_failures = history.url_failures.saturating_add(1);
+    if url_failures >= rule.server_error_attempts {
+        return Next::Finish;
+    }
+    let at = moment.now + rule.backoff.delay(url_failures, moment.chance);
+    Next::Again { at, history: History { url_failures, ..history } }
 }
 
 impl ByteRange {
@@ -89,15 +106,34 @@ impl ByteRange {
         if answer.status != 206 {
             return Err(RangeFault::Status(answer.status));
         }
-        let stated = answer.header("content-range");
-        let expected = format!("bytes {}-{}/", self.offset, self.last());
-        if !stated.is_some_and(|stated| stated.starts_with(&expected)) {
-            return Err(RangeFault::ContentRange(stated.map(str::to_owned)));
+        let stated = answer.header("content-range").unwrap_or_default();
+        let length = answer.body.len() as u64;
+        let is_whole = stated.starts_with(&format!("bytes {}-{}/", self.offset, self.last()));
+        let is_short = if is_whole { length < self.length } else { self.is_begun_by(stated) };
+        if is_short {
+            return Err(RangeFault::Short(length.min(self.length), self.length));
         }
-        if u64::try_from(answer.body.len()) != Ok(self.length) {
-            return Err(RangeFault::Length(answer.body.len(), self.length));
+        if !is_whole {
+            let stated = answer.header("content-range").map(str::to_owned);
+            return Err(RangeFault::ContentRange(stated));
+        }
+        if length != self.length {
+            return Err(RangeFault::Length(length, self.length));
         }
         Ok(&answer.body)
+    }
+
+    /// Whether a `Content-Range` is the beginning of this range, though the file does not end there.
+    fn is_begun_by(self, content_range: &str) -> bool {
+        let parsed = || {
+            let (range, file_bytes) = content_range.strip_prefix("bytes ")?.split_once('/')?;
+            let (first, last) = range.split_once('-')?;
+            let last: u64 = last.parse().ok()?;
+            // A server that does not know how long its file is says so with an asterisk.
+            let ends_there = file_bytes.parse::<u64>() == Ok(last.saturating_add(1));
+            Some(first.parse::<u64>() == Ok(self.offset) && last < self.last() && !ends_there)
+        };
+        parsed().unwrap_or(false)
     }
 
     fn last(self) -> u64 {
@@ -125,11 +161,42 @@ mod tests {
         assert_eq!(taken(206, "bytes 10-13/99", "abcd"), Ok(b"abcd".to_vec()));
         assert_eq!(taken(206, "bytes 10-13/*", "abcd"), Ok(b"abcd".to_vec()));
         assert_eq!(taken(200, "bytes 10-13/99", "abcd"), Err(RangeFault::Status(200)));
-        assert_eq!(taken(206, "bytes 10-13/99", "abc"), Err(RangeFault::Length(3, 4)));
+        assert_eq!(taken(206, "bytes 10-13/99", "abcde"), Err(RangeFault::Length(5, 4)));
         for other in ["bytes 0-13/99", "bytes 10-130/999", "items 10-13/99", ""] {
             let fault = RangeFault::ContentRange(Some(other.to_owned()));
             assert_eq!(taken(206, other, "abcd"), Err(fault));
         }
+    }
+
+    #[test]
+    fn what_comes_short_is_told_from_what_the_file_does_not_have() {
+        for (stated, body) in [
+            ("bytes 10-13/99", "abc"),
+            ("bytes 10-13/*", ""),
+            ("bytes 10-12/99", "abc"),
+            ("bytes 10-12/*", "abc"),
+        ] {
+            let fault = RangeFault::Short(body.len() as u64, 4);
+            assert_eq!(taken(206, stated, body), Err(fault), "{stated}");
+        }
+        for stated in ["bytes 10-12/13", "bytes 11-12/99", "bytes 10-12", "bytes 10-x/99"] {
+            let fault = RangeFault::ContentRange(Some(stated.to_owned()));
+            assert_eq!(taken(206, stated, "abc"), Err(fault));
+        }
+    }
+
+    #[test]
+    fn a_server_that_sends_too_little_is_asked_three_times() {
+        let moment = crate::doors::samples::MOMENT;
+        let mut history = History::default();
+        for asked in 1..3 {
+            let Next::Again { at, history: next } = after_short_answer(history, moment) else {
+                panic!("it is given up after {asked}");
+            };
+            assert!(at > moment.now);
+            history = next;
+        }
+        assert_eq!(after_short_answer(history, moment), Next::Finish);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::http::is_lack_of_our_own;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::WebUrl;
@@ -16,8 +17,9 @@ use tokio::task::spawn_blocking;
 
 use super::byte_range::ByteRange;
 
-/// What stands for the folder where a URL is needed. No network knows such a host.
-const ROOT: &str = "http://folder.invalid/";
+/// What stands for the folder where a URL is needed. Nothing is ever asked at such a host: it is seen in debug logs
+/// only, and no store keeps it as a site.
+const ROOT: &str = "http://archive-folder/";
 
 /// The folder's own address.
 pub(super) fn root() -> Result<WebUrl, fetchwell_policy::url::UrlFault> {
@@ -43,7 +45,10 @@ impl Web for FolderWeb {
         match spawn_blocking(move || read(&path, range)).await {
             Ok(Ok(part)) => part,
             Ok(Err(error)) => failed(&name, &error),
-            Err(stopped) => Exchange::Failed(Happened::OurFault(stopped.to_string())),
+            Err(failed) => match failed.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(stopped) => Exchange::Failed(Happened::OurFault(stopped.to_string())),
+            },
         }
     }
 }
@@ -95,6 +100,9 @@ fn failed(name: &str, error: &io::Error) -> Exchange {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => answered(404, None),
         ErrorKind::PermissionDenied => answered(403, None),
+        _ if is_lack_of_our_own(error) => {
+            Exchange::Failed(Happened::OurFault(format!("{name} can't be opened: {error}")))
+        }
         _ => Exchange::Failed(Happened::Refused(format!("{name} can't be read: {error}"))),
     }
 }

@@ -3,11 +3,12 @@
 //! `archive` opens what is read from: a web server, a folder or a bucket, each an ordinary web to the one
 //! flow. `byte_range` asks for a stretch of a file and takes nothing else, `near_ranges` joins those that
 //! lie side by side. `lookup` finds captures in the index, and brings one back. `batch` makes batches of an
-//! index for a `queue`, and `work` makes documents of them.
+//! index for a `queue`, and `work` makes documents of them. `dead` is for batches that were given up.
 
 mod archive;
 pub mod batch;
 mod byte_range;
+mod dead;
 mod folder;
 mod lookup;
 mod near_ranges;
@@ -31,5 +32,7 @@ pub(crate) async fn run(
         CommonCrawlCommand::Get(args) => lookup::get(settings, args, as_json).await,
         CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
         CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
+        CommonCrawlCommand::Dead { command } => dead::run(settings, command, as_json).await,
+        CommonCrawlCommand::RetryErrors(args) => work::retry_errors(settings, args, as_json).await,
     }
 }

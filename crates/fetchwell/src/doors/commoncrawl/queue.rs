@@ -1,16 +1,23 @@
 //! Where batches wait: at a broker, or in the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "rabbitmq")]
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
-use fetchwell_engine::batches::BatchQueue;
+use fetchwell_engine::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::StoreFault;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;
 use crate::settings::Settings;
+
+/// How often a full queue is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A queue of batches.
 pub(crate) enum BatchPlace {
@@ -55,6 +62,58 @@ impl BatchPlace {
             #[cfg(feature = "rabbitmq")]
             BatchPlace::Broker(queue) => Arc::new(queue.clone()),
             BatchPlace::Embedded(queue) => Arc::new(queue.clone()),
+        }
+    }
+
+    /// Its batches that were given up.
+    pub(super) fn dead(&self) -> Arc<dyn DeadBatches> {
+        match self {
+            #[cfg(feature = "rabbitmq")]
+            BatchPlace::Broker(queue) => Arc::new(queue.clone()),
+            BatchPlace::Embedded(queue) => Arc::new(queue.clone()),
+        }
+    }
+
+    /// The queue, filled within the bounds of the settings.
+    pub(super) fn filled_within_bounds(&self, settings: &Settings) -> BoundedQueue {
+        BoundedQueue {
+            queue: self.as_port(),
+            max_unconfirmed: settings.values.commoncrawl_max_unconfirmed,
+            max_waiting: settings.values.commoncrawl_max_queue,
+        }
+    }
+}
+
+/// A queue that is not filled without end.
+pub(super) struct BoundedQueue {
+    pub(super) queue: Arc<dyn BatchQueue>,
+    /// Batches that may be unconfirmed at once.
+    max_unconfirmed: usize,
+    /// While so many wait, no more are published.
+    max_waiting: u64,
+}
+
+impl BoundedQueue {
+    /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
+    /// not published stays so.
+    pub(super) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreFault> {
+        let mut is_told = false;
+        loop {
+            let waiting = self.queue.waiting().await?;
+            let room = self.max_waiting.saturating_sub(waiting);
+            if room > 0 {
+                return Ok(usize::try_from(room).unwrap_or(usize::MAX).min(self.max_unconfirmed));
+            }
+            if !is_told {
+                info!(
+                    "{waiting} batches wait on the queue: more follow when workers have taken some"
+                );
+                is_told = true;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(0),
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
         }
     }
 }

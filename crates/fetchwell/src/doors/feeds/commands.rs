@@ -14,8 +14,9 @@ use super::print;
 use super::subscribed::{Subscribed, everything, of_list};
 use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
-use crate::settings::units::parse_duration;
+use crate::settings::units::{parse_duration, with_unit};
 use crate::settings::{Settings, Wrong, category_name};
+use crate::terminal::printable;
 
 /// Subscribes to feeds.
 pub(super) async fn add(
@@ -40,7 +41,7 @@ pub(super) async fn add(
 }
 
 fn read_interval(text: &str) -> Result<Duration, Exit> {
-    match parse_duration(text) {
+    match parse_duration(&with_unit(text, "s")) {
         Ok(interval) if interval.as_secs() > 0 => Ok(interval),
         Ok(_) => Err(Exit::Usage(format!("--interval: {text} is less than a second; write 30m"))),
         Err(wrong) => Err(usage("--interval", &wrong)),
@@ -109,7 +110,7 @@ pub(super) async fn remove(
     print(
         match as_json {
             true => format!("{}\n", json!({"removed": removed})),
-            false => format!("removed {url} from {removed} categories\n"),
+            false => format!("removed {} from {removed} categories\n", printable(url)),
         }
         .as_bytes(),
     )

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::journey::{Arrival, Journey, Stage};
+use fetchwell_engine::pipeline::INTERNAL;
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_feed::{Feed, Home, clean, leads_elsewhere, must_be_asked};
@@ -145,13 +146,17 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
     })
 }
 
-/// What is recorded of an errand that was given up without its plan.
+/// What is recorded of an errand that was given up for a fault of this program: a feed has not failed by that, it was
+/// not reached.
 pub(super) fn obituary(lease: &Lease, reason: &str) -> Vec<Found> {
-    let errand = serde_json::from_slice(&lease.job.payload).ok();
-    errand
-        .map(|errand| unread(lease.job.url.clone(), errand, reason.to_owned()))
-        .into_iter()
-        .collect()
+    let url = lease.job.url.clone();
+    let why = format!("{INTERNAL}: {reason}");
+    let found = match serde_json::from_slice(&lease.job.payload) {
+        Ok(Errand::Feed(_)) => Found::Feed { url, reading: Reading::NotReached { why } },
+        Ok(errand @ Errand::Link { .. }) => unread(url, errand, why),
+        Err(_) => return Vec::new(),
+    };
+    vec![found]
 }
 
 fn unread(url: String, errand: Errand, problem: String) -> Found {
@@ -232,13 +237,16 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (Happened::Answered(304), _) => Reading::Unchanged,
         (Happened::Answered(410), _) => Reading::Gone,
         (Happened::RobotsDisallow, _) => Reading::Disallowed,
-        (Happened::DeadlinePassed, _) if arrival.attempts > 0 => Reading::Failed {
-            problem: format!(
-                "attempts that failed: {}; there was no time for another",
-                arrival.attempts
-            ),
-            retry_after: None,
-        },
+        // A request that our own deadline cut off is no failure of the feed.
+        (Happened::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
+            Reading::Failed {
+                problem: format!(
+                    "attempts that failed: {}; there was no time for another",
+                    arrival.attempts - u32::from(arrival.was_sent)
+                ),
+                retry_after: None,
+            }
+        }
         (happened @ (Happened::DeadlinePassed | Happened::OurFault(_)), _) => {
             Reading::NotReached { why: happened.to_string() }
         }

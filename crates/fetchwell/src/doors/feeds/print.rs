@@ -15,6 +15,7 @@ use super::round::Ingested;
 use super::subscribed::Subscribed;
 use crate::doors::table::{plain, table};
 use crate::settings::units::format_duration;
+use crate::terminal::printable;
 use crate::timestamp::rfc3339;
 
 /// Logs what came of reading a feed.
@@ -160,8 +161,13 @@ pub(super) fn trial(
         });
         return format!("{line}\n");
     }
-    let mut text =
-        format!("{url}: {}, {:?}, {} entries\n", feed.format, feed.title, feed.entries.len());
+    let mut text = format!(
+        "{}: {}, {:?}, {} entries\n",
+        printable(url),
+        feed.format,
+        feed.title,
+        feed.entries.len()
+    );
     let gaps = feed.gaps.to_string();
     if !gaps.is_empty() {
         text.push_str(&format!("but {gaps}\n"));

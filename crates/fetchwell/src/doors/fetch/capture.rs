@@ -114,6 +114,11 @@ impl Archived {
         archived
     }
 
+    /// How large they are.
+    pub(super) fn bytes(&self) -> usize {
+        self.members.len()
+    }
+
     /// The same with the row as the last record.
     pub(super) fn with_row(&self, url: &str, date: &str, json: &[u8]) -> Vec<u8> {
         // The row has the URL as it was given; that need not be a URI.

@@ -2,6 +2,7 @@
 
 mod capture;
 mod earlier;
+mod estimate;
 pub(crate) mod input;
 mod onlooker;
 mod output;
@@ -11,21 +12,27 @@ mod row;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::Gate;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Finish, SinkThenSettle, Source};
+use fetchwell_engine::ports::{Finish, SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::store_health::StoreHealth;
+use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format, Running};
+use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
-use crate::plant::{Parts, open_queue_db, random_seed, user_agent};
+use crate::plant::{Parts, gate_rules, open_queue_db, random_seed, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use earlier::Earlier;
+use estimate::Estimate;
 use output::Stdout;
 use plan::FetchPlan;
 use progress::Counted;
@@ -33,6 +40,9 @@ use row::{Row, renderer};
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
 pub(crate) use progress::Progress;
+
+/// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
+const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
 
 /// Queues of runs that print to standard output: nobody resumes them.
 const PASSING: &str = "fetch:passing:";
@@ -48,34 +58,35 @@ async fn run_inner(
     json: bool,
     quiet: u8,
 ) -> Result<Exit, Exit> {
-    let urls = input::read(&args.urls)?;
+    let urls = input::read_pages(&args.urls)?;
     if urls.is_empty() {
         warn!("the list is empty: there is nothing to fetch");
     }
     let format = format(&args, json, urls.len())?;
-    let stop = stop_on_signal();
+    let signal = stop_on_signal();
+    let stop = signal.child_token();
     let onlooker = Onlooker::default();
-    let run = Run { settings, format, several: urls.len() > 1, quiet, stop, onlooker };
+    let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
     match &args.output {
         Some(path) => run.to_file(path, urls, args.resume).await,
         None => run.to_stdout(urls).await,
     }
 }
 
-/// The format that was asked for, or else the one that fits.
+/// The format that was asked for, or else the one that the name of the output says, or else the one that fits.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
-    let name = args.output.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
-    let name = name.map(<[u8]>::to_ascii_lowercase).unwrap_or_default();
+    let named = args.output.as_deref().and_then(format_of_name);
     let format = match (args.format, json) {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
         (Some(_), true) => {
             return Err(Exit::Usage("--json and another --format contradict each other".into()));
         }
-        (None, false) if name.ends_with(b".warc.gz") => Format::Warc,
-        (None, false) if name.ends_with(b".jsonl") => Format::Json,
-        (None, false) if urls == 1 && !args.resume => Format::Markdown,
-        (None, false) => Format::Json,
+        (None, false) => match named {
+            Some(format) => format,
+            None if urls == 1 && !args.resume => Format::Markdown,
+            None => Format::Json,
+        },
     };
     if args.resume && !matches!(format, Format::Json | Format::Warc) {
         let why = "--resume needs --format json or warc: other formats don't say what is there";
@@ -87,11 +98,30 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
     Ok(format)
 }
 
+/// What a file of this name is expected to hold.
+fn format_of_name(path: &Path) -> Option<Format> {
+    const ENDINGS: [(&[u8], Format); 8] = [
+        (b".md", Format::Markdown),
+        (b".markdown", Format::Markdown),
+        (b".txt", Format::Text),
+        (b".html", Format::Html),
+        (b".htm", Format::Html),
+        (b".json", Format::Json),
+        (b".jsonl", Format::Json),
+        (b".warc.gz", Format::Warc),
+    ];
+    let name = path.as_os_str().as_encoded_bytes().to_ascii_lowercase();
+    ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
+}
+
 struct Run<'a> {
     settings: &'a Settings,
     format: Format,
     several: bool,
     quiet: u8,
+    /// Cancelled by a signal.
+    signal: CancellationToken,
+    /// Cancelled by that, or when nobody reads standard output any more.
     stop: CancellationToken,
     onlooker: Onlooker,
 }
@@ -106,7 +136,8 @@ impl Run<'_> {
         let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
         let finish = SinkThenSettle { sink, source: instance.clone() };
         queue.enqueue(input::jobs(&urls)).await?;
-        let exit = self.flow(&queue, instance, finish, false).await?;
+        let estimate = || self.estimate(urls.iter());
+        let exit = self.flow(&queue, instance, finish, estimate, false).await?;
         queue.discard().await?;
         Ok(exit)
     }
@@ -137,11 +168,16 @@ impl Run<'_> {
             };
             queue.enqueue_beside(path, missing).await?;
         }
-        self.onlooker.progress.count_earlier(&rows.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.onlooker.progress.count_earlier(&rows());
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
             .map_err(|error| output::cannot(path, &error))?;
-        self.flow(&queue, instance, finish, true).await
+        let estimate = || {
+            let rows = rows();
+            self.estimate(urls.iter().filter(|url| !rows.has(url)))
+        };
+        self.flow(&queue, instance, finish, estimate, true).await
     }
 
     /// Makes room for a new run, unless one stands there that has not ended.
@@ -180,6 +216,11 @@ impl Run<'_> {
         }
     }
 
+    /// How long these URLs take, by the pace of sites that say nothing else.
+    fn estimate<'a>(&self, urls: impl Iterator<Item = &'a String>) -> Estimate {
+        Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
+    }
+
     async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
         let lease_ttl = self.settings.values.lease_ttl;
         let clock = sqlite::clock(&db).await?;
@@ -191,43 +232,86 @@ impl Run<'_> {
         queue: &SqliteQueue,
         instance: Arc<SqliteInstance>,
         finish: impl Finish<Row> + 'static,
+        estimate: impl FnOnce() -> Estimate,
         to_file: bool,
     ) -> Result<Exit, Exit> {
-        let parts = Parts::open(self.settings).await?.counted_by(&self.onlooker.measures);
+        let began = Instant::now();
+        let parts = Parts::open_for_fetch(self.settings).await?;
+        let parts = parts.counted_by(&self.onlooker.measures);
         let (values, progress) = (&self.settings.values, &self.onlooker.progress);
         let (format, max_redirects) = (self.format, values.http_max_redirects);
+        let reading = ReadLimits::of(values);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
-        progress.show(queue.ledger().await?, self.quiet == 0);
+        progress.show(queue.ledger().await?, self.quiet == 0, estimate);
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| {
-                Box::new(FetchPlan::new(lease, format, max_redirects, patience))
+                Box::new(FetchPlan::new(lease, format, reading, max_redirects, patience))
             }),
             finish: Arc::new(Counted { inner: finish, progress: progress.clone(), format }),
             obituary: Arc::new(move |lease, reason| {
                 vec![Row::given_up(lease, reason, clock.wall())]
             }),
         };
-        let gate = parts.gate(self.settings, Some(values.fetch_give_up_after));
+        let health = parts.health.clone();
+        let mut rules =
+            gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
+        rules.missing_hosts_fail = true;
+        let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
         let mut plant =
             parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
         plant.web = (self.onlooker.web)(plant.web);
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
-        progress.end();
-        instance.leave().await?;
-        ended?;
+        progress.end(queue.ledger().await.ok());
+        let left = instance.leave().await;
+        ended.map_err(|fault| self.gave_up(&fault, &health, to_file))?;
+        left?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if self.quiet == 0 {
+            info!("{}", progress.summary(left, began.elapsed()));
+        }
         if self.stop.is_cancelled() && left > 0 {
             let urls = if left == 1 { "URL" } else { "URLs" };
             info!(
                 "stopped with {left} {urls} left{}",
                 if to_file { "; --resume goes on" } else { "" }
             );
-            // Whoever stops it wants it stopped: what came of the others is in the rows.
-            return Ok(Exit::Ok);
+            // A closed pipe means that the reader has what it wants. After a signal, the exit code says
+            // that URLs are left.
+            let was_signalled = self.signal.is_cancelled();
+            return Ok(if was_signalled { Exit::Interrupted } else { Exit::Ok });
         }
         Ok(progress.exit())
     }
+
+    /// How a run ends that the store, or the output, did not let go on.
+    fn gave_up(&self, fault: &StoreFault, health: &StoreHealth, to_file: bool) -> Exit {
+        let values = &self.settings.values;
+        let failing = health.failing_anywhere(|_| true);
+        let again = if to_file { " with --resume" } else { "" };
+        let text = match &failing {
+            Some(failing) => format!(
+                "gave up after {} s (--give-up-after): {fault}; run the same command again{again} when that is \
+                 fixed",
+                failing.lasts.as_secs()
+            ),
+            None => fault.to_string(),
+        };
+        let on_a_server = values.politeness.as_ref().is_some_and(|place| place.file().is_none());
+        match failing {
+            Some(failing) if on_a_server && failing.call.is_politeness() => Exit::Unreachable(text),
+            _ => Exit::Internal(anyhow::Error::msg(text)),
+        }
+    }
+}
+
+/// What this door takes where nobody says otherwise: a person waits for it.
+pub(crate) fn with_own_defaults(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    if settings.is_default("robots.max_crawl_delay") {
+        own.values.robots_max_crawl_delay = Some(MAX_CRAWL_DELAY);
+    }
+    own
 }

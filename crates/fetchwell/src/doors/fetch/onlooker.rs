@@ -47,7 +47,9 @@ pub(crate) async fn run_to_file(
     stop: CancellationToken,
     onlooker: Onlooker,
 ) -> Result<(), Exit> {
-    let run = Run { settings, format: Format::Json, several: true, quiet: 1, stop, onlooker };
+    let signal = CancellationToken::new(); // The caller handles signals, and cancels `stop`.
+    let format = Format::Json;
+    let run = Run { settings, format, several: true, quiet: 1, signal, stop, onlooker };
     run.to_file(path, urls, false).await?;
     Ok(())
 }

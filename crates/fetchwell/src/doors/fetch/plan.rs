@@ -10,12 +10,17 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 use super::capture::Capture;
 use super::row::Row;
 use crate::cli::Format;
+use crate::doors::one_page::Weighed;
+use crate::doors::read_limits::{ReadLimits, decoding_bytes};
 
 /// Fetches one page, and makes a row of whatever comes.
 pub(super) struct FetchPlan {
     url: String,
     journey: Result<Journey, UrlFault>,
     format: Format,
+    reading: ReadLimits,
+    /// What its row holds.
+    held_bytes: Option<usize>,
     /// What was asked and answered on this attempt; only when it is to be archived.
     captures: Vec<Capture>,
 }
@@ -24,6 +29,7 @@ impl FetchPlan {
     pub(super) fn new(
         lease: &Lease,
         format: Format,
+        reading: ReadLimits,
         max_redirects: u32,
         patience: Patience,
     ) -> FetchPlan {
@@ -32,7 +38,7 @@ impl FetchPlan {
             let journey = Journey::new(at, RetryRule::FETCH, max_redirects, lease.history);
             journey.with_patience(patience)
         });
-        FetchPlan { url, journey, format, captures: Vec::new() }
+        FetchPlan { url, journey, format, reading, held_bytes: None, captures: Vec::new() }
     }
 }
 
@@ -56,11 +62,26 @@ impl Plan<Row> for FetchPlan {
             }
             Stage::Over(arrival) => {
                 let settlement = settlement(&arrival);
-                let mut row = Row::arrived(&self.url, *arrival, self.format, moment.wall);
-                row.archive(&self.captures);
+                let mut row =
+                    Row::arrived(&self.url, *arrival, self.format, self.reading, moment.wall);
+                row.archive(&std::mem::take(&mut self.captures));
+                self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)
             }
         }
+    }
+
+    fn working_bytes(&self, body_bytes: usize) -> usize {
+        match self.format {
+            Format::Html | Format::Warc => decoding_bytes(body_bytes),
+            Format::Json | Format::Markdown | Format::Text => {
+                self.reading.working_bytes(body_bytes)
+            }
+        }
+    }
+
+    fn held_bytes(&self) -> Option<usize> {
+        self.held_bytes
     }
 }
 

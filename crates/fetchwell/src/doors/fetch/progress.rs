@@ -1,30 +1,68 @@
 //! How it goes: counts for the exit code, a bar on a terminal.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::{Finish, Finished, Ledger, Settled, StoreFault};
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use std::sync::Arc;
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tracing::warn;
 
 use super::earlier::Earlier;
+use super::estimate::Estimate;
 use super::row::{Row, RowOutcome};
 use crate::cli::{Exit, Format};
 
 /// Counts what came out.
 #[derive(Default)]
 pub(crate) struct Progress {
-    failed: AtomicU64,
-    refused: AtomicU64,
-    bar: OnceLock<ProgressBar>,
+    /// How many rows have each outcome, in the order of [`RowOutcome::ALL`].
+    counts: [AtomicU64; RowOutcome::ALL.len()],
+    bar: OnceLock<Bar>,
+}
+
+/// What a person sees of it.
+struct Bar {
+    bar: ProgressBar,
+    estimate: Arc<Mutex<Estimate>>,
 }
 
 impl Progress {
     /// How many failed so far.
     pub(crate) fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
+        self.with(RowOutcome::is_failure)
+    }
+
+    /// How many rows have an outcome of which this is true.
+    fn with(&self, wanted: impl Fn(RowOutcome) -> bool) -> u64 {
+        let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
+        rows.filter(|(outcome, _)| wanted(*outcome))
+            .map(|(_, count)| count.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// How it went, in a line: `5 URLs in 12 s: 3 fetched, 1 skipped by robots.txt, 1 failed`.
+    pub(super) fn summary(&self, left: i64, took: Duration) -> String {
+        let rows = self.with(|_| true);
+        let mut parts: Vec<String> = RowOutcome::ALL
+            .into_iter()
+            .map(|outcome| (self.with(|other| other == outcome), outcome.in_words()))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        if left > 0 {
+            parts.push(format!("{left} left"));
+        }
+        let urls = if rows == 1 { "URL" } else { "URLs" };
+        let seconds = took.as_secs_f64();
+        let took = match took.as_secs() {
+            0..=9 => format!("{seconds:.1} s"),
+            10..=119 => format!("{seconds:.0} s"),
+            _ => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
+        };
+        let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("{rows} {urls} in {took}{told}")
     }
 
     /// Takes over what an earlier run left.
@@ -34,33 +72,40 @@ impl Progress {
         }
     }
 
-    /// Shows a bar, where a person looks.
-    pub(super) fn show(&self, ledger: Ledger, wanted: bool) {
+    /// Shows a bar, where a person looks; `estimate` says how long it takes.
+    pub(super) fn show(&self, ledger: Ledger, wanted: bool, estimate: impl FnOnce() -> Estimate) {
         let total = u64::try_from(ledger.accepted).unwrap_or(0);
         if !wanted || total < 2 {
             return;
         }
-        let bar = ProgressBar::new(total); // Draws nothing where standard error is no terminal.
-        let style = "{bar:30} {pos}/{len} URLs  {rate}  {msg}  ETA {eta}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.with_key("rate", write_rate));
+        let bar = ProgressBar::new(total);
+        if bar.is_hidden() {
+            // Standard error is no terminal.
+            return;
         }
-        bar.set_position(u64::try_from(ledger.done + ledger.skipped).unwrap_or(0));
-        self.bar.get_or_init(|| bar);
+        let estimate = Arc::new(Mutex::new(estimate()));
+        bar.set_style(style(estimate.clone()));
+        bar.set_position(ended(ledger));
+        // What earlier runs did took no time now.
+        bar.reset_eta();
+        self.bar.get_or_init(|| Bar { bar, estimate });
     }
 
-    /// Takes the bar away.
-    pub(super) fn end(&self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
+    /// Leaves the bar as it stands at the end: full, unless URLs are left. Results that other processes got count, too.
+    pub(super) fn end(&self, ledger: Option<Ledger>) {
+        let Some(Bar { bar, .. }) = self.bar.get() else { return };
+        if let Some(ledger) = ledger {
+            bar.set_length(u64::try_from(ledger.accepted).unwrap_or(0));
+            bar.set_position(ended(ledger));
         }
+        bar.abandon();
     }
 
     /// Failures beat refusals.
     pub(super) fn exit(&self) -> Exit {
         if self.failed() > 0 {
             Exit::SomeFailed
-        } else if self.refused.load(Ordering::Relaxed) > 0 {
+        } else if self.with(|outcome| outcome != RowOutcome::Fetched) > 0 {
             Exit::Refused
         } else {
             Exit::Ok
@@ -68,20 +113,16 @@ impl Progress {
     }
 
     fn count(&self, outcome: RowOutcome) {
-        match outcome {
-            RowOutcome::Fetched => {}
-            RowOutcome::SkippedByRobots | RowOutcome::Refused => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-            }
-            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-            }
+        let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
+        for (_, count) in rows.filter(|(other, _)| *other == outcome) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn advance(&self, row: &Row, format: Format) {
         self.count(row.outcome);
-        if let Some(bar) = self.bar.get() {
+        if let Some(Bar { bar, estimate }) = self.bar.get() {
+            lock(estimate).ended(&row.url, row.interval());
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed()));
         }
@@ -91,6 +132,28 @@ impl Progress {
             warn!("{}: {reason}", row.url);
         }
     }
+}
+
+/// URLs that have their row.
+fn ended(ledger: Ledger) -> u64 {
+    u64::try_from(ledger.done + ledger.skipped + ledger.dead).unwrap_or(0)
+}
+
+fn lock(estimate: &Mutex<Estimate>) -> MutexGuard<'_, Estimate> {
+    estimate.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
+    let template = "{bar:30} {percent}%  {pos}/{len} URLs  {rate}  {msg}  ETA {left}";
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // With very many sites it is the requests under way at once that take the time.
+        let left =
+            if state.is_finished() { state.eta() } else { lock(&estimate).left().max(state.eta()) };
+        write!(out, "{:#}", HumanDuration(left)).unwrap_or_default();
+    };
+    style.with_key("rate", write_rate).with_key("left", left)
 }
 
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
@@ -117,5 +180,52 @@ impl<F: Finish<Row>> Finish<Row> for Counted<F> {
             }
         }
         Ok(settled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(outcomes: &[RowOutcome]) -> Progress {
+        let progress = Progress::default();
+        for outcome in outcomes {
+            progress.count(*outcome);
+        }
+        progress
+    }
+
+    #[test]
+    fn a_summary_says_how_many_came_to_what() {
+        use RowOutcome::*;
+        for (outcomes, left, seconds, summary) in [
+            (vec![], 0, 0, "0 URLs in 0.0 s"),
+            (vec![Fetched], 0, 2, "1 URL in 2.0 s: 1 fetched"),
+            (
+                vec![Fetched, UrlFailure, Fetched, SkippedByRobots, SiteFailure],
+                3,
+                75,
+                "5 URLs in 75 s: 2 fetched, 1 skipped by robots.txt, 1 failed, \
+                 1 given up (site failure), 3 left",
+            ),
+            (
+                vec![RateLimited, Refused],
+                0,
+                3_661,
+                "2 URLs in 61 min 1 s: 1 rate limited, 1 refused",
+            ),
+        ] {
+            let told = progress(&outcomes).summary(left, Duration::from_secs(seconds));
+            assert_eq!(told, summary);
+        }
+    }
+
+    #[test]
+    fn failures_beat_refusals_in_the_exit_code() {
+        use RowOutcome::*;
+        assert!(matches!(progress(&[Fetched]).exit(), Exit::Ok));
+        assert!(matches!(progress(&[Fetched, Refused]).exit(), Exit::Refused));
+        assert!(matches!(progress(&[SkippedByRobots]).exit(), Exit::Refused));
+        assert!(matches!(progress(&[SkippedByRobots, SiteFailure]).exit(), Exit::SomeFailed));
     }
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::pipeline::INTERNAL;
 use fetchwell_engine::ports::Lease;
 use fetchwell_engine::web::Why;
-use fetchwell_extract::{Article, decode, extract, is_html, is_text};
+use fetchwell_extract::{Article, decode, is_html, is_text};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::capture::{Archived, Capture};
 use crate::cli::Format;
 use crate::doors::notation::sha256_hex;
+use crate::doors::one_page::Weighed;
+use crate::doors::read_limits::ReadLimits;
+use crate::terminal::printable;
 use crate::timestamp::rfc3339;
 
 /// What became of a URL, in a word.
@@ -25,6 +29,38 @@ pub(super) enum RowOutcome {
     SiteFailure,
     RateLimited,
     Refused,
+}
+
+impl RowOutcome {
+    /// All of them, in the order in which a summary tells of them.
+    pub(super) const ALL: [RowOutcome; 6] = [
+        RowOutcome::Fetched,
+        RowOutcome::SkippedByRobots,
+        RowOutcome::UrlFailure,
+        RowOutcome::SiteFailure,
+        RowOutcome::RateLimited,
+        RowOutcome::Refused,
+    ];
+
+    /// Whether a fetch failed, as opposed to one that went well or was not to be made.
+    pub(super) fn is_failure(self) -> bool {
+        match self {
+            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => true,
+            RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused => false,
+        }
+    }
+
+    /// After a number, for people.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            RowOutcome::Fetched => "fetched",
+            RowOutcome::SkippedByRobots => "skipped by robots.txt",
+            RowOutcome::UrlFailure => "failed",
+            RowOutcome::SiteFailure => "given up (site failure)",
+            RowOutcome::RateLimited => "rate limited",
+            RowOutcome::Refused => "refused",
+        }
+    }
 }
 
 /// One line of JSON, field by field as the contract has it.
@@ -92,20 +128,27 @@ impl Row {
         }
     }
 
-    /// A URL that the engine gave up.
-    pub(super) fn given_up(lease: &Lease, reason: &str, now: Time) -> Row {
+    /// A URL that was given up for a fault of this program, in these words.
+    pub(super) fn given_up(lease: &Lease, error: &str, now: Time) -> Row {
         let attempts = lease.history.failures();
-        let row = Row::refused(&lease.job.url, reason, now);
+        let row = Row::refused(&lease.job.url, &format!("{INTERNAL}: {error}"), now);
         Row { outcome: RowOutcome::UrlFailure, attempts, ..row }
     }
 
     /// A URL whose journey is over.
-    pub(super) fn arrived(url: &str, arrival: Arrival, format: Format, now: Time) -> Row {
-        let Arrival { final_url, happened, answer, attempts, why, phases } = arrival;
+    pub(super) fn arrived(
+        url: &str,
+        arrival: Arrival,
+        format: Format,
+        reading: ReadLimits,
+        now: Time,
+    ) -> Row {
+        let Arrival { final_url, happened, answer, attempts, why, phases, .. } = arrival;
+        let status = happened.status().or(answer.as_ref().map(|answer| answer.status));
         let mut row = Row {
             final_url: Some(final_url.as_str().to_owned()),
-            outcome: outcome_of(&happened),
-            status: happened.status().or(answer.as_ref().map(|answer| answer.status)),
+            outcome: outcome_of(&happened, status),
+            status,
             attempts,
             waited_ms: ms(phases.robots + phases.slot),
             elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
@@ -119,10 +162,16 @@ impl Row {
             row.content_hash = Some(sha256_hex(&answer.body));
             // An archive holds the page itself.
             if row.outcome == RowOutcome::Fetched && format != Format::Warc {
-                row.read(&answer.body, final_url.as_str(), format);
+                row.read(&answer.body, final_url.as_str(), format, reading);
             }
         }
         row
+    }
+
+    /// The pace of its site, if the site was asked.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        let seconds = self.why.as_ref()?.interval_seconds;
+        Duration::try_from_secs_f64(seconds).ok()
     }
 
     /// Takes in what was asked and answered.
@@ -131,7 +180,7 @@ impl Row {
     }
 
     /// Fills in what the page says.
-    fn read(&mut self, body: &[u8], final_url: &str, format: Format) {
+    fn read(&mut self, body: &[u8], final_url: &str, format: Format, reading: ReadLimits) {
         let content_type = self.content_type.clone();
         let content_type = content_type.as_deref();
         if !is_text(content_type, body) {
@@ -144,7 +193,13 @@ impl Row {
             return;
         }
         match url::Url::parse(final_url) {
-            Ok(base) if is_html(content_type, body) => self.take_article(extract(&text, &base)),
+            Ok(base) if is_html(content_type, body) => match reading.article(&text, &base) {
+                Ok(article) => self.take_article(article),
+                Err(happened) => {
+                    self.outcome = outcome_of(&happened, self.status);
+                    self.reason = Some(happened.to_string());
+                }
+            },
             _ => {
                 self.markdown = Some(text.clone().into_owned());
                 self.text = Some(text.into_owned());
@@ -153,6 +208,11 @@ impl Row {
     }
 
     fn take_article(&mut self, article: Article) {
+        if article.is_cut {
+            self.reason = Some(
+                "the page has more text than extract.max_text: the rest is left out".to_owned(),
+            );
+        }
         self.title = (!article.title.is_empty()).then_some(article.title);
         self.text = Some(article.text);
         self.markdown = Some(article.markdown);
@@ -188,7 +248,17 @@ impl Row {
         if page.is_empty() {
             return page;
         }
-        [format!("{before}{}{after}\n", self.url).as_bytes(), &page, b"\n"].concat()
+        // A `>` could end the comment that the URL stands in.
+        let url = printable(&self.url).replace('>', "%3E");
+        [format!("{before}{url}{after}\n").as_bytes(), &page, b"\n"].concat()
+    }
+}
+
+impl Weighed for Row {
+    fn weight(&self) -> usize {
+        let texts = [&self.title, &self.text, &self.markdown, &self.image, &self.html];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        texts + self.archived.bytes()
     }
 }
 
@@ -225,9 +295,11 @@ fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-fn outcome_of(happened: &Happened) -> RowOutcome {
+fn outcome_of(happened: &Happened, status: Option<u16>) -> RowOutcome {
     match (happened, happened.blame()) {
         (Happened::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
+        // It stays what the server said, however long it wants us to wait.
+        (Happened::WaitTooLong { .. }, _) if status == Some(429) => RowOutcome::RateLimited,
         (_, Blame::Pace) => RowOutcome::RateLimited,
         (_, Blame::Site) => RowOutcome::SiteFailure,
         (_, Blame::Caller) => RowOutcome::Refused,
@@ -237,7 +309,7 @@ fn outcome_of(happened: &Happened) -> RowOutcome {
 }
 
 fn row_why(why: Why, happened: &Happened) -> RowWhy {
-    let down = matches!(happened, Happened::SiteStayedDown { .. });
+    let down = matches!(happened, Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. });
     RowWhy {
         robots: why.robots,
         interval_seconds: why.interval.as_secs_f64(),
@@ -252,7 +324,7 @@ fn ms(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase, WaitAskedBy};
 
     use super::*;
 
@@ -260,7 +332,7 @@ mod tests {
     fn the_page_of_errors_lists_all_outcomes() {
         let happened = crate::documented::everything_that_happens();
         let words = happened.iter().map(|one| {
-            let word = serde_json::to_value(outcome_of(one)).unwrap();
+            let word = serde_json::to_value(outcome_of(one, one.status())).unwrap();
             word.as_str().unwrap().to_owned()
         });
         crate::documented::lists_exactly("Outcomes of fetch", words);
@@ -281,9 +353,38 @@ mod tests {
             (Happened::TimedOut(Phase::Total), SiteFailure),
             (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
             (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
+            (Happened::NoSuchHost, UrlFailure),
+            (wait_too_long(), SiteFailure),
         ] {
-            assert_eq!(outcome_of(&happened), expected, "{happened:?}");
+            assert_eq!(outcome_of(&happened, happened.status()), expected, "{happened:?}");
         }
+    }
+
+    fn wait_too_long() -> Happened {
+        Happened::WaitTooLong {
+            asked_by: WaitAskedBy::RetryAfter,
+            wait: Duration::from_secs(3_600),
+            most: Duration::from_secs(600),
+        }
+    }
+
+    #[test]
+    fn a_429_with_a_long_retry_after_is_still_a_429() {
+        assert_eq!(outcome_of(&wait_too_long(), Some(429)), RowOutcome::RateLimited);
+        assert_eq!(outcome_of(&wait_too_long(), Some(503)), RowOutcome::SiteFailure);
+    }
+
+    #[test]
+    fn the_line_above_a_page_stays_one_line_and_one_comment() {
+        let row = Row {
+            text: Some("words".to_owned()),
+            markdown: Some("words".to_owned()),
+            ..Row::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
+        };
+        let markdown = String::from_utf8(renderer(Format::Markdown, true)(&row)).unwrap();
+        assert_eq!(markdown, "<!-- http://x.test/\\u{1b}[2J\\r--%3E<script%3E -->\nwords\n\n");
+        let text = String::from_utf8(renderer(Format::Text, true)(&row)).unwrap();
+        assert_eq!(text, "==> http://x.test/\\u{1b}[2J\\r--%3E<script%3E <==\nwords\n\n");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) async fn read(
 ) -> Result<Vec<Recount>, Exit> {
     let pages = open_list(settings, url).await?;
     let claims = open_claims(settings, url).await?;
+    // What others took off the list of dead letters is dead no more.
+    pages.follow_dead_list().await?;
     let both = [
         (settings.values.pages_input_queue.as_str(), pages.ledger().await?, pages.audit().await?),
         (CLAIMS, claims.ledger().await?, claims.audit().await?),

@@ -2,28 +2,42 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+use fetchwell_engine::adapters::redis::Unparked;
+use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde_json::{Value, json};
 use tracing::error;
+#[cfg(feature = "redis")]
+use tracing::warn;
 
 use super::place::{open_cache, open_embedded_log, open_list};
+#[cfg(feature = "redis")]
+use super::put_back::put_back;
 use super::record::cache_key;
 use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
+#[cfg(feature = "redis")]
+use crate::doors::url_list::UrlList;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
+use crate::terminal::printable;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;
 /// How often the log is looked at for more.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Puts URLs on the list.
+/// Of the URLs that are rejected, so many are named.
+const REJECTED_NAMED: usize = 5;
+
+/// Puts URLs on the list: all of them, or none if one could only become a dead letter.
 pub(super) async fn add(
     settings: &Settings,
     given: &[String],
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let urls = input::read(given)?;
+    reject_unusable(&urls)?;
     open_list(settings).await?.add(&urls).await?;
     let (added, list) = (urls.len(), &settings.values.pages_input_queue);
     print(
@@ -33,6 +47,26 @@ pub(super) async fn add(
         }
         .as_bytes(),
     )
+}
+
+fn reject_unusable(urls: &[String]) -> Result<(), Exit> {
+    let fault = |url: &String| Some((url.clone(), WebUrl::parse(url).err()?));
+    let faults: Vec<(String, UrlFault)> = urls.iter().filter_map(fault).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let mut why = format!("nothing was added: {} of {} can't be fetched", faults.len(), urls.len());
+    for (url, fault) in faults.iter().take(REJECTED_NAMED) {
+        let shown = match (fault, url.rsplit_once('@')) {
+            (UrlFault::UserInfo, Some((_, rest))) => format!("…@{rest}"),
+            _ => url.clone(),
+        };
+        why.push_str(&format!("\n  {}: {fault}", printable(&shown)));
+    }
+    if faults.len() > REJECTED_NAMED {
+        why.push_str(&format!("\n  and {} more", faults.len() - REJECTED_NAMED));
+    }
+    Err(Exit::Usage(why))
 }
 
 /// Prints events of the embedded log.
@@ -85,20 +119,32 @@ pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
     }
 }
 
-/// Puts all that waits back on the list.
+/// Puts all that waits back on the list, and what dead processes hold.
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(unused_variables, reason = "only Redis has a list that others take from")
+)]
 pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let Some(unparked) = open_list(settings).await?.unpark().await? else {
-        return Err(Exit::Usage(format!(
-            "the store {} has no list that others could take from; unpark is for redis://…",
-            settings.values.store
-        )));
-    };
-    let list = &settings.values.pages_input_queue;
-    print(
-        match as_json {
-            true => format!("{}\n", json!({"unparked": unparked, "list": list})),
-            false => format!("put {unparked} back on {list}\n"),
+    #[cfg(feature = "redis")]
+    if let UrlList::Redis(queue) = open_list(settings).await? {
+        let Unparked { urls, at_work, held } = put_back(queue.unparking()).await?;
+        if held > 0 {
+            warn!(
+                "{at_work} running processes hold {held} URLs; stop them with SIGTERM, and they hand them back"
+            );
         }
-        .as_bytes(),
-    )
+        let list = &settings.values.pages_input_queue;
+        let text = match as_json {
+            true => {
+                json!({"unparked": urls, "list": list, "instances_at_work": at_work, "held": held})
+                    .to_string()
+            }
+            false => format!("put {urls} back on {list}"),
+        };
+        return print(format!("{text}\n").as_bytes());
+    }
+    Err(Exit::Usage(format!(
+        "the store {} has no list that others could take from; unpark is for redis://…",
+        settings.values.store
+    )))
 }

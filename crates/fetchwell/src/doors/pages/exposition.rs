@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
@@ -14,10 +15,12 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
-use crate::api::{self, Connections};
 use crate::doors::url_list::UrlList;
+use crate::listener::{self, Connections};
 use crate::measures::{DoorName, Measures};
+use crate::settings::Values;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);
@@ -28,30 +31,54 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What is told.
 pub(super) struct Exposition {
-    queue: UrlList,
-    metrics: Arc<PageMetrics>,
-    measures: Arc<Measures>,
-    last: Mutex<Option<(Instant, Option<Sizes>)>>,
+    pub(super) queue: UrlList,
+    pub(super) metrics: Arc<PageMetrics>,
+    pub(super) measures: Arc<Measures>,
+    pub(super) stores: Stores,
+    pub(super) log: Arc<WatchedLog>,
+    /// How long the log may be away.
+    pub(super) unready_after: Duration,
+    pub(super) last: LastSizes,
+}
+
+/// The sizes as they were last read, and when; `None` for a queue that could not be asked.
+pub(super) type LastSizes = Mutex<Option<(Instant, Option<Sizes>)>>;
+
+/// Where this process writes, and how that goes.
+pub(super) struct Stores {
+    pub(super) health: Arc<StoreHealth>,
+    /// Events go to Kafka, which the store knows nothing of.
+    pub(super) events_elsewhere: bool,
+}
+
+impl Stores {
+    /// Whether what comes in can be stored.
+    fn can_store(&self) -> bool {
+        let counts = |call: StoreCall| {
+            call.is_storing() && !(self.events_elsewhere && call == StoreCall::Finish)
+        };
+        self.health.failing_anywhere(counts).is_none()
+    }
 }
 
 impl Exposition {
-    pub(super) fn new(
-        queue: UrlList,
-        metrics: Arc<PageMetrics>,
-        measures: Arc<Measures>,
-    ) -> Exposition {
-        Exposition { queue, metrics, measures, last: Mutex::default() }
+    /// Answers until `stop`.
+    pub(super) async fn serve(
+        self,
+        listener: TcpListener,
+        values: &Values,
+        stop: CancellationToken,
+    ) {
+        let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
+        listener::serve(listener, self.router(), bounds, stop).await;
     }
 
-    /// Answers until `stop`.
-    pub(super) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let router = Router::new()
+    fn router(self) -> Router {
+        Router::new()
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
-            .with_state(Arc::new(self));
-        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
-        api::serve(listener, router, bounds, stop).await;
+            .with_state(Arc::new(self))
     }
 
     /// As they were a moment ago; `None`: the queue could not be asked.
@@ -62,8 +89,9 @@ impl Exposition {
         {
             return sizes;
         }
-        let (sizes, ledger) = self.queue.sizes().await.ok().unzip();
-        self.measures.door(DoorName::Pages).note_ledger(ledger);
+        let standing = self.queue.standing().await.ok();
+        let sizes = standing.map(|standing| standing.sizes);
+        self.measures.door(DoorName::Pages).note_ledger(standing.map(|standing| standing.ledger));
         *last = Some((Instant::now(), sizes));
         sizes
     }
@@ -76,8 +104,67 @@ async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
 }
 
 async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
-    match told.sizes().await {
-        Some(_) => "ok\n".into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "the queue can't be reached\n").into_response(),
+    let refused = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if told.sizes().await.is_none() {
+        return refused("the queue can't be reached\n".to_owned());
+    }
+    if !told.stores.can_store() {
+        return refused("nothing can be stored; the log says why\n".to_owned());
+    }
+    match told.log.away_for(told.unready_after) {
+        None => "ok\n".into_response(),
+        Some(reason) => refused(format!("events can't be published: {reason}\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
+    use fetchwell_engine::clock::Clock;
+    use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
+    use fetchwell_testkit::plain_http::ask;
+
+    use super::*;
+
+    /// A log that takes nothing.
+    struct Away;
+
+    #[async_trait]
+    impl EventLog for Away {
+        async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreFault> {
+            Err(StoreFault::Unavailable("Kafka's topic webpage_log at k:9092".to_owned()))
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_not_ready_while_events_cannot_be_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = sqlite::open(&folder.path().join("a.db"), Durability::Process).unwrap();
+        let ttl = Duration::from_secs(20);
+        let queue = SqliteQueue::open(db, "crawler_queue", Clock::system(), ttl, false).await;
+        let log = Arc::new(WatchedLog::new(Arc::new(Away)));
+        let told = Exposition {
+            queue: UrlList::Sqlite(queue.unwrap()),
+            metrics: Arc::default(),
+            measures: Arc::default(),
+            stores: Stores { health: Arc::default(), events_elsewhere: true },
+            log: log.clone(),
+            unready_after: Duration::ZERO,
+            last: LastSizes::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(axum::serve(listener, told.router()).into_future());
+        let ready = async || {
+            let answer = ask(address, "", "GET /readyz", &[], "").await.unwrap();
+            (answer.status, String::from_utf8(answer.body).unwrap())
+        };
+        assert_eq!(ready().await, (200, "ok\n".to_owned()));
+        let event = Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
+        log.publish(&[event]).await.unwrap_err();
+        let (status, why) = ready().await;
+        assert!(status == 503 && why.contains("webpage_log at k:9092"), "{status} {why}");
+        serving.abort();
     }
 }

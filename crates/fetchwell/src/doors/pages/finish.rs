@@ -12,7 +12,7 @@ use fetchwell_engine::ports::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::record::{DeadLetterDetails, PageRecord, WebpageFetched};
+use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 use crate::timestamp::rfc3339;
 
 /// Pages on their way to the cache at the same time.
@@ -123,6 +123,8 @@ fn given_up(finished: &Finished<PageRecord>, reason: String) -> Finished<PageRec
         PageRecord::DeadLetter { .. } => None,
     });
     let details = DeadLetterDetails {
+        failure: LetterFailure::UrlSpecific,
+        error: None,
         reason: reason.clone(),
         status_code: event.map(|event| event.status_code),
         attempts: lease.history.failures().saturating_add(1),

@@ -57,7 +57,7 @@ enum Circuit {
 /// How many URLs stand where, by the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// On the list, parked and delayed.
+    /// On the list, parked, delayed, and leased but not yet under way.
     pub(crate) waiting: u64,
     /// Given up.
     pub(crate) dead: u64,
@@ -159,7 +159,7 @@ impl PageMetrics {
             single(text, &full(name), "gauge", about, value);
         };
         if let Some(sizes) = sizes {
-            let about = "URLs that wait: on the list, parked by site, delayed.";
+            let about = "URLs that wait: on the list, parked by site, delayed, or leased and not yet under way.";
             gauge(text, "input_queue_size", about, sizes.waiting as f64);
             gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
         }
@@ -207,8 +207,11 @@ impl PageMetrics {
             }
             News::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
             News::Marked(site, Mark::Served) => self.healthy(site),
-            News::Marked(site, mark @ (Mark::Failed | Mark::ProbeFailed)) => {
-                if *mark == Mark::ProbeFailed {
+            News::Marked(
+                site,
+                mark @ (Mark::Failed | Mark::RobotsFailed | Mark::ProbeFailed(_)),
+            ) => {
+                if matches!(mark, Mark::ProbeFailed(_)) {
                     add(&self.probes_failed);
                 }
                 self.trouble(site, |site| site.failures_in_a_row += 1);

@@ -2,23 +2,27 @@
 //!
 //! A job has no payload: the list holds URLs and nothing else. `plan` says what becomes of a URL, `record`
 //! what comes out, `finish` where that goes: cache, then event, then the end of the lease. `place` opens
-//! what they stand on, `serve` is the flow, `counted`, `metrics` and `exposition` tell how it goes, and
-//! `commands` are for people.
+//! what they stand on, `serve` is the flow, `counted`, `metrics`, `log_health` and `exposition` tell how it goes,
+//! `put_back` empties what is parked, and `commands` and `status` are for people.
 
 mod commands;
 mod counted;
 mod exposition;
 mod finish;
+mod log_health;
 pub(crate) mod metrics;
 mod place;
 mod plan;
+#[cfg(feature = "redis")]
+mod put_back;
 mod record;
 mod serve;
 mod showing;
+mod status;
 
 pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};
-pub use record::{DeadLetterDetails, PageRecord, WebpageFetched};
+pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 
 use crate::cli::{Exit, PagesCommand, Running};
 use crate::settings::Settings;
@@ -40,6 +44,7 @@ async fn run_inner(
             commands::events(settings, after, limit, follow).await
         }
         Some(PagesCommand::Show { url }) => commands::show(settings, &url).await,
+        Some(PagesCommand::Status) => status::status(settings, json).await,
         Some(PagesCommand::Unpark) => commands::unpark(settings, json).await,
     }
 }

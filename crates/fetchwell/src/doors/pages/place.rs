@@ -8,16 +8,19 @@ use fetchwell_engine::adapters::NewJob;
 #[cfg(feature = "kafka")]
 use fetchwell_engine::adapters::kafka::KafkaLog;
 #[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::{RedisFinish, RedisPages};
+use fetchwell_engine::adapters::redis::{Backlog, RedisFinish, RedisPages};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
 };
 use fetchwell_engine::ports::{EventLog, Finish, Job, Lane, Ledger, PageCache, Source, StoreFault};
+use fetchwell_engine::rounds::Rounds;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
 use super::finish::Written;
 use super::metrics::Sizes;
+#[cfg(feature = "redis")]
+use super::put_back::put_back;
 use super::record::PageRecord;
 use crate::cli::Exit;
 use crate::doors::url_list::UrlList;
@@ -100,33 +103,52 @@ impl UrlList {
         }
     }
 
-    /// Puts back on the list what waits outside of it, and says how much that was. None: the list
-    /// is the store's own, and nothing waits outside of it.
-    pub(super) async fn unpark(&self) -> Result<Option<u64>, StoreFault> {
+    /// Whoever leaves last puts back on the list what waits outside of it, and what dead instances held. Waits until
+    /// it is known who is the last.
+    pub(super) async fn put_back_when_alone(&self) -> Result<(), StoreFault> {
         match self {
             #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => queue.unpark().await.map(Some),
-            UrlList::Sqlite(_) => Ok(None),
+            UrlList::Redis(queue) => put_back(queue.unparking_when_alone()).await.map(|_| ()),
+            UrlList::Sqlite(_) => Ok(()),
         }
     }
 
-    /// How many URLs stand where, and the ledger of those that were taken in.
-    pub(super) async fn sizes(&self) -> Result<(Sizes, Ledger), StoreFault> {
+    /// How many URLs stand where, at one moment.
+    pub(super) async fn standing(&self) -> Result<UrlsStanding, StoreFault> {
         Ok(match self {
             UrlList::Sqlite(queue) => {
                 let ledger = queue.ledger().await?;
-                let many = |count: i64| u64::try_from(count).unwrap_or(0);
-                let waiting = many(ledger.queued + ledger.delayed);
-                (Sizes { waiting, dead: many(ledger.dead) }, ledger)
+                let waiting = Rounds::waiting(queue).await?;
+                let dead = u64::try_from(ledger.dead).unwrap_or(0);
+                UrlsStanding { sizes: Sizes { waiting, dead }, ledger, on_list: None }
             }
             #[cfg(feature = "redis")]
             UrlList::Redis(queue) => {
-                // The list is what others see, and may change.
-                let (waiting, dead) = (queue.waiting().await?, queue.dead_list().await?);
-                (Sizes { waiting, dead }, queue.ledger().await?)
+                let Backlog { ledger, on_list, waiting, dead_list } = queue.backlog().await?;
+                let sizes = Sizes { waiting, dead: dead_list };
+                UrlsStanding { sizes, ledger, on_list: Some(on_list) }
             }
         })
     }
+
+    /// How long ago the oldest URL was accepted that has not ended.
+    pub(super) async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+        match self {
+            UrlList::Sqlite(queue) => queue.waited_longest().await,
+            #[cfg(feature = "redis")]
+            UrlList::Redis(queue) => queue.waited_longest().await,
+        }
+    }
+}
+
+/// How many URLs stand where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UrlsStanding {
+    pub(super) sizes: Sizes,
+    /// Of those that were taken in.
+    pub(super) ledger: Ledger,
+    /// On a list that others see, before they are taken in.
+    pub(super) on_list: Option<u64>,
 }
 
 impl Log {
@@ -149,6 +171,15 @@ impl Log {
             #[cfg(feature = "kafka")]
             Log::Kafka(_) => Ok(()),
             Log::Embedded(log) => log.sweep(keep).await.map(|_| ()),
+        }
+    }
+
+    /// Whether events could be published: asks Kafka for the topic.
+    pub(super) async fn check(&self) -> Result<(), StoreFault> {
+        match self {
+            #[cfg(feature = "kafka")]
+            Log::Kafka(log) => log.check().await,
+            Log::Embedded(_) => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::pipeline::INTERNAL;
 use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::outcome::Happened;
@@ -9,7 +10,7 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
-use super::record::{DeadLetterDetails, PageRecord, WebpageFetched, cache_key};
+use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
 use crate::doors::foregone::Foregone;
 use crate::doors::notation::sha256_hex;
 use crate::doors::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
@@ -47,10 +48,12 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
     }
 }
 
-/// The dead letter of a URL that was given up without its plan.
-pub fn obituary(lease: &Lease, reason: &str, now: Time) -> PageRecord {
+/// The dead letter of a URL that was given up for a fault of this program, in these words.
+pub fn obituary(lease: &Lease, error: &str, now: Time) -> PageRecord {
     let details = DeadLetterDetails {
-        reason: reason.to_owned(),
+        failure: LetterFailure::Internal,
+        reason: INTERNAL.to_owned(),
+        error: Some(error.to_owned()),
         status_code: None,
         attempts: lease.history.failures(),
         first_at: rfc3339(lease.accepted_at),
@@ -98,7 +101,9 @@ fn dead_letter(
 ) -> End<PageRecord> {
     let reason = happened.to_string();
     let details = DeadLetterDetails {
+        failure: LetterFailure::UrlSpecific,
         reason: reason.clone(),
+        error: None,
         status_code: happened.status(),
         attempts,
         first_at: rfc3339(accepted_at),
@@ -161,6 +166,19 @@ mod tests {
         });
         assert_eq!(json, expected);
         assert_eq!(settlement, Settlement::Dead { reason: "the server answered 500".into() });
+    }
+
+    #[test]
+    fn a_fault_of_ours_is_no_failure_of_the_url() {
+        let lease = lease("http://a.test/", "");
+        let PageRecord::DeadLetter { details, .. } = obituary(&lease, "it panicked", NOW) else {
+            panic!("it is no letter")
+        };
+        let expected = serde_json::json!({
+            "failure": "internal", "reason": "internal", "error": "it panicked",
+            "status_code": null, "attempts": 0, "first_at": rfc3339(NOW), "last_at": rfc3339(NOW),
+        });
+        assert_eq!(serde_json::to_value(details).unwrap(), expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::doors::notation::{hex, sha256_hex};
+use crate::doors::one_page::Weighed;
 
 /// So much of a hash is enough to tell fetches apart.
 const ID_BYTES: usize = 16;
@@ -49,12 +50,26 @@ pub struct WebpageFetched {
     pub fetched_at: String,
 }
 
+/// Whose failure a dead letter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LetterFailure {
+    /// The URL's own.
+    UrlSpecific,
+    /// This program's: the URL and its site are innocent.
+    Internal,
+}
+
 /// A field of the hash `page_fetcher_dlq:details`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "failure", rename = "url_specific")]
 pub struct DeadLetterDetails {
+    /// Whose failure it is.
+    pub failure: LetterFailure,
     /// Why it was given up.
     pub reason: String,
+    /// For a failure of this program: what went wrong in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The status of the last answer, when there was one.
     pub status_code: Option<u16>,
     /// Attempts, the first one included.
@@ -85,6 +100,12 @@ impl PageRecord {
             PageRecord::Fetched { content, .. } => Some(content.len()),
             PageRecord::DeadLetter { .. } => None,
         }
+    }
+}
+
+impl Weighed for PageRecord {
+    fn weight(&self) -> usize {
+        self.content_bytes().unwrap_or(0)
     }
 }
 

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::counted::Counted;
-use super::exposition::Exposition;
+use super::exposition::{Exposition, LastSizes, Stores};
 use super::finish::CacheThenEvent;
+use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
 use super::place::Place;
 use super::plan::{PageRules, obituary, plan};
@@ -20,6 +21,7 @@ use super::record::PageRecord;
 use super::showing;
 use crate::cli::Exit;
 use crate::doors::telling;
+use crate::doors::url_list::UrlList;
 use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::{Settings, Values, WhenUnreachable};
@@ -31,6 +33,8 @@ const USER_AGENT: &str = "OttoBot/1.0";
 const LEAVE_AT_LEAST: Duration = Duration::from_secs(2);
 /// What is over is taken out so often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Kafka is asked so often whether it is there.
+const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Fetches until it is told to stop.
 pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
@@ -48,18 +52,31 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     }
     info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let metrics = Arc::new(PageMetrics::default());
+    let log = Arc::new(WatchedLog::new(place.log.as_port()));
     let telling = async {
         if let Some(listener) = listener {
-            let told =
-                Exposition::new(place.queue.clone(), metrics.clone(), parts.measures.clone());
-            told.serve(listener, stop.clone()).await;
+            let stores = Stores {
+                health: parts.health.clone(),
+                events_elsewhere: values.pages_kafka_bootstrap_servers.is_some(),
+            };
+            let told = Exposition {
+                queue: place.queue.clone(),
+                metrics: metrics.clone(),
+                measures: parts.measures.clone(),
+                stores,
+                log: log.clone(),
+                unready_after: values.pages_unready_after,
+                last: LastSizes::default(),
+            };
+            told.serve(listener, values, stop.clone()).await;
         }
     };
     let shown = showing::Showing { settings, place: &place, parts: &parts };
-    let (ended, (), (), shown) = tokio::join!(
-        flow(settings, &place, &parts, &metrics, &stop),
+    let (ended, (), (), (), shown) = tokio::join!(
+        flow(settings, &place, &parts, (&metrics, &log), &stop),
         telling,
         sweep(&place, values.pages_event_retention, &stop),
+        check_log(&place, &log, &stop),
         shown.serve(shown_at, &stop),
     );
     ended?;
@@ -72,7 +89,7 @@ async fn flow(
     settings: &Settings,
     place: &Place,
     parts: &Parts,
-    metrics: &Arc<PageMetrics>,
+    (metrics, log): (&Arc<PageMetrics>, &Arc<WatchedLog>),
     stop: &CancellationToken,
 ) -> Result<(), StoreFault> {
     let values = &settings.values;
@@ -84,7 +101,7 @@ async fn flow(
         finish: Arc::new(CacheThenEvent {
             cache: place.cache.clone(),
             ttl: values.pages_cache_ttl,
-            log: place.log.as_port(),
+            log: log.clone(),
             then: Counted { inner: ends, metrics: metrics.clone() },
         }),
         obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
@@ -97,7 +114,7 @@ async fn flow(
         ended
     };
     let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
-    leave(&*source, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
+    leave(&*source, &place.queue, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
     ended.map(|_| ())
 }
 
@@ -130,10 +147,14 @@ async fn moment_of(stop: &CancellationToken) -> Instant {
     Instant::now()
 }
 
-/// Hands back what is held. The last one to leave puts a whole backlog back on its list: that may take
-/// long, and can be broken off at any point.
-async fn leave(source: &dyn Source, within: Duration) {
-    match timeout(within.max(LEAVE_AT_LEAST), source.leave()).await {
+/// Hands back what is held. The last one to leave puts a whole backlog back on its list, and what dead processes held
+/// as soon as their leases have ended: that may take long, and can be broken off at any point.
+async fn leave(source: &dyn Source, queue: &UrlList, within: Duration) {
+    let leaving = async {
+        source.leave().await?;
+        queue.put_back_when_alone().await
+    };
+    match timeout(within.max(LEAVE_AT_LEAST), leaving).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {
             warn!("what this instance still held is taken by others when its lease ends: {fault}");
@@ -142,6 +163,13 @@ async fn leave(source: &dyn Source, within: Duration) {
             "not all that waits is back on its list; whoever takes next finds it, and `fetchwell pages \
              unpark` puts back the rest"
         ),
+    }
+}
+
+/// Asks from time to time whether events could be published: a quiet queue would not tell.
+async fn check_log(place: &Place, log: &WatchedLog, stop: &CancellationToken) {
+    while timeout(LOG_CHECK_INTERVAL, stop.cancelled()).await.is_err() {
+        log.note_answer(&place.log.check().await);
     }
 }
 

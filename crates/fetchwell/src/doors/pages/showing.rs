@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::place::Place;
-use crate::api::{self, Connections, Token};
+use crate::api::{AuthFailures, Token};
 use crate::cli::{Exit, print};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
 use crate::doors::sites::SiteDesk;
+use crate::listener::{self, Connections};
 use crate::plant::Parts;
 use crate::settings::Settings;
 
@@ -53,9 +54,10 @@ impl Showing<'_> {
         let doorkeeper = Doorkeeper::OneToken(self.token(address)?);
         let dashboard = Dashboard::new(self.subject(doorkeeper).await?, stop.clone());
         info!("the dashboard is at http://{address}/");
-        let bounds = Connections { most: MAX_CONNECTIONS, grace: GRACE };
-        let serving = api::serve(listener, dashboard::alone(&dashboard), bounds, stop.clone());
-        tokio::join!(serving, dashboard.keep_history());
+        let bounds = Connections::few(&self.settings.values, MAX_CONNECTIONS, GRACE);
+        let router = dashboard::alone(&dashboard);
+        let serving = listener::serve(listener, router, bounds, stop.clone());
+        tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(stop));
         Ok(())
     }
 
@@ -80,6 +82,7 @@ impl Showing<'_> {
         Ok(Subject {
             door: dashboard::Door::Pages,
             settings: self.settings.clone(),
+            auth_failures: Arc::new(AuthFailures::new(clock.clone())),
             clock,
             doorkeeper,
             trail: Trail::of_process(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use fetchwell_engine::inbox::{Inbox, Message, MessageId};
 use fetchwell_engine::ports::{Demand, Lease, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_policy::time::Time;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tracing::warn;
@@ -118,6 +119,10 @@ impl Source for Ready {
 
     fn rescued(&self) -> u64 {
         self.inner.rescued()
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.inner.oldest_waiting().await
     }
 
     async fn leave(&self) -> Result<(), StoreFault> {

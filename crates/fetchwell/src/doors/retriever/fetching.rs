@@ -15,8 +15,9 @@ use tracing::warn;
 use super::counted::Counted;
 use super::{obituary, plan, retry_rule};
 use crate::api::Metrics;
+use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
-use crate::plant::{Parts, gate_rules};
+use crate::plant::{Parts, fitting_in_flight, gate_rules};
 use crate::settings::Settings;
 
 /// What it takes to fetch the messages of a store.
@@ -30,11 +31,12 @@ pub(crate) fn messages(
     let values = &settings.values;
     let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
     let max_redirects = values.http_max_redirects;
+    let limits = ReadLimits::of(values);
     let door = Door {
         source: store.messages.source.clone(),
         planner: Arc::new(move |lease| {
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
-            plan(lease, rule, timeouts(retailer), max_redirects)
+            plan(lease, rule, timeouts(retailer), max_redirects, limits)
         }),
         finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
         obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
@@ -42,9 +44,11 @@ pub(crate) fn messages(
     let mut rules = gate_rules(settings, None);
     rules.pace.groups = retailers_pace(settings);
     rules.robots.pages_fail_with_it = true;
+    rules.site_attempts = Some(values.retriever_max_retries);
     let gate = Gate::new(parts.politeness.clone(), rules, parts.clock.clone());
     let mut plant = parts.plant(settings, gate, DoorName::Serve, watcher);
-    plant.limits.max_in_flight = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    plant.limits.max_in_flight = fitting_in_flight(workers);
     (door, plant)
 }
 
@@ -62,8 +66,9 @@ pub(crate) async fn flow<R: Send + Sync + 'static>(
     ended.map(|_| ())
 }
 
-/// The pace of each retailer, besides that of each site.
-fn retailers_pace(settings: &Settings) -> GroupPace {
+/// The pace of each retailer, besides that of each site. A rate that somebody wrote down for a retailer is the
+/// pace of its sites, too; of a burst only one that was written down beside it.
+pub(crate) fn retailers_pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
     let (per_second, burst) =
         (values.retriever_default_rate_limit, values.retriever_default_burst_size);
@@ -74,7 +79,15 @@ fn retailers_pace(settings: &Settings) -> GroupPace {
         );
         (name.clone(), rate)
     });
-    GroupPace { default: Some(Rate::per_second(per_second, burst)), named: named.collect() }
+    let at_sites = settings.retailers().iter().filter_map(|(name, own)| {
+        let rate = Rate::per_second(own.requests_per_second?, own.burst_size.unwrap_or(1));
+        Some((name.clone(), rate))
+    });
+    GroupPace {
+        default: Some(Rate::per_second(per_second, burst)),
+        named: named.collect(),
+        at_sites: at_sites.collect(),
+    }
 }
 
 /// The time limits of each retailer.
@@ -92,4 +105,37 @@ fn timeouts(settings: &Settings) -> impl Fn(&str) -> Timeouts + Send + Sync + us
         })
         .collect();
     move |retailer| named.get(retailer).copied().unwrap_or(Timeouts { connect, request })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::settings::Sources;
+
+    #[test]
+    fn a_rate_that_was_written_down_is_the_pace_of_sites_and_a_default_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let toml = "[retailers.both]\nrequests_per_second = 4\nburst_size = 3\n\
+                    [retailers.rate]\nrequests_per_second = 5\n[retailers.burst]\nburst_size = 7\n";
+        std::fs::write(folder.path().join("fetchwell.toml"), toml).unwrap();
+        let settings = Settings::load(&Sources {
+            flags: &[],
+            config_file: None,
+            environment: &BTreeMap::new(),
+            working_directory: folder.path(),
+            own_names_of: &[],
+        });
+        let pace = retailers_pace(&settings.unwrap());
+        let ms = |rate: &Rate| (rate.interval.as_millis(), rate.burst);
+        assert_eq!(pace.at_sites.get("both").map(ms), Some((250, 3)));
+        assert_eq!(pace.at_sites.get("rate").map(ms), Some((200, 1)));
+        assert_eq!(pace.at_sites.get("burst"), None);
+        assert_eq!(pace.named.get("both").map(ms), Some((250, 3)));
+        assert_eq!(pace.named.get("rate").map(ms), Some((200, 20)));
+        assert_eq!(pace.named.get("burst").map(ms), Some((100, 7)));
+        assert_eq!(pace.default.map(|rate| rate.interval), Some(Duration::from_millis(100)));
+    }
 }

@@ -4,7 +4,7 @@ use fetchwell_engine::inbox::FetchResult;
 use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::ports::{Lease, Plan, Settlement};
 use fetchwell_engine::web::{Answer, Timeouts};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{Happened, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use super::options::Options;
 use super::storied::Storied;
 use crate::doors::foregone::{Foregone, by_payload};
-use crate::doors::one_page::{End, OnePage};
+use crate::doors::one_page::{End, OnePage, Weighed};
+use crate::doors::read_limits::ReadLimits;
 
 /// The retriever's rule with so many attempts; a site that asks us to slow down has its own number.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
@@ -30,15 +31,18 @@ pub fn plan(
     rule: RetryRule,
     timeouts: Timeouts,
     max_redirects: u32,
+    limits: ReadLimits,
 ) -> Box<dyn Plan<FetchResult>> {
     by_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
+            let extract = options.extract.then_some(limits);
             let page = OnePage::new(lease, url, rule, move |arrival, _| {
-                end(&arrival, options.extract, &before)
+                end(arrival, extract.as_ref(), &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
+            let page = if options.extract { page.with_reading(limits) } else { page };
             Box::new(Storied::new(page.with_max_redirects(max_redirects)))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
@@ -49,12 +53,22 @@ pub fn plan(
     })
 }
 
-/// The result of a message that was given up without its plan.
+/// The result of a message that was given up for a fault of this program.
 pub fn obituary(lease: &Lease, reason: &str) -> FetchResult {
-    failed("network_error", format!("given up: {reason}"), lease.history.failures())
+    failed(INTERNAL_ERROR, format!("given up: {reason}"), lease.history.failures())
 }
 
-fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
+fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> End<FetchResult> {
+    let filled = match &arrival.answer {
+        Some(answer) if status(&arrival.happened) == FetchResult::SUCCESS => {
+            fill(answer, extract, &arrival)
+        }
+        _ => Ok(Content::default()),
+    };
+    let content = filled.unwrap_or_else(|happened| {
+        arrival.happened = happened;
+        Content::default()
+    });
     let status = status(&arrival.happened);
     let answer = arrival.answer.as_ref();
     let mut result = FetchResult {
@@ -62,11 +76,12 @@ fn end(arrival: &Arrival, extract: bool, before: &History) -> End<FetchResult> {
         http_status: arrival.happened.status(),
         ..failed(status, String::new(), arrival.attempts)
     };
-    match answer {
-        Some(answer) if status == FetchResult::SUCCESS => {
-            fill(&mut result, answer, extract, arrival);
-        }
-        _ => result.error = Some(why_not(arrival, before)),
+    if status == FetchResult::SUCCESS && answer.is_some() {
+        result.content = content.text;
+        result.extracted = content.extracted;
+        result.error = content.not_stored_because;
+    } else {
+        result.error = Some(why_not(&arrival, before));
     }
     // A result is a result, whatever it says: the caller has its answer.
     let skipped = arrival.happened == Happened::RobotsDisallow;
@@ -96,29 +111,55 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         Happened::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
         Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
         Happened::Refused(_) => "refused",
-        // Our own faults are retried until the deadline: they never end a message.
-        Happened::Network(_) | Happened::SiteStayedDown { .. } | Happened::OurFault(_) => {
-            "network_error"
-        }
+        Happened::ProbesFailed { last, .. } => match last {
+            SiteFault::Network => "network_error",
+            SiteFault::TimedOut => "timeout",
+            SiteFault::Answered(_) => "http_error",
+        },
+        Happened::Network(_)
+        | Happened::NoSuchHost
+        | Happened::SiteStayedDown { .. }
+        | Happened::WaitTooLong { .. } => "network_error",
+        // The engine tries again what fails by our own fault; it never ends a message.
+        Happened::OurFault(_) => INTERNAL_ERROR,
     }
 }
 
-fn fill(result: &mut FetchResult, answer: &Answer, extract: bool, arrival: &Arrival) {
-    result.error = None;
+/// The status of a message that was given up for a fault of this program.
+const INTERNAL_ERROR: &str = "internal_error";
+
+/// What a page gives.
+#[derive(Default)]
+struct Content {
+    text: Option<String>,
+    extracted: Option<String>,
+    not_stored_because: Option<String>,
+}
+
+/// Reads a page, or says why it can't be read.
+fn fill(
+    answer: &Answer,
+    extract: Option<&ReadLimits>,
+    arrival: &Arrival,
+) -> Result<Content, Happened> {
+    let mut content = Content::default();
     if answer.status == 304 {
-        return;
+        return Ok(content);
     }
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_text(content_type, &answer.body) {
-        result.error = Some("the body is not text, so it is not stored".to_owned());
-        return;
+        content.not_stored_because = Some("the body is not text, so it is not stored".to_owned());
+        return Ok(content);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
-    if extract && fetchwell_extract::is_html(content_type, &answer.body) {
-        result.extracted = extracted(&text, arrival.final_url.as_str());
+    if let Some(limits) = extract
+        && fetchwell_extract::is_html(content_type, &answer.body)
+    {
+        content.extracted = extracted(&text, arrival.final_url.as_str(), limits)?;
     }
     // PostgreSQL's text has no NUL, and neither has any page that means something by it.
-    result.content = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    Ok(content)
 }
 
 /// What `"extract": true` adds to a result.
@@ -132,18 +173,27 @@ pub struct Extracted {
     pub markdown: String,
 }
 
-fn extracted(html: &str, url: &str) -> Option<String> {
-    let article = fetchwell_extract::extract(html, &url::Url::parse(url).ok()?);
+fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, Happened> {
+    let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
+    let article = limits.article(html, &found_at)?;
     let clean = |text: String| text.replace('\0', "");
     let members = Extracted {
         title: clean(article.title),
         text: clean(article.text),
         markdown: clean(article.markdown),
     };
-    serde_json::to_string(&members).ok()
+    Ok(serde_json::to_string(&members).ok())
 }
 
-/// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told.
+impl Weighed for FetchResult {
+    fn weight(&self) -> usize {
+        let texts = [&self.content, &self.extracted, &self.error];
+        texts.into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told, or that a
+/// request was under way.
 fn why_not(arrival: &Arrival, before: &History) -> String {
     if arrival.happened != Happened::DeadlinePassed {
         return match &arrival.why.robots {
@@ -165,6 +215,9 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
         causes.push(format!("the page had failed {}", times(before.url_failures)));
     }
     causes.extend(arrival.why.held_up_by.clone());
+    if arrival.was_sent {
+        return format!("{} before there was an answer: {}", arrival.happened, causes.join(", "));
+    }
     if causes.is_empty() {
         causes.push("its turn had not come".to_owned());
     }
@@ -173,18 +226,64 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
     use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
-    use crate::doors::samples::{end_of, end_with, lease, outcome};
+    use crate::doors::samples::{MOMENT, READING, end_of, end_with, lease, outcome};
+    use fetchwell_engine::ports::Step;
+    use fetchwell_engine::web::Outcome;
 
     fn message(options: &str) -> Lease {
         lease("http://a.test/", options)
     }
 
     fn planned(lease: &Lease) -> Box<dyn Plan<FetchResult>> {
-        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS)
+        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, READING)
+    }
+
+    fn html(words: &str) -> Outcome {
+        let page = format!("<html><title>A title</title><p>{words}</p></html>");
+        let mut answered = outcome(Happened::Answered(200), &page);
+        if let Some(answer) = &mut answered.answer {
+            answer.headers.insert("content-type", "text/html".parse().unwrap());
+        }
+        answered
+    }
+
+    /// A page that takes too long is a failure of its URL, with that reason; only where it is to be read.
+    #[test]
+    fn a_page_that_takes_too_long_to_read_fails_with_that_reason() {
+        let limits = ReadLimits { max_time: std::time::Duration::ZERO, ..READING };
+        let planned = |options: &str| {
+            let message = message(options);
+            plan(&message, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, limits)
+        };
+        let long = "Some words. ".repeat(10_000);
+        let (results, settlement) = end_with(planned(r#"{"extract":true}"#), html(&long));
+        assert_eq!((results[0].status.as_str(), settlement), ("http_error", Settlement::Done));
+        assert!(results[0].error.as_ref().unwrap().contains("extract.max_time"), "{results:?}");
+        assert_eq!((&results[0].content, &results[0].extracted), (&None, &None));
+        let (results, _) = end_with(planned("{}"), html(&long));
+        assert_eq!(results[0].status, "success");
+    }
+
+    #[test]
+    fn a_message_that_is_given_up_for_a_fault_of_ours_says_so() {
+        let result = obituary(&message("{}"), "it made the program panic: oh");
+        assert_eq!(result.status, "internal_error");
+        assert!(result.error.unwrap().contains("oh"));
+    }
+
+    /// What is held counts until it is stored.
+    #[test]
+    fn the_plan_says_what_it_holds() {
+        let mut plan = planned(&message(r#"{"extract":true}"#));
+        plan.step(None, MOMENT);
+        assert!(plan.working_bytes(1_000) > 3_000);
+        let outcome = html(&"Some words. ".repeat(1_000));
+        assert!(matches!(plan.step(Some(outcome), MOMENT), Step::Finish(..)));
+        assert!(plan.held_bytes().unwrap() > 24_000, "{:?}", plan.held_bytes());
     }
 
     #[test]
@@ -193,7 +292,7 @@ mod tests {
             (Happened::Answered(204), "success"),
             (Happened::Answered(304), "success"),
             (Happened::RobotsDisallow, "refused_by_robots"),
-            (Happened::Network(NetworkFault::Tls), "network_error"),
+            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), "network_error"),
             (Happened::TimedOut(Phase::Read), "timeout"),
             (Happened::Answered(503), "http_error"),
             (Happened::Answered(429), "rate_limited"),
@@ -203,6 +302,9 @@ mod tests {
             (Happened::BadAnswer(AnswerFault::TooLarge), "http_error"),
             (Happened::Refused(String::new()), "refused"),
             (Happened::DeadlinePassed, "timeout"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::Network }, "network_error"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::TimedOut }, "timeout"),
+            (Happened::ProbesFailed { count: 1, last: SiteFault::Answered(503) }, "http_error"),
         ] {
             // The last attempt that each is allowed.
             let mut spent = message("{}");
@@ -233,7 +335,13 @@ mod tests {
             let mut lease = message("{}");
             lease.history.site_failures = before;
             let (_, settlement) = end_of(
-                plan(&lease, retry_rule(attempts), Timeouts::default(), DEFAULT_MAX_REDIRECTS),
+                plan(
+                    &lease,
+                    retry_rule(attempts),
+                    Timeouts::default(),
+                    DEFAULT_MAX_REDIRECTS,
+                    READING,
+                ),
                 Happened::Answered(503),
             );
             assert_eq!(
@@ -260,13 +368,44 @@ mod tests {
     fn a_deadline_that_passed_says_what_it_waited_for() {
         let mut lease = message("{}");
         let error = |lease: &Lease| {
-            end_of(planned(lease), Happened::DeadlinePassed).0.remove(0).error.unwrap()
+            let mut late = outcome(Happened::DeadlinePassed, "");
+            late.was_sent = false;
+            end_with(planned(lease), late).0.remove(0).error.unwrap()
         };
         assert!(error(&lease).contains("its turn had not come"));
         lease.history.site_failures = 1;
         lease.history.paced = 2;
         let said = error(&lease);
         assert!(said.contains("failed once") && said.contains("slow down 2 times"), "{said}");
+    }
+
+    #[test]
+    fn a_deadline_that_cut_a_request_off_says_so_and_counts_it() {
+        let cause = "a request to a.test had been under way for 4.0 s";
+        let mut late = outcome(Happened::DeadlinePassed, "");
+        late.answer = None;
+        late.why.held_up_by = Some(cause.to_owned());
+        let (results, settlement) = end_with(planned(&message("{}")), late);
+        assert_eq!(settlement, Settlement::Done);
+        let result = &results[0];
+        assert_eq!((result.status.as_str(), result.attempts), ("timeout", 1));
+        assert!(result.attempt.as_ref().is_some_and(|attempt| attempt.sent), "{result:?}");
+        let said = result.error.as_deref().unwrap();
+        assert!(said.contains("before there was an answer") && said.contains(cause), "{said}");
+    }
+
+    #[test]
+    fn failed_probes_of_its_site_are_attempts_of_a_message() {
+        let mut lease = message("{}");
+        lease.history.site_failures = 1;
+        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Answered(503) };
+        let mut unsent = outcome(down, "");
+        unsent.answer = None;
+        unsent.was_sent = false;
+        let (results, settlement) = end_with(planned(&lease), unsent);
+        let result = &results[0];
+        assert_eq!((result.status.as_str(), result.attempts), ("http_error", 3));
+        assert_eq!((result.http_status, settlement), (Some(503), Settlement::Done));
     }
 
     #[test]

@@ -10,20 +10,22 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::inbox::{Inbox, RetrieverStore};
 use fetchwell_engine::pipeline::{Door, Limits};
 use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
-use crate::api::{self, Api, Connections, Foundation, Metrics, Rules};
+use crate::api::{self, Api, AuthFailures, Foundation, Metrics, Rules};
 use crate::cli::{Exit, Running};
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
+use crate::listener::{self, Connections};
 use crate::measures::DoorName;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::settings::{Settings, Values};
@@ -55,6 +57,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
     let sites = Arc::new(SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
+    let auth_failures = Arc::new(AuthFailures::new(clock.clone()));
     let foundation = Foundation {
         inbox: store.inbox.clone(),
         oversight: store.oversight.clone(),
@@ -64,18 +67,20 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         guard: address_guard(settings),
         metrics: metrics.clone(),
         measures: parts.measures.clone(),
+        auth_failures: auth_failures.clone(),
+        health: parts.health.clone(),
         stop: stop.clone(),
     };
-    let (api, audit) = Api::new(foundation, rules(&settings.values));
-    let bounds = Connections {
-        most: settings.values.retriever_max_connections,
-        grace: settings.values.shutdown_grace,
-    };
-    let dashboard = Dashboard::new(subject(settings, &store, &parts, sites).await?, stop.clone());
+    let values = &settings.values;
+    let api = Api::new(foundation, rules(values));
+    let bounds = Connections::new(values, values.retriever_max_connections, values.shutdown_grace);
+    let shown = subject(settings, &store, &parts, sites, auth_failures).await?;
+    let dashboard = Dashboard::new(shown, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        api::serve(listener, api::router(&api, &dashboard), bounds, stop.clone()).await;
+        let router = api::router(&api, &dashboard, address);
+        listener::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };
     let (door, plant) = messages(settings, &parts, &store, metrics, Arc::new(|_| {}));
@@ -83,8 +88,8 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         ending_all(&stop, flow(door, plant, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
-        audit.run(store.inbox.clone(), api_ended.clone()),
-        prune(store.inbox.clone(), settings.values.retriever_retention, stop.clone()),
+        dashboard.keep_audit(&api_ended),
+        prune(&store, settings.values.retriever_retention, &parts.health, &stop),
         dashboard.keep_history(),
     );
     messages.and(deliveries)?;
@@ -97,6 +102,7 @@ async fn subject(
     store: &RetrieverStore,
     parts: &Parts,
     sites: Arc<SiteDesk>,
+    auth_failures: Arc<AuthFailures>,
 ) -> Result<Subject, Exit> {
     Ok(Subject {
         door: dashboard::Door::Serve,
@@ -104,6 +110,7 @@ async fn subject(
         clock: parts.clock.clone(),
         doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
         trail: Trail::Store(store.inbox.clone()),
+        auth_failures,
         measures: parts.measures.clone(),
         history: History::default(),
         sites,
@@ -165,29 +172,39 @@ async fn deliveries(
     let politeness = Arc::new(Apart::new(parts.politeness.clone(), "webhook"));
     let gate = Gate::new(politeness, rules, parts.clock.clone());
     let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
-    plant.limits =
-        Limits { max_in_flight: WEBHOOKS_IN_FLIGHT, window: WEBHOOKS_WINDOW, ..plant.limits };
+    let max_in_flight = plant.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
+    plant.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..plant.limits };
     flow(door, plant, stop).await
 }
 
 /// Takes out what has been kept long enough: at the start, and from time to time. Where that is not long, more
 /// often, so that nothing is there for much longer than it should.
-async fn prune(inbox: Arc<dyn Inbox>, keep: Duration, stop: CancellationToken) {
+async fn prune(
+    store: &RetrieverStore,
+    keep: Duration,
+    health: &StoreHealth,
+    stop: &CancellationToken,
+) {
     let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
     loop {
-        prune_once(&*inbox, keep, &stop).await;
+        prune_once(&*store.inbox, keep, health, stop).await;
         if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
             return;
         }
     }
 }
 
-async fn prune_once(inbox: &dyn Inbox, keep: Duration, stop: &CancellationToken) {
+async fn prune_once(
+    inbox: &dyn Inbox,
+    keep: Duration,
+    health: &StoreHealth,
+    stop: &CancellationToken,
+) {
     while !stop.is_cancelled() {
         match inbox.prune(keep, PRUNE_MOST).await {
             Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
             Ok(_) => {}
-            Err(fault) => return warn!("old messages can't be taken out now: {fault}"),
+            Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
         }
     }
 }

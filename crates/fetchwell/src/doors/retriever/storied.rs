@@ -41,6 +41,14 @@ impl<P: Plan<FetchResult>> Plan<FetchResult> for Storied<P> {
     fn has_results_in_hand(&self) -> bool {
         self.plan.has_results_in_hand()
     }
+
+    fn working_bytes(&self, body_bytes: usize) -> usize {
+        self.plan.working_bytes(body_bytes)
+    }
+
+    fn held_bytes(&self) -> Option<usize> {
+        self.plan.held_bytes()
+    }
 }
 
 /// What the message would have for a result if this were the end of it.

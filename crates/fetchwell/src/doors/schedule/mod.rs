@@ -25,6 +25,7 @@ use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};
+use crate::terminal::printable;
 use crate::timestamp::rfc3339;
 use entry::Entry;
 use scheduler::Scheduler;
@@ -115,7 +116,7 @@ async fn dry_run(mut scheduler: Scheduler, now: Time, as_json: bool) -> Result<E
         if as_json {
             format!("{}\n", json!({"kind": kind, "url": url, "due": round}))
         } else {
-            format!("{round}  {kind:<7}  {url}\n")
+            format!("{round}  {kind:<7}  {}\n", printable(url))
         }
     };
     let text: String = due.iter().map(line).collect();

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 use super::entry::part_id;
 use super::sitemap::{self, Sitemap};
 use crate::doors::foregone::{by_payload, dead};
-use crate::doors::one_page::OnePage;
+use crate::doors::one_page::{OnePage, Weighed};
 
 /// An index may list indexes, and those again: one below the other, no more than so many.
 const MAX_NESTING: u32 = 2;
@@ -50,6 +50,13 @@ pub(crate) struct Found {
     errand: Errand,
     url: String,
     what: Result<Sitemap, String>,
+}
+
+impl Weighed for Found {
+    fn weight(&self) -> usize {
+        let listed = self.what.as_ref().map(|sitemap| sitemap.urls.as_slice()).unwrap_or_default();
+        listed.iter().map(|url| url.len() + size_of::<String>()).sum()
+    }
 }
 
 /// An entry whose sitemaps are being fetched.

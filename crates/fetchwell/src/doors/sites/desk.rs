@@ -95,6 +95,17 @@ impl SiteDesk {
         row.ok_or_else(|| StoreFault::Damaged(format!("{site} was asked for and not given")))
     }
 
+    /// Whether the store knows anything of a site, or has URLs that wait for it.
+    pub(crate) async fn is_known(&self, site: &Site) -> Result<bool, StoreFault> {
+        let (state, _) = self.sites.look(site).await?;
+        if state.is_some() {
+            return Ok(true);
+        }
+        let (known, _) = self.sites.site(site).await?;
+        let waiting = self.waiting.waiting_for(std::slice::from_ref(site), 1).await?;
+        Ok(!known.robots.is_empty() || waiting.iter().any(|urls| *urls > 0))
+    }
+
     /// Gives an order, which stands when this returns, and keeps in the audit who did.
     pub(crate) async fn order(
         &self,

@@ -1,12 +1,14 @@
 //! `fetchwell sites`: which sites are known, how each stands, and orders to them. No server need run.
 
 mod desk;
+mod missing;
 mod print;
 mod row;
 
 use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
+use tracing::warn;
 
 use super::retriever::open_store;
 use crate::cli::{Exit, Running, SitesCommand, SitesListArgs, print};
@@ -14,6 +16,7 @@ use crate::plant::open_politeness;
 use crate::settings::Settings;
 
 pub(crate) use desk::{Obeyed, Operator, SiteDesk, action, detail};
+pub(crate) use missing::missing_hosts;
 pub(crate) use row::SiteRow;
 
 /// Does what was typed.
@@ -86,8 +89,15 @@ async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Ex
 }
 
 async fn order(desk: &SiteDesk, site: &str, order: Order, as_json: bool) -> Result<Exit, Exit> {
+    let site = named(site)?;
+    if !desk.is_known(&site).await? {
+        warn!(
+            "nothing is known of {site}: no recent request, no robots.txt and no URL that waits for it. The \
+             order is kept all the same; check the name (`fetchwell sites list` shows the sites that are known)"
+        );
+    }
     let operator = Operator { name: "cli".to_owned(), from: "command line".to_owned() };
-    let obeyed = desk.order(&named(site)?, order, &operator).await?;
+    let obeyed = desk.order(&site, order, &operator).await?;
     print(print::obeyed(order, &obeyed, as_json).as_bytes())
 }
 

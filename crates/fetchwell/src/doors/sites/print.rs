@@ -82,7 +82,11 @@ pub(super) fn obeyed(order: Order, obeyed: &Obeyed, as_json: bool) -> String {
         Order::SetInterval(_) | Order::ClearInterval => {
             format!("{site} goes at {}\n", pace(&row.pace))
         }
-        Order::ResetBreaker => format!("the breaker of {site} is closed\n"),
+        Order::ResetBreaker => {
+            let unread = row.robots.iter().any(|robots| robots.unreachable.is_some());
+            let first = if unread { "; its robots.txt is read before its next page" } else { "" };
+            format!("the breaker of {site} is closed{first}\n")
+        }
         Order::ForgetRobots => {
             format!("the robots.txt of {site} is read again before its next page\n")
         }
@@ -106,6 +110,12 @@ fn now(row: &SiteRow) -> String {
         (Some("penalty"), _) => {
             format!("rests for {}", span(row.rests_for_seconds.unwrap_or_default()))
         }
+        (Some("robots"), _) => {
+            format!(
+                "waits for robots.txt, tried again {}",
+                when(row.next_slot_in_seconds.unwrap_or_default())
+            )
+        }
         (Some(_), _) => "at its pace".to_owned(),
         (None, _) => "free".to_owned(),
     }
@@ -126,7 +136,12 @@ fn breaker(row: &SiteRow) -> String {
 fn robots_line(robots: &RobotsRow) -> String {
     let RobotsRow { origin, status, age_seconds, unreachable, .. } = robots;
     let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-    let reason = unreachable.as_ref().map_or(String::new(), |why| format!(", unreachable: {why}"));
+    let next_try = match robots.next_try_in_seconds {
+        Some(seconds) if seconds > 0.0 => format!("; tried again in {}", span(seconds)),
+        _ => "; read before the next page".to_owned(),
+    };
+    let reason =
+        unreachable.as_ref().map_or(String::new(), |why| format!(", unreachable: {why}{next_try}"));
     let delay = match (robots.crawl_delay_seconds, robots.crawl_delay_line) {
         (Some(seconds), Some(line)) => format!(", Crawl-delay {seconds} s in line {line}"),
         _ => String::new(),

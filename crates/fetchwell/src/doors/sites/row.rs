@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
-use fetchwell_engine::ports::RobotsRecord;
+use fetchwell_engine::ports::{RobotsRecord, Unreachable};
 use fetchwell_engine::sites::KnownSite;
 use fetchwell_policy::breaker::State;
 use fetchwell_policy::orders::Given;
@@ -24,11 +24,12 @@ use utoipa::ToSchema;
 pub(crate) struct SiteRow {
     /// Which.
     pub(crate) site: String,
-    /// What keeps requests from going right now: `paused`, `breaker`, `penalty` or `pace`.
+    /// What keeps pages from going right now: `paused`, `breaker`, `penalty`, `robots` (its robots.txt can't be
+    /// read) or `pace`.
     pub(crate) held_up_by: Option<&'static str>,
     /// How often it is asked, and who says so.
     pub(crate) pace: PaceRow,
-    /// When the next request could go, as things stand; `None` while it is paused.
+    /// When the next page could go, as things stand; `None` while it is paused.
     pub(crate) next_slot_in_seconds: Option<f64>,
     /// How long it still wants to be left alone (429, or 503 with Retry-After).
     pub(crate) rests_for_seconds: Option<f64>,
@@ -92,6 +93,8 @@ pub(crate) struct RobotsRow {
     pub(crate) age_seconds: f64,
     /// Why it can't be reached.
     pub(crate) unreachable: Option<String>,
+    /// When a file that can't be reached is tried again; 0: before the next page, as soon as the site can be asked.
+    pub(crate) next_try_in_seconds: Option<f64>,
     /// What it asks for.
     pub(crate) crawl_delay_seconds: Option<f64>,
     /// The line that asks for it.
@@ -125,19 +128,20 @@ impl SiteRow {
         let pace = pace_of(state, rules.ordered(state, (rate, source)), longest, store_now);
         let ahead = |at: Time| Some(seconds(at.since(store_now))).filter(|left| *left > 0.0);
         let ago = |at: Time| (at > Time::EPOCH).then(|| seconds(store_now.since(at)));
-        let slot = state.next_slot(store_now, rate);
+        let records = robots.iter().map(|(_, record)| record);
+        let outlook = rules.outlook(state, rate, records, (store_now, now));
         SiteRow {
             site: site.to_string(),
-            held_up_by: held_up_by(state, slot, store_now),
+            held_up_by: outlook.held_up_by,
             pace,
-            next_slot_in_seconds: slot.map(|at| seconds(at.since(store_now))),
+            next_slot_in_seconds: outlook.next_slot_in.map(seconds),
             rests_for_seconds: ahead(state.penalty_until),
             breaker: breaker_of(state, store_now),
             limited_last_hour: state.limited.in_the_last_hour(store_now),
             failed_last_hour: state.failed.in_the_last_hour(store_now),
             last_request_seconds_ago: ago(state.pace.last_head()),
             last_served_seconds_ago: state.last_served.and_then(ago),
-            robots: asked.iter().map(|asked| asked.row(now)).collect(),
+            robots: asked.iter().map(|asked| asked.row(state, now)).collect(),
             paused: state.orders.paused.as_ref().map(|given| order_of(given, store_now)),
             waiting,
         }
@@ -157,12 +161,17 @@ impl<'a> Asked<'a> {
         Asked { origin, record, robots: Robots::parse(body, &rules.robots.product_token) }
     }
 
-    fn row(&self, now: Time) -> RobotsRow {
+    fn row(&self, state: &SiteState, now: Time) -> RobotsRow {
+        let next_try = |gone: &Unreachable| match gone.comes_first(state) {
+            true => 0.0,
+            false => seconds(gone.retry_at.since(now)),
+        };
         RobotsRow {
             origin: self.origin.to_string(),
             status: self.record.status,
             age_seconds: seconds(now.since(self.record.fetched_at)),
             unreachable: self.record.unreachable.as_ref().map(|gone| gone.reason.clone()),
+            next_try_in_seconds: self.record.unreachable.as_ref().map(next_try),
             crawl_delay_seconds: self.robots.crawl_delay().map(seconds),
             crawl_delay_line: self.robots.crawl_delay_line(),
         }
@@ -190,18 +199,6 @@ fn pace_of(
         detail,
         ordered: ordered.map(|ordered| order_of(&ordered.given, now)),
         ordered_interval_seconds: ordered.map(|ordered| seconds(ordered.interval)),
-    }
-}
-
-fn held_up_by(state: &SiteState, slot: Option<Time>, now: Time) -> Option<&'static str> {
-    if state.orders.paused.is_some() {
-        Some("paused")
-    } else if state.breaker.blocked_until().is_some() {
-        Some("breaker")
-    } else if state.penalty_until > now {
-        Some("penalty")
-    } else {
-        slot.filter(|at| *at > now).map(|_| "pace")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use super::view::View;
-use crate::terminal::{Line, Tint, cut};
+use crate::terminal::{Line, Tint, cut, printable};
 
 /// Lines for failures, when there is room.
 const FAILURE_LINES: usize = 6;
@@ -126,6 +126,10 @@ fn standing(site: &SiteLine) -> (Tint, String) {
             let rest = site.rests_for_seconds.unwrap_or_default();
             (Tint::Warning, format!("resting for {}", span(rest)))
         }
+        (Some("robots"), _) => {
+            let next = site.next_slot_in_seconds.unwrap_or_default();
+            (Tint::Warning, format!("robots.txt in {}", span(next)))
+        }
         (Some(_), _) => (Tint::Good, "at its pace".to_owned()),
         (None, _) => (Tint::Dim, "free".to_owned()),
     }
@@ -135,15 +139,9 @@ fn failure_line(failure: &FailureLine) -> Line {
     let at = failure.at.as_deref().unwrap_or("-");
     vec![
         (Tint::Dim, format!("{at:<27}  ")),
-        (Tint::Bad, harmless(&failure.reason)),
-        (Tint::Plain, format!("  {}", harmless(&failure.url))),
+        (Tint::Bad, printable(&failure.reason).into_owned()),
+        (Tint::Plain, format!("  {}", printable(&failure.url))),
     ]
-}
-
-/// What came from outside, without what a terminal would obey.
-fn harmless(text: &str) -> String {
-    let replaced = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
-    text.chars().map(replaced).collect()
 }
 
 fn foot(view: &View) -> Line {

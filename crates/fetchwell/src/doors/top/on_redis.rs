@@ -1,5 +1,7 @@
 //! The queues of a Redis server: the list of `pages`, and what `articles` claimed.
 
+use std::time::Duration;
+
 use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::dead_letters::{DeadLetter, DeadLetters};
 use fetchwell_engine::ports::StoreFault;
@@ -28,11 +30,12 @@ impl RedisQueues {
     }
 
     pub(super) async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreFault> {
-        let pages = QueueLine::of(&self.pages_name, &self.pages.ledger().await?);
-        Ok(vec![
-            pages.with_list(self.pages.waiting().await?),
-            QueueLine::of(CLAIMS, &self.claims.ledger().await?),
-        ])
+        let backlog = self.pages.backlog().await?;
+        let mut pages = QueueLine::of(&self.pages_name, &backlog.ledger).with_list(backlog.on_list);
+        pages.oldest_waiting_seconds = seconds(self.pages.waited_longest().await?);
+        let mut claims = QueueLine::of(CLAIMS, &self.claims.ledger().await?);
+        claims.oldest_waiting_seconds = seconds(self.claims.waited_longest().await?);
+        Ok(vec![pages, claims])
     }
 
     pub(super) async fn failures(&self, most: usize) -> Result<Vec<FailureLine>, StoreFault> {
@@ -43,13 +46,16 @@ impl RedisQueues {
     }
 }
 
+fn seconds(waited: Option<Duration>) -> Option<f64> {
+    waited.map(|waited| waited.as_secs_f64())
+}
+
 impl QueueLine {
-    /// The same where URLs wait on a list before they are counted: `waiting` is all that waits, these included.
-    fn with_list(mut self, waiting: u64) -> QueueLine {
-        let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
-        let on_list = (waiting - self.queued - self.delayed).max(0);
-        self.accepted += on_list;
-        self.queued += on_list;
+    /// The same where URLs wait on a list before they are counted.
+    fn with_list(mut self, on_list: u64) -> QueueLine {
+        let on_list = i64::try_from(on_list).unwrap_or(i64::MAX);
+        self.accepted = self.accepted.saturating_add(on_list);
+        self.queued = self.queued.saturating_add(on_list);
         self
     }
 }
@@ -76,8 +82,8 @@ mod tests {
     #[test]
     fn what_is_on_a_list_is_accepted_and_queued() {
         let ledger = Ledger { accepted: 9, done: 4, queued: 2, delayed: 3, ..Ledger::default() };
-        for (waiting, expected) in [(5, (9, 2)), (12, (16, 9)), (4, (9, 2))] {
-            let line = QueueLine::of("crawler_queue", &ledger).with_list(waiting);
+        for (on_list, expected) in [(0, (9, 2)), (7, (16, 9))] {
+            let line = QueueLine::of("crawler_queue", &ledger).with_list(on_list);
             assert_eq!((line.accepted, line.queued), expected);
         }
     }

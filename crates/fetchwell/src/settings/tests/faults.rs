@@ -98,6 +98,15 @@ fn values_of_the_wrong_shape() {
             "line 2: sites.\"A.test\": a.test has a table already",
         ),
         ("[retailers.Big]", "line 1: retailers.Big: \"Big\" is no retailer's name"),
+        ("retailer_rate_limits = 3", "line 1: retailer_rate_limits: is not a table"),
+        (
+            "[retriever.retailer_rate_limits.a]\nrate = 3",
+            "line 2: retriever.retailer_rate_limits.a.rate: no such setting",
+        ),
+        (
+            "[retailers.a]\nburst_size = 3\n[retailer_rate_limits.a]\nburst_size = 4",
+            "line 4: retailer_rate_limits.a.burst_size: retailers.a says it already",
+        ),
         ("[sites.\"a.test\"]\nrate = -1", "line 2: sites.\"a.test\".rate: \"-1\" is out of bounds"),
         ("[rate]\na = 1", "line 1: rate: is a table"),
         ("rate = [1, 2]", "line 1: rate: has several values"),
@@ -203,4 +212,36 @@ fn a_flag_is_checked_like_any_source() {
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(faults[0].starts_with("flag --raet: raet: no such setting"), "{faults:?}");
     assert!(faults[1].starts_with("flag --rate: rate: has several values"), "{faults:?}");
+}
+
+#[test]
+fn unknown_own_names_are_reported_and_do_no_harm() {
+    let world = || {
+        World::new()
+            .variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "3")
+            .variable("PAGE_FETCHER_RATE_LIMIT", "3")
+            .variable("PAGE_FETCHER_USER_AGENT_FILE", "agent")
+            .variable("PAGE_FETCHER_LOG_LEVEL", "INFO")
+            .variable("PAGE_FETCHER_REDIS_URL_FILE", "redis")
+            .file("redis", "redis://redis.test")
+            // A Service of that name in Kubernetes.
+            .variable("PAGE_FETCHER_SERVICE_HOST", "10.0.0.1")
+            .variable("PAGE_FETCHER_PORT", "tcp://10.0.0.1:9100")
+            .variable("PAGE_FETCHER_PORT_9100_TCP", "tcp://10.0.0.1:9100")
+    };
+    let pages = world().own_names_of(&[Door::Pages]);
+    let settings = pages.settings();
+    assert_eq!(settings.values.rate, 3.0);
+    let told: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let names =
+        ["PAGE_FETCHER_LOG_LEVEL", "PAGE_FETCHER_RATE_LIMIT", "PAGE_FETCHER_USER_AGENT_FILE"];
+    assert_eq!(told.len(), names.len(), "{told:?}");
+    for (told, name) in told.iter().zip(names) {
+        assert!(told.starts_with(&format!("environment {name}: no such setting")), "{told}");
+    }
+    assert!(told[2].contains("did you mean PAGE_FETCHER_USER_AGENT?"), "{told:?}");
+    let verdict = config_check(&pages.sources(None)).expect("good settings");
+    assert!(verdict.contains("warning: environment PAGE_FETCHER_LOG_LEVEL"), "{verdict}");
+    assert!(verdict.contains("No fault found"), "{verdict}");
+    assert!(world().settings().warnings().is_empty(), "another command does not read them");
 }

@@ -223,6 +223,52 @@ fn sites_and_retailers_have_tables() {
 }
 
 #[test]
+fn retailers_can_be_written_as_their_design_has_them() {
+    for toml in [
+        "retailer_rate_limits = { admhr = { requests_per_second = 2.5, burst_size = 4 } }",
+        "[retailer_rate_limits.admhr]\nrequests_per_second = 2.5\nburst_size = 4",
+        "[retriever]\nmax_retries = 2\n\
+         retailer_rate_limits = { admhr = { requests_per_second = 2.5, burst_size = 4 } }",
+        "[retriever.retailer_rate_limits.admhr]\nrequests_per_second = 2.5\nburst_size = 4",
+        "[retailers.admhr]\nburst_size = 4\n[retailer_rate_limits.admhr]\nrequests_per_second = 2.5",
+    ] {
+        let settings = World::new().toml(toml).settings();
+        let admhr = &settings.retailers()["admhr"];
+        assert_eq!((admhr.requests_per_second, admhr.burst_size), (Some(2.5), Some(4)), "{toml}");
+        assert!(origin(&settings, "retailers.admhr.burst_size").starts_with("file "), "{toml}");
+    }
+}
+
+#[test]
+fn check_says_which_limit_binds() {
+    let check = |toml: &str| {
+        let world = World::new().toml(toml);
+        config_check(&world.sources(None)).expect("no fault")
+    };
+    let says = |toml: &str, line: &str| {
+        let told = check(toml);
+        assert!(told.lines().any(|told| told.trim() == line), "{line}\n{told}");
+    };
+    let together = "the retailer's limit of 10 per second, burst 20, is for all its sites together";
+    says("", &format!("any retailer: 1 per second (rate); {together}"));
+    says("rate = 20", "any retailer: 10 per second, burst 20 (the retailer's limit)");
+    says("rate = 0", "any retailer: 10 per second, burst 20 (the retailer's limit)");
+    let given = "[retailers.a]\nrequests_per_second = 5\nburst_size = 7\n[retailers.b]\nburst_size = 7\n\
+                 [sites.\"slow.test\"]\nrate = 2\n[sites.\"quick.test\"]\nrate = 50";
+    for line in [
+        "retailers.a: 5 per second, burst 7 (its own requests_per_second; rate does not count)",
+        "at quick.test: 5 per second, burst 7 (the retailer's limit)",
+        "at slow.test: 2 per second (the site's own rate); the retailer's limit of 5 per second, burst 7, \
+         is for all its sites together",
+        "retailers.b: 1 per second (rate); the retailer's limit of 10 per second, burst 7, is for all its \
+         sites together",
+        &format!("other retailers: 1 per second (rate); {together}"),
+    ] {
+        says(given, line);
+    }
+}
+
+#[test]
 fn retailers_have_variables_too() {
     let world = World::new()
         .toml("[retailers.admhr]\nrequests_per_second = 2\nburst_size = 4\n")

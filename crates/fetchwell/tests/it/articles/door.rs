@@ -14,6 +14,7 @@ use fetchwell_engine::ports::Ledger;
 use fetchwell_simweb::{HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::{Scene, StoreKind, sqlite_store};
+use redis::AsyncCommands;
 
 /// Far longer than anything here takes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
@@ -72,6 +73,20 @@ impl Door {
 
     pub(crate) async fn counts(&self) -> Counts {
         self.articles().await.count().await.unwrap()
+    }
+
+    /// All notes of attempts go, as when somebody deletes the set.
+    pub(crate) async fn forget_attempts(&self) {
+        match self.scene.redis_url() {
+            None => {
+                let (db, _) = sqlite_store(&self.scene.program).await;
+                db.write(|tx| tx.execute("DELETE FROM attempted", [])).await.unwrap();
+            }
+            Some(_) => {
+                let _: usize =
+                    self.scene.redis().await.del("rss:canonical_attempted").await.unwrap();
+            }
+        }
     }
 
     /// How many links stand where in the queue, counted and compared.

@@ -107,11 +107,11 @@ async fn an_attempt_of_29_days_ago_counts_and_one_of_31_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_was_not_attempted_is_new_whatever_is_kept_of_it() {
+async fn a_link_that_was_not_attempted_is_new_though_a_failure_is_kept_of_it() {
     let Some(door) = door().await else { return };
     let mut line = door.scene.redis().await;
     let key = format!("rss:article_canonical:{}", uid(GOOD));
-    let _: () = line.hset(&key, "status", "success").await.unwrap();
+    let _: () = line.hset(&key, "status", "failure").await.unwrap();
     door.add("news", &[GOOD]).await;
     door.run().await;
     assert_eq!(door.asked().into_keys().collect::<Vec<_>>(), [GOOD]);

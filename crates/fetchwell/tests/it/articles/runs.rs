@@ -1,8 +1,10 @@
 //! Runs that are killed, stopped, too long, or at one time.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use tokio::time::timeout;
 
 use super::door::{DEADLINE, Door};
 
@@ -52,6 +54,21 @@ async fn two_runs_at_once_fetch_no_link_twice() {
         assert_eq!(asked.len(), LINKS);
         let twice: Vec<_> = asked.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "{twice:?}");
+        assert_all_done(&door, &links).await;
+    }
+}
+
+/// `articles run 2>&1 | head -3`: nobody reads the log any more, and all links are done all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_costs_no_article() {
+    for door in Door::on_each_store(&sites()).await {
+        let links = links(20);
+        add(&door, &links).await;
+        let mut command = door.scene.program.command(&["articles", "run"]);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(run.stderr.take());
+        let ended = timeout(DEADLINE, run.wait()).await.unwrap().unwrap();
+        assert_eq!(ended.code(), Some(0));
         assert_all_done(&door, &links).await;
     }
 }
@@ -115,5 +132,21 @@ async fn a_run_waits_only_so_long_and_what_is_left_stays() {
         let hits = door.scene.origin.hits().len();
         assert!(door.run().await.stderr.contains("new links"));
         assert_eq!((door.scene.origin.hits().len(), door.counts().await), (hits, counts));
+    }
+}
+
+/// The design's rule 3B: an article that is there is not fetched again, though nobody noted the attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_whose_article_is_there_is_not_fetched_again() {
+    for door in Door::on_each_store(&sites()).await {
+        let links = links(2);
+        add(&door, &links).await;
+        door.run().await;
+        door.forget_attempts().await;
+        assert_eq!(door.counts().await.attempted, 0);
+        let said = door.run().await.stderr;
+        assert!(!said.contains("Fetching"), "{said}");
+        assert!(door.asked().values().all(|times| *times == 1), "{:?}", door.asked());
+        assert_eq!(door.counts().await.attempted, 2, "they are noted again");
     }
 }

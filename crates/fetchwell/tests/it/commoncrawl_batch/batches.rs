@@ -13,11 +13,14 @@ async fn batches_come_in_the_order_of_the_index_from_a_folder_and_from_a_server(
     let archive = TestArchive::of(40, 7);
     let in_folder = Rig::in_folder(&archive);
     let told = in_folder.told(&["--batch-size", "3"]).await;
-    assert_eq!((&told["batches"], &told["pages"]), (&json!(120), &json!(280)));
+    assert_eq!((&told["batches"], &told["pages"]), (&json!(94), &json!(280)));
     assert_eq!(told["finished"], json!(true));
     let batches = in_folder.published().await;
     assert!(urls(&batches).is_sorted(), "in order");
     assert_eq!(urls(&batches).len(), 280);
+    let (last, others) = batches.split_last().unwrap();
+    assert!(others.iter().all(|batch| batch.pages().len() == 3), "full, across blocks of 7 pages");
+    assert_eq!(last.pages().len(), 1);
     for batch in &batches {
         let digest = Sha256::digest(&batch.body);
         let id: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -32,6 +35,22 @@ async fn batches_come_in_the_order_of_the_index_from_a_folder_and_from_a_server(
     let on_server = Rig::at(&server.base(), &archive);
     on_server.told(&["--batch-size", "3"]).await;
     assert_eq!(on_server.published().await, batches);
+}
+
+/// What stands for it inside is seen by nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_no_site() {
+    let archive = TestArchive::of(3, 2);
+    let rig = Rig::in_folder(&archive);
+    let ended = rig.batch(&["-vv"]).await.expect_code(0);
+    assert!(!ended.stderr.contains(".invalid") && !ended.stdout.contains(".invalid"), "{ended:?}");
+    assert!(!rig.published().await.is_empty());
+    for look in [&["sites", "list"][..], &["top", "--once"]] {
+        let seen = rig.program.run(look).await.expect_code(0).stdout;
+        assert!(!seen.contains(".invalid") && !seen.contains("archive-folder"), "{seen}");
+    }
+    let listed = rig.program.run(&["--json", "sites", "list"]).await.expect_code(0).stdout;
+    assert_eq!(listed, "", "a folder is read, and no site is asked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,6 +111,24 @@ async fn a_limit_is_kept_to_the_page_and_may_be_raised() {
     published.sort();
     published.dedup();
     assert_eq!(published, all, "the batch that was cut came whole");
+}
+
+/// Few pages are wanted, and they fill no batch: what is found is published, and no more is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_below_the_size_of_a_batch_does_not_read_the_whole_index() {
+    let archive = TestArchive::of(400, 1);
+    let server = RangeServer::sound(archive.all_files()).await;
+    let rig = Rig::at(&server.base(), &archive);
+    let told = rig.told(&["--limit", "3"]).await;
+    assert_eq!((&told["pages"], &told["batches"]), (&json!(3), &json!(1)));
+    assert_eq!(urls(&rig.published().await).len(), 3);
+    assert!(server.requests() < 200, "{} of 400 blocks were read", server.requests());
+    let told = rig.told(&["--limit", "120"]).await;
+    assert_eq!(told["pages"], json!(120));
+    let mut published = urls(&rig.published().await);
+    published.sort();
+    published.dedup();
+    assert_eq!(published.len(), 120);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,14 +115,14 @@ async fn nothing_is_noted_before_it_is_confirmed() {
     let proxy = FaultProxy::start(address.parse::<SocketAddr>().unwrap()).await.unwrap();
     let url = format!("{user}@{}/{vhost}", proxy.address());
     let rig = at_broker(&server.base(), &archive, &url, &store.queue);
-    let process = rig.start(&[]);
+    let process = rig.start(&["--batch-size", "7"]);
     eventually("the batcher to ask for a block", async || server.requests() > 0).await;
     proxy.down(Faults::delay(Duration::from_secs(5)));
     eventually("a batch at the broker", async || waiting(&store).await > 0).await;
     process.kill().await;
     assert_eq!(rig.checkpoint()["batches"].as_u64().unwrap_or(0), 0);
     proxy.heal();
-    rig.told(&[]).await;
+    rig.told(&["--batch-size", "7"]).await;
     let ids: BTreeSet<String> = store.drain().await.into_iter().map(|batch| batch.id).collect();
     assert_eq!(ids.len(), 4, "what was not noted is published again, under its id");
 }
@@ -134,7 +134,7 @@ async fn no_more_wait_than_the_bound_and_it_goes_on_when_some_are_taken() {
     let server = RangeServer::sound(archive.all_files()).await;
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue)
         .with("FETCHWELL_COMMONCRAWL__MAX_QUEUE", "10");
-    let mut process = rig.start(&[]);
+    let mut process = rig.start(&["--batch-size", "1"]);
     let (mut taken, mut is_full) = (Vec::new(), 0);
     while process.is_running() {
         let depth = waiting(&store).await;
@@ -160,7 +160,7 @@ async fn a_broker_that_is_short_of_memory_is_waited_for() {
     let server = RangeServer::sound(archive.all_files()).await;
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue);
     broker.rabbitmqctl(&["set_vm_memory_high_watermark", "0.000001"]).await;
-    let mut process = rig.start(&[]);
+    let mut process = rig.start(&["--batch-size", "1"]);
     eventually("the batcher to say that it waits", async || {
         process.said_so_far().contains("takes nothing")
     })

@@ -62,15 +62,51 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     let whim = Arc::new(|_: &str, _: usize| Manner::Late(Duration::from_millis(30)));
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
-    let process = rig.start(&[]);
+    let process = rig.start(&["--batch-size", "3"]);
     eventually("40 requests", async || server.requests() >= 40).await;
     process.terminate().await;
     let stopped = process.wait(Duration::from_secs(60)).await.expect_code(0);
     assert!(stopped.stderr.contains("goes on where it stopped"), "{}", stopped.stderr);
     assert_eq!(rig.checkpoint()["is_finished"], json!(false));
-    rig.told(&[]).await;
+    rig.told(&["--batch-size", "3"]).await;
     assert_eq!(rig.published().await.len(), 200);
     let requests = server.requests();
-    rig.told(&[]).await;
+    rig.told(&["--batch-size", "3"]).await;
     assert_eq!(server.requests(), requests, "nothing was asked for again");
+}
+
+/// As the version before this one made them: batches end with their block.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_of_an_earlier_version_is_finished_as_that_version_would() {
+    let archive = TestArchive::of(6, 7);
+    let rig = Rig::in_folder(&archive);
+    let line_ends: Vec<usize> =
+        archive.index.match_indices('\n').map(|(newline, _)| newline + 1).collect();
+    // Two blocks were published, in batches of 3, 3 and 1 pages.
+    let earlier = json!({
+        "selection": {
+            "crawl": super::archive::CRAWL, "lang": "eng", "primary": false, "status": "200",
+            "mime": null, "url-prefix": null, "min-length": null, "max-length": null,
+            "batch-size": 3, "by-file": null,
+        },
+        "position": {"index_offset": line_ends[1], "batches": 0, "digest": ""},
+        "batches": 6, "pages": 14,
+        "counts": {
+            "blocks": 2, "bytes": 99, "lines": 14, "wanted": 14, "filtered": {}, "errors": {},
+        },
+        "unread_blocks": 0, "unread": [], "cut": null, "is_finished": false,
+    });
+    std::fs::write(rig.program.file("cluster.idx.checkpoint"), earlier.to_string()).unwrap();
+    let told = rig.told(&["--batch-size", "3"]).await;
+    assert_eq!((&told["batches"], &told["pages"]), (&json!(18), &json!(42)));
+    assert_eq!(told["finished"], json!(true));
+    let published = rig.published().await;
+    let sizes: Vec<usize> = published.iter().map(|batch| batch.pages().len()).collect();
+    assert_eq!(sizes, [3, 3, 1].repeat(4), "as in the blocks before");
+    // Begun anew, they are full.
+    let anew = Rig::in_folder(&archive);
+    anew.told(&["--batch-size", "3"]).await;
+    let sizes: Vec<usize> =
+        anew.published().await.iter().map(|batch| batch.pages().len()).collect();
+    assert_eq!(sizes, [3; 14]);
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use fetchwell_testkit::crash::Program;
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 
 use super::archive::TestArchive;
@@ -45,18 +47,184 @@ async fn an_archive_that_is_busy_is_waited_for() {
     }
 }
 
+/// Whatever a wrong base answers, the worker stops, says so, and every batch is still there for the next one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_file_in_place_of_a_range_is_not_read() {
-    let archive = TestArchive::of(1, 3);
-    let server =
-        RangeServer::start(archive.files.clone(), Arc::new(|_, _| Manner::Status(200))).await;
+async fn a_wrong_base_stops_the_worker_and_acknowledges_nothing() {
+    let archive = TestArchive::of(4, 5);
+    let sound = RangeServer::sound(archive.files.clone()).await;
+    for (manner, said) in [
+        (Manner::Status(404), "404 for crawl-data/"),
+        (Manner::Status(200), "200 for crawl-data/"),
+        (Manner::EndlessFile, "200 for crawl-data/"),
+        (Manner::Html, "HTML in place of a record of crawl-data/"),
+    ] {
+        let wrong = RangeServer::start(archive.files.clone(), Arc::new(move |_, _| manner)).await;
+        for ground in Ground::all(&wrong.base()).await {
+            ground.publish(&archive.batches(5)).await;
+            let stderr = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
+            assert!(stderr.contains(said) && stderr.contains("Check --base"), "{stderr}");
+            assert!(stderr.contains(&wrong.base()), "{stderr}");
+            assert_eq!((ground.known_pages(), ground.errors().len()), (0, 0));
+            ground.work_until(&["--base", &sound.base()], 20).await;
+            assert_eq!((ground.documents().len(), ground.errors().len()), (20, 0));
+        }
+    }
+}
+
+/// A folder is named as it was typed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_without_the_files_stops_the_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::embedded(folder.path().to_str().unwrap()).await;
+    // One batch is enough: it is looked at three times.
+    ground.publish(&TestArchive::of(1, 5).batches(5)).await;
+    let stderr = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
+    assert!(stderr.contains(folder.path().to_str().unwrap()), "{stderr}");
+    assert!(!stderr.contains("folder.invalid"), "{stderr}");
+    assert_eq!(ground.queue.waiting().await.unwrap(), 1);
+}
+
+/// Some files are missing in an archive that is there: those pages are errors, and the worker goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_missing_in_an_archive_costs_its_own_pages_only() {
+    let mut archive = TestArchive::of(4, 5);
+    archive.files.remove("crawl-data/0.warc.gz");
+    let server = RangeServer::sound(archive.files.clone()).await;
     let ground = Ground::embedded(&server.base()).await;
-    ground.publish(&archive.batches(3)).await;
+    ground.publish(&archive.batches(5)).await;
+    let said = ground.work_until(&[], 20).await;
+    assert_eq!((ground.documents().len(), ground.errors().len()), (15, 5));
+    assert!(said.contains("in crawl-data/0.warc.gz at 0: passed over"), "{said}");
+    assert!(said.contains("and 2 more pages of batch batch-0"), "{said}");
+}
+
+/// It says that it is a part, and yet the file goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_that_comes_short_is_asked_for_again() {
+    let archive = TestArchive::of(2, 3);
+    let whim = |_: &str, number: usize| match number {
+        // Together, and then the first page alone.
+        0..2 => Manner::Part(20),
+        _ => Manner::Range,
+    };
+    let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
+    let ground = Ground::embedded(&server.base()).await;
+    ground.publish(&archive.batches(3)[..1]).await;
     ground.work_until(&[], 3).await;
-    assert!(ground.documents().is_empty());
-    let errors = ground.errors();
-    assert_eq!(errors.len(), 3);
-    assert!(errors.iter().all(|line| line["kind"] == "range"), "{errors:?}");
+    assert_eq!((ground.documents().len(), ground.errors().len()), (3, 0));
+}
+
+/// What could not be read is read from an archive that has it, and is not published any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_published_again_until_they_are_read() {
+    let mut archive = TestArchive::of(3, 5);
+    archive.pages[0]["metadata"].as_object_mut().unwrap().remove("filename");
+    let mut files = archive.files.clone();
+    files.remove("crawl-data/1.warc.gz");
+    let incomplete = RangeServer::sound(files).await;
+    let complete = RangeServer::sound(archive.files.clone()).await;
+    for ground in Ground::all(&incomplete.base()).await {
+        let retry = async |arguments: &[&str]| -> serde_json::Value {
+            let command = [&["commoncrawl", "retry-errors", "--json"], arguments].concat();
+            let told = ground.program.run(&command).await.expect_code(0).stdout;
+            serde_json::from_str(&told).unwrap()
+        };
+        ground.publish(&archive.batches(5)).await;
+        ground.work_until(&[], 14).await;
+        assert_eq!((ground.documents().len(), ground.errors().len()), (9, 6));
+        let none = retry(&["--kind", "gzip"]).await;
+        assert_eq!((&none["pages"], &none["without_a_place"]), (&0.into(), &1.into()));
+        let told = retry(&["--kind", "unread,range", "--batch-size", "2"]).await;
+        assert_eq!((&told["pages"], &told["batches"]), (&5.into(), &3.into()));
+        let worker = ground.work(&["--base", &complete.base()]);
+        let are_written = |told: &str| told.contains("commoncrawl_documents_total 5\n");
+        worker.until_told("documents of what could not be read", are_written).await;
+        let told = retry(&[]).await;
+        assert_eq!((&told["pages"], &told["already_read"]), (&0.into(), &5.into()));
+        worker.stop().await;
+        let documents = ground.documents();
+        assert_eq!(documents.len(), 14);
+        let languages = documents.values().filter(|document| document["lang"] == "eng").count();
+        assert_eq!(languages, 14, "what the index knew of them came along");
+    }
+    let nowhere = program("http://127.0.0.1:10009");
+    let said = nowhere.run(&["commoncrawl", "retry-errors"]).await.expect_code(2).stderr;
+    assert!(said.contains("documents: no worker has written there"), "{said}");
+}
+
+/// At both queues: what was given up is listed with its reason, and put back.
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_batches_are_logged_listed_and_put_back() {
+    let archive = TestArchive::of(2, 2);
+    let is_well = Arc::new(AtomicUsize::new(0));
+    let whim = {
+        let is_well = is_well.clone();
+        move |path: &str, _: usize| match path.starts_with("crawl-data/0") {
+            true if is_well.load(Ordering::Relaxed) == 0 => Manner::Status(500),
+            _ => Manner::Range,
+        }
+    };
+    let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
+    for ground in Ground::all(&server.base()).await {
+        is_well.store(0, Ordering::Relaxed);
+        let dead = async |arguments: &[&str], code: i32| {
+            let command = [&["commoncrawl", "dead"], arguments].concat();
+            ground.program.run(&command).await.expect_code(code)
+        };
+        assert_eq!(dead(&["list"], 0).await.stdout, "there are no dead batches\n");
+        ground.publish(&archive.batches(2)).await;
+        let worker = ground.work(&[]);
+        let is_dead = |told: &str| told.contains("batches_dead_total 1\n");
+        worker.until_told("a batch that is given up", is_dead).await;
+        let said = worker.stop().await;
+        assert!(said.contains("batch batch-0 was given up: "), "{said}");
+        for _ in 0..2 {
+            let listed = dead(&["list", "--json"], 0).await.stdout;
+            let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+            assert_eq!(listed["id"], "batch-0");
+            assert!(listed["reason"].as_str().unwrap().contains("500"), "{listed}");
+        }
+        assert!(dead(&["retry", "batch-9"], 4).await.stderr.contains("no such dead batch"));
+        dead(&["retry"], 2).await;
+        is_well.store(1, Ordering::Relaxed);
+        assert_eq!(dead(&["retry", "batch-0"], 0).await.stdout, "retried 1\n");
+        ground.work_until(&[], 4).await;
+        assert_eq!(ground.documents().len(), 4);
+        assert_eq!(dead(&["retry", "--all"], 0).await.stdout, "retried 0\n");
+    }
+}
+
+/// However often a worker is killed from outside, its batches are not to blame while several are under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_are_killed_from_outside_cost_no_batch() {
+    let archive = TestArchive::of(4, 2);
+    let is_stuck = Arc::new(AtomicUsize::new(1));
+    let whim = {
+        let is_stuck = is_stuck.clone();
+        move |_: &str, _: usize| match is_stuck.load(Ordering::Relaxed) {
+            1 => Manner::Late(Duration::from_secs(3_600)),
+            _ => Manner::Range,
+        }
+    };
+    let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
+    for ground in Ground::all(&server.base()).await {
+        is_stuck.store(1, Ordering::Relaxed);
+        ground.publish(&archive.batches(2)).await;
+        for death in 1..=3 {
+            let worker = ground.work(&[]);
+            eventually("all batches to be begun", async || ground.marks() >= 4 * death).await;
+            worker.process.kill().await;
+        }
+        // Each is a suspect by now, and runs alone. One more kill from outside quarantines none.
+        let worker = ground.work(&[]);
+        eventually("a batch that runs alone", async || ground.marks() > 12).await;
+        worker.process.kill().await;
+        is_stuck.store(0, Ordering::Relaxed);
+        ground.work_until(&[], 8).await;
+        assert_eq!((ground.documents().len(), ground.marks()), (8, 0));
+        let listed = ground.program.run(&["commoncrawl", "dead", "list"]).await.expect_code(0);
+        assert_eq!(listed.stdout, "there are no dead batches\n");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! Who gets in, and what they may do.
 
+use fetchwell_testkit::crash::Service;
 use fetchwell_testkit::eventually::eventually;
 
 use super::place::{PAGES, Pages, program, serve, web};
@@ -53,7 +54,8 @@ async fn without_a_token_there_is_a_login_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_opens_a_session_that_no_script_and_no_other_site_can_use() {
     let origin = web();
-    let service = serve(&origin).await;
+    let behind_a_proxy = program(&origin).variable("FETCHWELL_API__TRUSTED_PROXIES", "127.0.0.1");
+    let service = Service::start(behind_a_proxy).await;
     let stranger = Visitor::stranger(service.address);
     let log_in = async |token: &str, headers: &[(&str, &str)]| {
         stranger
@@ -96,10 +98,19 @@ async fn failed_logins_are_told_apart_from_nothing_counted_and_kept() {
         let answer = log_in("fw_wrong").await;
         assert_eq!((answer.status, answer.header("set-cookie")), (401, None));
     }
-    let answer = log_in(&service.token).await;
-    assert_eq!(answer.status, 429, "even a good token waits now");
+    let answer = log_in("fw_wrong").await;
+    assert_eq!(answer.status, 429, "whoever has no account waits now");
     assert!(answer.header("retry-after").is_some());
-    assert!(audit(&operator).await.contains("authentication_failed"));
+    let fields = [("token", service.token.as_str())];
+    let encrypted = [FROM_US, ("x-forwarded-proto", "https")];
+    let answer = stranger.post("/dashboard/login", &fields, &encrypted).await;
+    assert_eq!(answer.status, 303, "and locks out nobody else at that address");
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(!cookie.contains("Secure"), "a stranger's word is not believed: {cookie}");
+    eventually("an entry of the audit", async || {
+        audit(&operator).await.contains("authentication_failed")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,4 +197,10 @@ async fn pages_has_one_token_which_it_prints_or_is_given() {
     let system = operator.page("/dashboard/system").await;
     assert!(system.contains("dashboard.token") && !system.contains(own));
     assert_eq!(operator.get("/nowhere").await.status, 404);
+    // There is one account, and each try is a guess at its token.
+    let stranger = Visitor::stranger(pages.address);
+    for (token, status) in [("wrong", 401); 10].into_iter().chain([(own, 429)]) {
+        let answer = stranger.post("/dashboard/login", &[("token", token)], &[FROM_US]).await;
+        assert_eq!(answer.status, status, "{token}");
+    }
 }

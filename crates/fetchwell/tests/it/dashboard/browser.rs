@@ -105,7 +105,7 @@ async fn a_real_browser_finds_every_page_in_order_and_every_button_at_work() {
     let viewer = service.caller("looker", "viewer").await;
     let urls: Vec<String> = (0..14).map(|n| format!("http://shop.test/missing?{n}")).collect();
     let mut all: Vec<&str> = urls.iter().map(String::as_str).collect();
-    all.extend(["no url at all", "http://news.test/gone"]);
+    all.extend(["http://10.0.0.1/", "http://news.test/gone"]);
     let pages = Pages::start(program(&origin), &all).await;
     let shots = std::env::var_os("FETCHWELL_SCREENSHOTS").map(PathBuf::from);
     let is_thorough = is_soak() || shots.is_some();

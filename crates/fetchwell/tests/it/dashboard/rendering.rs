@@ -110,3 +110,27 @@ async fn a_page_that_is_watched_comes_anew_until_its_session_ends() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_take_no_place_of_those_who_watch_a_page() {
+    let origin = web();
+    let service = serve(&origin).await;
+    let operator = Visitor::log_in(service.address, &service.token).await;
+    let watch = async |cookie: &str| {
+        let mut stream = client::connect(service.address).await;
+        let headers = [("cookie", cookie), ("accept", "text/event-stream")];
+        let request = client::request("GET", "/", &headers, "");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &request).await.unwrap();
+        stream
+    };
+    // More than there are places.
+    let mut strangers = Vec::new();
+    for _ in 0..70 {
+        strangers.push(watch("").await);
+    }
+    for stranger in &mut strangers {
+        client::read_until(stranger, |said| said.contains("event: over")).await;
+    }
+    let mut stream = watch(&operator.cookie).await;
+    client::read_until(&mut stream, |said| said.contains("data: <header")).await;
+}

@@ -18,6 +18,9 @@ async fn a_service_that_answers_is_healthy_and_one_that_does_not_is_not() {
     for (url, code) in [
         (at("/readyz"), 0),
         (at("/livez"), 0),
+        (at(""), 0),
+        (at("/"), 0),
+        (format!("http://{}", nobody()), 5),
         (at("/nothing-here"), 5),
         (format!("http://{}/readyz", nobody()), 5),
         ("127.0.0.1:8080".to_owned(), 2),

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::dead_letters::DeadLetter;
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::{Job, Lane, Ledger};
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually_ok;
@@ -32,7 +33,7 @@ pub(crate) struct Door {
 /// A process at work. Dropping it kills it.
 pub(crate) struct Running<'a> {
     door: &'a Door,
-    metrics: SocketAddr,
+    pub(crate) metrics: SocketAddr,
     child: Child,
 }
 
@@ -57,6 +58,17 @@ impl Door {
     /// Puts URLs in as a user would.
     pub(crate) async fn add(&self, urls: &[&str]) {
         self.scene.program.run(&[&["pages", "add"], urls].concat()).await.expect_code(0);
+    }
+
+    /// Puts something in as other programs may, which check nothing.
+    pub(crate) async fn add_unchecked(&self, url: &str) {
+        if self.scene.redis_url().is_some() {
+            let _: () = self.scene.redis().await.rpush(QUEUE, url).await.unwrap();
+            return;
+        }
+        let (site, lane, payload) = (None, Lane::default(), Vec::new());
+        let job = Job { url: url.to_owned(), site, lane, payload, deadline: None };
+        self.queue().await.enqueue(vec![NewJob::now(job)]).await;
     }
 
     /// Starts it, and waits until it tells metrics.
@@ -155,6 +167,11 @@ impl Running<'_> {
             holds(value).then_some(()).ok_or_else(|| format!("it is {value}\n{}", self.door.log()))
         })
         .await;
+    }
+
+    /// SIGKILL: what it holds is in nobody's hands, and nobody knows yet.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
     }
 
     /// SIGTERM, and a good end.

@@ -32,7 +32,8 @@ fn hash(bytes: &[u8]) -> String {
 async fn without_any_server_urls_become_events_and_pages() {
     let door = Door::embedded(shop());
     door.add(&PAGES).await;
-    door.add(&["http://shop.test/private/4", "nonsense"]).await;
+    door.add(&["http://shop.test/private/4"]).await;
+    door.add_unchecked("nonsense").await;
     let running = door.start().await;
     running.until("pages_fetched_total", |fetched| fetched == 3.0).await;
     running.until("pages_skipped_robots_total", |skipped| skipped == 1.0).await;

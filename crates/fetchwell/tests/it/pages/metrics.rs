@@ -1,10 +1,12 @@
 //! What Prometheus reads: names as in the contract, and their values after a run.
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::scene::StoreKind;
 use redis::AsyncCommands;
 
 use super::door::Door;
+use crate::client;
 
 /// Every name of the contract, with its kind.
 const NAMES: [(&str, &str); 16] = [
@@ -87,7 +89,7 @@ async fn every_metric_has_its_name_and_its_value() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis_the_dead_letters_are_those_on_the_list() {
     let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
-    door.add(&["nonsense"]).await;
+    door.add_unchecked("nonsense").await;
     let running = door.start().await;
     running.until("dlq_size", |dead| dead == 1.0).await;
     let mut connection = door.scene.redis().await;
@@ -95,5 +97,23 @@ async fn on_redis_the_dead_letters_are_those_on_the_list() {
     running.until("dlq_size", |dead| dead == 3.0).await;
     let _: () = connection.del("page_fetcher_dlq").await.unwrap();
     running.until("dlq_size", |dead| dead == 0.0).await;
+    running.stop().await;
+}
+
+/// Its listener has the limits that all listeners have.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_who_say_nothing_keep_no_monitoring_out() {
+    let door = Door::embedded([]);
+    let running = door.start().await;
+    let mut strangers = Vec::new();
+    for _ in 0..200 {
+        strangers.push(client::connect(running.metrics).await);
+    }
+    assert_eq!(running.ask("/livez").await, "ok\n");
+    assert_eq!(running.ask("/readyz").await, "ok\n");
+    let request = client::request("GET", "/metrics", &[], "");
+    eventually("a place", async || client::raw(running.metrics, &request).await.status == 200)
+        .await;
+    drop(strangers);
     running.stop().await;
 }

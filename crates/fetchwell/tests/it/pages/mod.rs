@@ -2,6 +2,7 @@
 //!
 //! What needs Redis, Kafka or Python says that it skips where they are not named.
 
+mod backlog;
 mod door;
 mod end_to_end;
 mod failures;

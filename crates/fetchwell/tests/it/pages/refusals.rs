@@ -78,7 +78,34 @@ async fn a_redis_cluster_is_refused() {
     let client = redis::Client::open(url.as_str()).unwrap();
     eventually_ok("the cluster", async || client.get_multiplexed_async_connection().await).await;
     let program = program().variable("PAGE_FETCHER_REDIS_URL", &url);
-    ends(&program, &RUN, 5, &["is a Redis Cluster", "use a single Redis server"]).await;
+    ends(&program, &RUN, 2, &["is a Redis Cluster", "use a single Redis server"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_only_become_a_dead_letter_is_not_added() {
+    for store in [StoreKind::Sqlite, StoreKind::Redis] {
+        let Some(door) = Door::on(store, []).await else { continue };
+        let program = &door.scene.program;
+        for (url, why) in [
+            ("ftp://a.test/", "use http:// or https://"),
+            ("mailto:me@a.test", "use http:// or https://"),
+            ("a.test/page", "write it as https://host/path"),
+            ("http://", "names no host"),
+        ] {
+            let add = ["pages", "add", "http://a.test/good", url];
+            ends(program, &add, 2, &["nothing was added: 1 of 2", url, why]).await;
+        }
+        let add = ["pages", "add", "http://me:secret@a.test/"];
+        let said = program.run(&add).await.expect_code(2).stderr;
+        assert!(said.contains("…@a.test/") && !said.contains("secret"), "{said}");
+        let list: String = (0..9).map(|number| format!("gopher://a.test/{number}\n")).collect();
+        let ended = program.run_with_input(&["pages", "add", "-"], &list).await.expect_code(2);
+        assert!(
+            ended.stderr.contains("9 of 9") && ended.stderr.contains("and 4 more"),
+            "{ended:?}"
+        );
+        assert_eq!(door.waiting().await, 0);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,4 +114,15 @@ async fn a_port_that_is_taken_is_named_with_the_flag() {
     let address = taken.local_addr().unwrap().to_string();
     let run = ["pages", "--metrics-listen", &address];
     ends(&program(), &run, 2, &[&address, "--metrics-listen"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_that_means_nothing_is_reported() {
+    let program = program().variable("PAGE_FETCHER_USER_AGNET", "MyBot/1.0");
+    let hint =
+        ["PAGE_FETCHER_USER_AGNET: no such setting", "did you mean PAGE_FETCHER_USER_AGENT?"];
+    ends(&program, &["pages", "add", "http://a.test/"], 0, &hint).await;
+    ends(&program, &["dlq", "list"], 0, &hint).await;
+    let said = program.run(&["config", "check"]).await.expect_code(0).stdout;
+    assert!(hint.iter().all(|word| said.contains(word)), "{said}");
 }

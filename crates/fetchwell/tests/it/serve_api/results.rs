@@ -122,7 +122,8 @@ async fn results_are_gone_soon_after_their_time() {
 async fn a_cursor_whose_results_are_gone_is_told_so() {
     let service = Service::start(&[]).await;
     submit(&service, 0..3).await;
-    service.get("/outbox?after=2&wait=10").await.expect(200);
+    let all_are_there = async || service.get("/outbox").await.json()["next"] == "3";
+    eventually("three results", all_are_there).await;
     let day = Duration::from_secs(86_400);
     let file = service.program.file("fetchwell.db");
     let store = open_retriever(&file, Clock::system(), day, day).await.unwrap();
@@ -132,6 +133,14 @@ async fn a_cursor_whose_results_are_gone_is_told_so() {
     let bearer = format!("Bearer {}", service.token);
     let resumed =
         [("authorization", &*bearer), ("accept", "text/event-stream"), ("last-event-id", "1")];
+    service.send("GET", "/outbox", &resumed, "").await.expect(410);
+    // Nor is there anything to wait for after a cursor that this store has not given yet.
+    let ahead = service.get("/outbox?after=4&wait=10").await.expect(410).json();
+    assert_eq!(
+        (&ahead["oldest"], &ahead["type"]),
+        (&json!("2"), &json!("/docs#problem-cursor-gone"))
+    );
+    let resumed = [&resumed[..2], &[("last-event-id", "4")]].concat();
     service.send("GET", "/outbox", &resumed, "").await.expect(410);
     for path in ["/outbox?after=2", "/outbox"] {
         let left = service.get(path).await.expect(200).json();

@@ -5,7 +5,7 @@ use std::path::Path;
 use fetchwell_testkit::crash::Service;
 
 use super::document::{Operation, operations};
-use super::place::{accepted, audit_of, get, message, metrics, no_way_out, post};
+use super::place::{accepted, audit_of, failures_in, get, message, metrics, no_way_out, post};
 use crate::client;
 
 const NOBODYS: &str = "msg_00000000000000000000000000000000";
@@ -122,7 +122,8 @@ async fn nobody_gets_in_without_a_good_token_and_all_who_fail_look_alike() {
     callers.service.stop().await;
     let audit = audit_of(&callers.service).await;
     let failed: Vec<_> = audit.iter().filter(|one| one.action == "authentication_failed").collect();
-    assert_eq!(failed.len(), failures as usize);
+    assert_eq!(failures_in(&audit), i64::from(failures));
+    assert!(failed.len() < 10, "no entry for each of them: {failed:?}");
     assert!(failed.iter().all(|one| one.from == "127.0.0.1" && one.caller.is_none()));
     assert!(!audit.iter().any(|one| one.action == "submit"), "{audit:?}");
 }

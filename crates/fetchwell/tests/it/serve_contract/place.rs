@@ -58,6 +58,16 @@ pub(crate) async fn accepted(service: &Service) -> f64 {
     metrics(service).await["fetchwell_ledger_messages{state=\"accepted\"}"]
 }
 
+/// How many failed authentications the audit tells of: an entry may stand for many.
+pub(crate) fn failures_in(audit: &[AuditEntry]) -> i64 {
+    let failed = audit.iter().filter(|entry| entry.action == "authentication_failed");
+    let times = |entry: &AuditEntry| match entry.detail.split_once(", ") {
+        Some((_, times)) => times.split(' ').next().unwrap().parse::<i64>().unwrap(),
+        None => 1,
+    };
+    failed.map(times).sum()
+}
+
 /// The audit of a service on SQLite.
 pub(crate) async fn audit_of(service: &Service) -> Vec<AuditEntry> {
     let day = Duration::from_secs(86_400);

@@ -1,6 +1,6 @@
 //! `fetchwell sites`, on each store, without a server of ours.
 
-use fetchwell_simweb::SiteScript;
+use fetchwell_simweb::{Failure, SiteScript};
 use fetchwell_testkit::conformance::servers::{server_url, unique};
 use fetchwell_testkit::crash::{Ended, Origin, Program};
 use serde_json::Value;
@@ -54,6 +54,35 @@ async fn orders_stand_on(program: Program, site: &str) {
     let row = show(&program, site).await;
     assert_eq!((&row["held_up_by"], &row["paused"]), (&Value::Null, &Value::Null));
     assert_eq!(row["pace"]["source"], "default rate");
+}
+
+/// A name that was mistyped would else never be noticed.
+async fn an_unknown_site_is_warned_about_on(program: Program, site: &str) {
+    const WARNING: &str = "nothing is known of";
+    let paused = program.run(&["sites", "pause", site]).await.expect_code(0);
+    assert!(paused.stderr.contains(&format!("{WARNING} {site}")), "{}", paused.stderr);
+    assert!(paused.stdout.contains("is paused"), "the order stands: {}", paused.stdout);
+    let resumed = program.run(&["sites", "resume", site]).await.expect_code(0);
+    assert!(!resumed.stderr.contains(WARNING), "it is known by its order: {}", resumed.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_to_an_unknown_site_warns() {
+    an_unknown_site_is_warned_about_on(program(), "shop.test").await;
+    for variable in ["FETCHWELL_TEST_REDIS_URL", "FETCHWELL_TEST_POSTGRES_URL"] {
+        let Some(url) = server_url(variable) else { continue };
+        let site = format!("shop{}.test", unique());
+        an_unknown_site_is_warned_about_on(program().flags(["--store", &url]), &site).await;
+    }
+    // One that was asked for is known, and one whose URLs wait, too.
+    let origin = Origin::start([SiteScript::new("asked.test")]);
+    let program = program().on(&origin);
+    program.run(&["fetch", "http://asked.test/"]).await.expect_code(0);
+    program.run(&["pages", "add", "http://waits.test/"]).await.expect_code(0);
+    for site in ["asked.test", "waits.test"] {
+        let paused = program.run(&["sites", "pause", site]).await.expect_code(0);
+        assert_eq!(paused.stderr, "", "{site}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,4 +160,33 @@ async fn what_names_no_site_is_refused_with_its_mend() {
         let refused = program.run(arguments).await.expect_code(2);
         assert!(refused.stderr.contains(says), "{arguments:?}: {}", refused.stderr);
     }
+}
+
+/// What a page waits for, as each that tells it says it.
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_and_sites_show_agree_on_what_is_waited_for() {
+    let hour = std::time::Duration::from_secs(3_600);
+    let down =
+        SiteScript::new("down.test").outage(std::time::Duration::ZERO..hour, Failure::Refuse);
+    let origin = Origin::start([down]);
+    let program = program().on(&origin);
+    let url = "http://down.test/page";
+    program.run(&["fetch", url, "--give-up-after", "1s"]).await.expect_code(4);
+    // Where its time has come meanwhile, robots.txt is tried again, and waits for twice as long.
+    let told = program.run(&["--json", "explain", url]).await.expect_code(3);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let row = show(&program, "down.test").await;
+    assert_eq!((&told["held_up_by"], &row["held_up_by"]), (&"robots".into(), &"robots".into()));
+    let because = told["refused_because"].as_str().unwrap();
+    assert!(because.contains("robots.txt can't be reached"), "{because}");
+    assert!(row["next_slot_in_seconds"].as_f64().unwrap() > 0.0, "{row}");
+    assert!(row["robots"][0]["next_try_in_seconds"].as_f64().unwrap() > 0.0, "{row}");
+    let text = program.run(&["sites", "show", "down.test"]).await.expect_code(0).stdout;
+    assert!(text.contains("waits for robots.txt"), "{text}");
+
+    let reset = program.run(&["sites", "reset-breaker", "down.test"]).await.expect_code(0);
+    assert!(reset.stdout.contains("robots.txt is read before its next page"), "{}", reset.stdout);
+    let row = show(&program, "down.test").await;
+    assert_ne!(row["held_up_by"], "robots");
+    assert_eq!(row["robots"][0]["next_try_in_seconds"], 0.0);
 }

@@ -16,6 +16,27 @@ pub async fn what_was_kept_is_not_pending(store: &dyn ArticlesStore) {
     assert_eq!(another.pending(&[]).await, [""; 0]);
 }
 
+/// Only an article counts, not a failure; and it is noted again, so that it counts when the article is over.
+pub async fn a_link_that_has_an_article_is_not_pending_though_no_attempt_is_noted(
+    store: &dyn ArticlesStore,
+) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    run.keep(&article("a", &["news"])).await;
+    run.keep(&failure("b", "FAIL_HTTP")).await;
+    store.forget_attempt("a").await;
+    store.forget_attempt("b").await;
+    assert_eq!(count(&articles).await.attempted, 0);
+    let run = Run::begin(&articles).await;
+    assert_eq!(run.pending(&["a", "b", "c"]).await, ["b", "c"]);
+    assert_eq!(count(&articles).await.attempted, 1);
+    store.let_pass(DAY * 8).await;
+    let run = Run::begin(&articles).await;
+    assert_eq!(run.pending(&["a", "b"]).await, ["b"], "the article is over, the attempt is not");
+    store.let_pass(DAY * 23).await;
+    assert!(Run::begin(&articles).await.is_pending("a").await);
+}
+
 /// 29 days are not enough, 31 are; whatever else is attempted meanwhile.
 pub async fn an_attempt_counts_for_30_days(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;

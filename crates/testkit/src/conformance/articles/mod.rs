@@ -17,6 +17,9 @@ use super::ageing::Ageing;
 pub trait ArticlesStore: Ageing {
     /// Opens it as a process does at its start. Opened twice, it is the same place.
     async fn open_articles(&self) -> Arc<dyn Articles>;
+
+    /// The note that a link was attempted goes, as when somebody else takes it out.
+    async fn forget_attempt(&self, uid: &str);
 }
 
 /// Tests of what every store of articles promises: `articles_conformance!(Some(AgeingSqlite::new()))`.
@@ -38,6 +41,7 @@ macro_rules! articles_conformance {
             ],
             attempting: [
                 what_was_kept_is_not_pending,
+                a_link_that_has_an_article_is_not_pending_though_no_attempt_is_noted,
                 an_attempt_counts_for_30_days,
                 a_failure_of_the_site_counts_after_three_runs,
                 runs_at_one_time_count_as_one,

@@ -6,7 +6,7 @@ pub mod settling;
 mod trial;
 
 use async_trait::async_trait;
-use fetchwell_engine::batches::BatchQueue;
+use fetchwell_engine::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::clock::Clock;
 
 use super::queue::Instance;
@@ -20,7 +20,7 @@ pub trait BatchStore: Send + Sync {
 
 /// A queue of batches, as one process sees it.
 #[async_trait]
-pub trait Batches: BatchQueue {
+pub trait Batches: BatchQueue + DeadBatches {
     /// Joins as a new instance.
     fn worker(&self) -> Box<dyn Instance>;
 
@@ -49,6 +49,7 @@ macro_rules! batches_conformance {
                 what_is_handed_back_is_taken_again,
                 what_is_handed_back_for_later_waits,
                 what_is_given_up_is_kept_with_its_reason,
+                what_is_given_up_can_be_listed_and_put_back,
                 what_a_worker_leaves_is_taken_by_another,
                 a_settlement_after_leaving_is_stale,
             ],

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::batches::DeadBatch;
 use fetchwell_engine::ports::{Settled, Settlement};
 use fetchwell_policy::retry::History;
 
 use super::BatchStore;
-use super::trial::{Trial, settle, take};
+use super::trial::{Trial, ids, settle, take};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -87,6 +88,40 @@ pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
     assert_eq!(trial.queue.dead().await, [("b-1".to_owned(), reason)]);
     trial.worker.leave().await.expect("it leaves");
     assert_eq!(take(&*trial.another().await.worker(), 1).await[0].job.url, "b-2");
+}
+
+/// Looking takes nothing away; what is put back has its name, its body and a clean record.
+pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore) {
+    let trial = Trial::of(store).await;
+    assert!(trial.queue.dead_batches().await.expect("they are listed").is_empty());
+    assert_eq!(trial.queue.retry_dead(None).await.expect("there is none"), 0);
+    trial.publish(&["b-1", "b-2", "b-3"]).await;
+    let history = History { url_failures: 2, paced: 1, ..History::default() };
+    for lease in take(&*trial.worker, 3).await {
+        trial.settle(&lease, Settlement::retry(trial.clock.now(), history)).await;
+    }
+    for _ in 0..3 {
+        let lease = trial.take_one().await;
+        let reason = format!("{} is no batch", lease.job.url);
+        assert_eq!(trial.settle(&lease, Settlement::Dead { reason }).await, Settled::Confirmed);
+    }
+    for _ in 0..2 {
+        let mut dead = trial.another().await.dead_batches().await.expect("they are listed");
+        dead.sort_by(|a, b| a.id.cmp(&b.id));
+        let of = |id: &str| DeadBatch { id: id.to_owned(), reason: format!("{id} is no batch") };
+        assert_eq!(dead, [of("b-1"), of("b-2"), of("b-3")]);
+    }
+    let named = ["b-2".to_owned(), "nobody".to_owned()];
+    assert_eq!(trial.queue.retry_dead(Some(&named)).await.expect("it goes back"), 1);
+    let lease = trial.take_one().await;
+    assert_eq!((lease.job.url.as_str(), lease.history), ("b-2", History::default()));
+    assert_eq!(lease.job.payload, b"[\"b-2\"]");
+    assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Confirmed);
+    assert_eq!(trial.queue.retry_dead(None).await.expect("they go back"), 2);
+    let mut leases = take(&*trial.worker, 2).await;
+    leases.sort_by(|a, b| a.job.url.cmp(&b.job.url));
+    assert_eq!(ids(&leases), ["b-1", "b-3"]);
+    assert!(trial.queue.dead_batches().await.expect("they are listed").is_empty());
 }
 
 /// What was taken and not settled is the queue's again.

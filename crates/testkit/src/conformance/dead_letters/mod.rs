@@ -1,5 +1,6 @@
 //! What every queue promises to those who look after its dead letters: [`DeadLetters`].
 
+pub mod popping;
 pub mod reading;
 pub mod revising;
 mod trial;
@@ -16,6 +17,10 @@ use super::queue::Queue;
 pub trait LettersStore: Send + Sync {
     /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
     async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue>;
+
+    /// Takes one letter of this URL off, as a client does that is not ours. Where the letters are on no list that others
+    /// can change, another process drops it.
+    async fn pop_letter(&self, url: &str);
 }
 
 /// A queue with dead letters, as one process sees it.
@@ -62,6 +67,14 @@ macro_rules! dead_letters_conformance {
                 what_is_dropped_is_skipped_and_frees_its_key,
                 more_than_a_page_is_revised,
                 two_that_revise_at_once_take_each_letter_once,
+            ],
+            popping: [
+                what_another_client_takes_off_is_no_dead_letter_any_more,
+                what_another_client_took_off_can_not_be_tried_anew,
+                a_letter_that_goes_while_it_is_read_is_not_revised,
+                of_equal_letters_as_many_stay_as_are_left,
+                what_dies_again_is_a_letter_with_nothing_of_the_old_one,
+                what_is_taken_off_frees_its_key,
             ],
         );
     };

@@ -97,6 +97,22 @@ pub async fn a_page_of_the_outbox_is_bounded(place: &dyn InboxStore) {
     assert_eq!(page(Some(2), 6, 201).await, [3, 4, 5]);
 }
 
+/// It was given by another store, or before this one was restored: whoever goes on after it would miss results.
+pub async fn a_cursor_beyond_the_newest_result_is_gone(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let most = OutboxMost { results: 10, bytes: u64::MAX };
+    let nothing_yet = OutboxPage::Results { results: Vec::new(), next: 0 };
+    assert_eq!(trial.page(ANNA, Some(0), most).await, nothing_yet);
+    assert_eq!(trial.page(ANNA, Some(1), most).await, OutboxPage::Gone { oldest: 0 });
+    assert_eq!(trial.page("nobody", Some(1), most).await, OutboxPage::Gone { oldest: 0 });
+    trial.send(ANNA, message("http://a.test/")).await;
+    trial.end_all(&success("page")).await;
+    let all_read = OutboxPage::Results { results: Vec::new(), next: 1 };
+    assert_eq!(trial.page(ANNA, Some(1), most).await, all_read);
+    assert_eq!(trial.page(ANNA, Some(2), most).await, OutboxPage::Gone { oldest: 0 });
+    assert_eq!(trial.page(BERTA, Some(1), most).await, OutboxPage::Gone { oldest: 0 });
+}
+
 /// Two processes end messages of two callers at the same time: each caller's cursors are one row.
 pub async fn cursors_have_no_gaps_when_two_processes_write(place: &dyn InboxStore) {
     let here = Trial::new(place).await;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::SiteReport;
 use fetchwell_policy::breaker::{Breaker, BreakerRule, State, Transition};
+use fetchwell_policy::health::FailedProbes;
+use fetchwell_policy::outcome::SiteFault;
 use fetchwell_policy::site::{Because, Mark, Permit, Spend, Verdict};
 
 use super::PolitenessStore;
@@ -55,7 +57,8 @@ pub async fn five_failures_open_it(store: &dyn PolitenessStore) {
     trial.go("a.test").await;
     let probe_at = trial.now() + rule().initial_backoff;
     assert_eq!(trial.report(failed()).await, Transition::Opened { probe_at });
-    let because = Because::BreakerOpen { failing_since };
+    let failed_probes = FailedProbes::default();
+    let because = Because::BreakerOpen { failing_since, failed_probes };
     assert_eq!(trial.wait("a.test").await, (probe_at, because));
     trial.go("b.test").await;
 }
@@ -157,7 +160,8 @@ pub async fn a_failed_probe_doubles_the_time(store: &dyn PolitenessStore) {
     for _ in 0..5 {
         trial.clock.set(probe_at);
         let probe = trial.probe("a.test").await;
-        let failed = report("a.test", Mark::ProbeFailed, None, probe.generation);
+        let mark = Mark::ProbeFailed(SiteFault::TimedOut);
+        let failed = report("a.test", mark, None, probe.generation);
         let Transition::Opened { probe_at: next } = trial.report(failed).await else {
             panic!("it opens again")
         };
@@ -165,6 +169,37 @@ pub async fn a_failed_probe_doubles_the_time(store: &dyn PolitenessStore) {
         probe_at = next;
     }
     assert_eq!(open_times, [60, 120, 240, 300, 300]);
+}
+
+/// How many, how the last one failed, and when: for whoever waits, in every process and after a restart. An
+/// answered probe ends the list, and is a recovery that permits tell of.
+pub async fn failed_probes_and_recoveries_are_kept(store: &dyn PolitenessStore) {
+    let here = Trial::new(store);
+    let there = here.beside(store);
+    here.clock.set(here.fail_until_open("a.test").await);
+    let accepted_at = here.now();
+    for fault in [SiteFault::Network, SiteFault::Answered(503)] {
+        let probe = here.probe("a.test").await;
+        let failed = report("a.test", Mark::ProbeFailed(fault), None, probe.generation);
+        let Transition::Opened { probe_at } = here.report(failed).await else {
+            panic!("it opens again")
+        };
+        here.clock.set(probe_at - Duration::from_micros(1));
+        let Because::BreakerOpen { failed_probes, .. } = there.wait("a.test").await.1 else {
+            panic!("it is open")
+        };
+        assert_eq!(failed_probes.last, Some(fault));
+        assert_eq!(failed_probes.since(accepted_at), failed_probes.count);
+        assert_eq!(failed_probes.since(here.now()), 0);
+        here.clock.set(probe_at);
+    }
+    let probe = there.probe("a.test").await;
+    let state = here.look("a.test").await.expect("it is known");
+    assert_eq!((state.health.failed_probes.count, probe.recoveries), (2, 0));
+    here.report(report("a.test", Mark::ProbeAnswered, None, probe.generation)).await;
+    assert_eq!(there.go("a.test").await.recoveries, 1);
+    let state = there.look("a.test").await.expect("it is known");
+    assert_eq!(state.health.failed_probes, FailedProbes::default());
 }
 
 /// Neither failures nor successes from before a penalty; but a wish for rest is always heard.
@@ -199,7 +234,8 @@ pub async fn reports_come_before_questions(store: &dyn PolitenessStore) {
     let turn = trial.turn(&reports, &[ask("a.test"), ask("b.test"), ask("c.test")]).await;
     let probe_at = trial.now() + rule().initial_backoff;
     assert_eq!(turn.transitions, [(ask("a.test").site, Transition::Opened { probe_at })]);
-    let open = Because::BreakerOpen { failing_since: trial.now() };
+    let failed_probes = FailedProbes::default();
+    let open = Because::BreakerOpen { failing_since: trial.now(), failed_probes };
     assert_eq!(turn.verdicts[0], Verdict::NotBefore { at: probe_at, because: open });
     let at = trial.now() + secs(60);
     assert_eq!(turn.verdicts[1], Verdict::NotBefore { at, because: Because::Penalty });

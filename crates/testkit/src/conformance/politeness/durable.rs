@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::health::FailedProbes;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::site::{Because, Mark, Spend};
 
@@ -28,7 +29,8 @@ pub async fn a_penalty_outlives_the_process(store: &dyn PolitenessStore) {
         let trial = Trial::open(store, &clock);
         assert_eq!(trial.wait("limited.test").await, (until, Because::Penalty));
         assert_eq!(trial.spend("limited.test", &reserved).await, Spend::Void);
-        let open = Because::BreakerOpen { failing_since };
+        let failed_probes = FailedProbes::default();
+        let open = Because::BreakerOpen { failing_since, failed_probes };
         assert_eq!(trial.wait("down.test").await, (probe_at, open));
         clock.set(probe_at);
         trial.probe("down.test").await

@@ -18,10 +18,12 @@ pub(super) fn full_record(now: Time) -> RobotsRecord {
         status: Some(200),
         fetched_at: now,
         unreachable: Some(Unreachable {
+            is_asked_for: true,
             since: now + secs(1),
             tries: 3,
             retry_at: now + secs(60),
             reason: "503 \"quoted\" é".to_owned(),
+            recoveries: 7,
         }),
     }
 }

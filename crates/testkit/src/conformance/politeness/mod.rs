@@ -62,6 +62,7 @@ macro_rules! politeness_conformance {
                 a_lost_probe_is_given_again,
                 an_answered_probe_closes_it,
                 a_failed_probe_doubles_the_time,
+                failed_probes_and_recoveries_are_kept,
                 results_of_an_old_generation_say_nothing,
                 reports_come_before_questions,
             ],

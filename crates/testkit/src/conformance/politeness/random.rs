@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::{SiteAsk, SiteReport};
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::orders::Order;
+use fetchwell_policy::outcome::SiteFault;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Mark, Permit, SiteState, Spend, Verdict};
 
@@ -109,7 +110,9 @@ impl RandomHistory {
     }
 
     fn some_report(&mut self) -> SiteReport {
-        use Mark::{Failed, LeftLate, Limited, Neutral, ProbeAnswered, ProbeFailed, Served};
+        use Mark::{
+            Failed, LeftLate, Limited, Neutral, ProbeAnswered, ProbeFailed, RobotsFailed, Served,
+        };
         let name = self.some_site();
         let mark = *self.dice.pick(&[
             Failed,
@@ -120,7 +123,9 @@ impl RandomHistory {
             Limited,
             Neutral,
             ProbeAnswered,
-            ProbeFailed,
+            ProbeFailed(SiteFault::Network),
+            ProbeFailed(SiteFault::Answered(502)),
+            RobotsFailed,
             LeftLate { by: self.handles[0].now() },
         ]);
         let retry_after =

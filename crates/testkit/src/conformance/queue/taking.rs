@@ -275,3 +275,31 @@ pub async fn what_is_overdue_comes_although_its_site_is_closed(store: &dyn Queue
     assert_eq!(leases[0].job.url, "http://a.test/urgent");
     assert_eq!(leases[0].job.deadline, Some(deadline));
 }
+
+/// A job that is not due for long is in nobody's hands, and is the oldest all the same. What has ended is not.
+pub async fn the_oldest_that_waits_counts_however_long_it_is_delayed(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let first = trial.now();
+    assert_eq!(trial.worker().await.oldest_waiting().await, None);
+    trial.enqueue(vec![job_at("http://a.test/later", first + secs(3_600))]).await;
+    trial.clock.advance(secs(60));
+    let second = trial.now();
+    trial.add(&["http://b.test/"]).await;
+    let worker = trial.worker().await;
+    assert_eq!(worker.oldest_waiting().await, Some(first));
+    let lease = worker.lease_one().await;
+    assert_eq!(lease.job.url, "http://b.test/");
+    assert_eq!(worker.oldest_waiting().await, Some(first));
+    // Put off to a time after the other's, it is younger still.
+    worker.settle(&lease, Settlement::HandBack { at: first + secs(9_000) }).await;
+    trial.clock.advance(secs(3_600));
+    worker.renew().await;
+    let lease = worker.lease_one().await;
+    worker.settle(&lease, Settlement::Done).await;
+    assert_eq!(worker.oldest_waiting().await, Some(second));
+    trial.clock.advance(secs(9_000));
+    worker.renew().await;
+    let lease = worker.lease_one().await;
+    worker.settle(&lease, Settlement::Dead { reason: "so".to_owned() }).await;
+    assert_eq!(worker.oldest_waiting().await, None);
+}

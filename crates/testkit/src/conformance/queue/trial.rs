@@ -120,6 +120,10 @@ impl Worker<'_> {
         self.instance.rescued()
     }
 
+    pub(super) async fn oldest_waiting(&self) -> Option<Time> {
+        self.instance.oldest_waiting().await.expect("the store can be read")
+    }
+
     pub(super) async fn settle(&self, lease: &Lease, settlement: Settlement) -> Settled {
         self.settle_all(&[(lease, &settlement)]).await[0]
     }

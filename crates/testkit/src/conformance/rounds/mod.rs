@@ -1,6 +1,7 @@
 //! What every queue promises to those who put URLs on it round by round: [`Rounds`].
 
 pub mod putting;
+pub mod waiting;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
@@ -21,6 +22,9 @@ pub trait RoundsStore: Send + Sync {
 pub trait RoundsQueue: Rounds {
     /// All URLs that wait, in the order in which they are handed out; and takes them.
     async fn take_urls(&self) -> Vec<String>;
+
+    /// Joins as a new instance.
+    fn fetcher(&self) -> Box<dyn Instance>;
 }
 
 /// Takes what waits as a new instance, and is done with it.
@@ -52,6 +56,12 @@ macro_rules! rounds_conformance {
                 as_many_urls_as_there_may_be_go_in_as_one,
                 several_that_put_one_round_at_once_put_it_once,
                 what_is_long_over_is_forgotten,
+            ],
+            waiting: [
+                what_is_leased_waits_until_it_is_under_way,
+                what_is_put_back_or_delayed_waits,
+                what_a_dead_instance_had_under_way_waits_again,
+                what_waits_in_hands_counts_for_the_depth,
             ],
         );
     };

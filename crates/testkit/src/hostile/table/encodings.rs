@@ -1,6 +1,6 @@
 //! Content encodings: bombs, lies and damage, and odd ones that are good.
 
-use fetchwell_policy::outcome::AnswerFault::{BadEncoding, Bomb, TooLarge};
+use fetchwell_policy::outcome::AnswerFault::{BadEncoding, Bomb, TooLarge, TooManyFrames};
 
 use super::super::behaviour::{Behaviour, Good};
 use super::super::coders::{
@@ -69,7 +69,7 @@ fn endless() -> Vec<Behaviour> {
             &gzip(HELLO),
             &gzip(b""),
         )
-        .good([Good::BadAnswer(TooLarge), Good::TimedOut]),
+        .bad(TooManyFrames),
         begins(
             "endless-skippable-frames",
             "zstd frames of nothing without end",
@@ -77,7 +77,7 @@ fn endless() -> Vec<Behaviour> {
             b"",
             &skippable,
         )
-        .bad(TooLarge),
+        .good([Good::BadAnswer(TooLarge), Good::BadAnswer(TooManyFrames)]),
         begins(
             "endless-gzip-name",
             "a file's name in gzip without end",

@@ -1,6 +1,7 @@
 //! TLS that fails, stalls, or ends without a goodbye.
 
 use fetchwell_policy::outcome::NetworkFault::{ConnectRefused, Reset, Tls};
+use fetchwell_policy::outcome::TlsFault::{Expired, Handshake, NotTls, UnknownIssuer, WrongName};
 
 use super::super::behaviour::{Behaviour, Good, Over};
 use super::super::certificates::Identity;
@@ -20,12 +21,12 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 
 fn certificates() -> Vec<Behaviour> {
     [
-        ("self-signed", "a certificate signed by itself", Identity::SelfSigned),
-        ("expired", "a certificate of long ago", Identity::Expired),
-        ("wrong-name", "a certificate for other names", Identity::OtherNames),
+        ("self-signed", "a certificate signed by itself", Identity::SelfSigned, UnknownIssuer),
+        ("expired", "a certificate of long ago", Identity::Expired, Expired),
+        ("wrong-name", "a certificate for other names", Identity::OtherNames, WrongName),
     ]
-    .map(|(name, does, identity)| {
-        Behaviour::says(name, does, hello("")).over(Over::Tls(identity)).fails(Tls)
+    .map(|(name, does, identity, fault)| {
+        Behaviour::says(name, does, hello("")).over(Over::Tls(identity)).fails(Tls(fault))
     })
     .into()
 }
@@ -33,15 +34,17 @@ fn certificates() -> Vec<Behaviour> {
 fn no_handshake() -> Vec<Behaviour> {
     let bare = |name, does, script| Behaviour::new(name, does, script).over(Over::NoTls);
     let write = |bytes: &[u8]| Step::Write(bytes.to_vec());
+    let refused = Tls(Handshake);
     vec![
-        bare("plain-http-for-tls", "HTTP where TLS should be", vec![write(&hello(""))]).fails(Tls),
-        bare("tls-alert", "refuses the handshake", vec![write(&ALERT)]).fails(Tls),
+        bare("plain-http-for-tls", "HTTP where TLS should be", vec![write(&hello(""))])
+            .fails(Tls(NotTls)),
+        bare("tls-alert", "refuses the handshake", vec![write(&ALERT)]).fails(refused),
         bare("tls-warnings", "warnings without end", vec![Step::Flood(WARNING.into())])
-            .good([Good::Network(Tls), Good::TimedOut]),
-        bare("tls-garbage", "bytes that are no TLS", vec![write(&[0xff; 64])]).fails(Tls),
-        bare("tls-closed", "closes instead of a handshake", vec![]).fails(Tls),
+            .good([Good::Network(refused), Good::TimedOut]),
+        bare("tls-garbage", "bytes that are no TLS", vec![write(&[0xff; 64])]).fails(Tls(NotTls)),
+        bare("tls-closed", "closes instead of a handshake", vec![]).fails(refused),
         bare("tls-reset", "resets instead of a handshake", vec![Step::Reset])
-            .good([Good::Network(Tls), Good::Network(ConnectRefused)]),
+            .good([Good::Network(refused), Good::Network(ConnectRefused)]),
         bare("tls-stall", "says nothing to the handshake", vec![Step::Silence]).times_out(),
         bare(
             "tls-drip",
@@ -54,7 +57,7 @@ fn no_handshake() -> Vec<Behaviour> {
             "a handshake of 16 MB",
             vec![write(&HUGE_HANDSHAKE), Step::Flood(vec![0])],
         )
-        .fails(Tls),
+        .fails(refused),
     ]
 }
 

@@ -51,7 +51,7 @@ impl RedisArticles {
         let mut call = self.call(&self.scripts.pending);
         call.arg(run.as_micros());
         for uid in uids {
-            call.key(names::site_failures(uid)).arg(uid);
+            call.key(names::article(uid)).key(names::site_failures(uid)).arg(uid);
         }
         self.run(&call).await
     }

@@ -55,6 +55,14 @@ struct GivenBack {
     leaves: bool,
 }
 
+/// What one renewal leaves to be done.
+struct Left {
+    /// Dead instances may hold more.
+    has_more: bool,
+    /// The list of dead letters is shorter than our index of it.
+    is_behind: bool,
+}
+
 /// The time, whether the epoch lives, when something is due, whether nothing is left, the leases.
 type Answer = (i64, bool, Option<i64>, bool, Vec<Row>);
 
@@ -86,8 +94,8 @@ impl RedisInstance {
         Ok(())
     }
 
-    /// Renews once, and rescues as much as one script does. Says whether there is more.
-    async fn renew_once(&self) -> Result<bool, StoreFault> {
+    /// Renews once, and rescues as much as one script does.
+    async fn renew_once(&self) -> Result<Left, StoreFault> {
         #[derive(Serialize)]
         struct Asked {
             epoch: i64,
@@ -97,7 +105,7 @@ impl RedisInstance {
         let (epoch, scripts) = (self.epoch(), &self.queue.scripts);
         let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
         let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
-        let (now_ours, has_more, held, rescued): (i64, bool, usize, u64) =
+        let (now_ours, has_more, held, rescued, is_behind): (i64, bool, usize, u64, bool) =
             scripts.run(&scripts.renew, &asked).await?;
         self.rescued.fetch_add(rescued, Ordering::Relaxed);
         if now_ours != epoch {
@@ -105,15 +113,20 @@ impl RedisInstance {
             self.epoch.store(now_ours, Ordering::Relaxed);
         }
         self.held.compare(held);
-        Ok(has_more)
+        Ok(Left { has_more, is_behind })
     }
 
-    /// The rest of what the dead left: what they held, and what they moved and did not file.
-    async fn rescue_the_rest(&self, mut has_more: bool) -> Result<(), StoreFault> {
-        while has_more {
-            has_more = self.renew_once().await?;
+    /// The rest of what the dead left: what they held, and what they moved and did not file. Then what others did
+    /// to the list of dead letters.
+    async fn do_the_rest(&self, mut left: Left) -> Result<(), StoreFault> {
+        while left.has_more {
+            left = self.renew_once().await?;
         }
-        self.queue.file_the_unfiled().await
+        self.queue.file_the_unfiled().await?;
+        match left.is_behind {
+            true => self.queue.follow_dead_list().await,
+            false => Ok(()),
+        }
     }
 
     fn nothing_to_give(&self, answer: &Answer, list_has_more: bool) -> Taken {
@@ -179,10 +192,10 @@ impl Source for RedisInstance {
 
     async fn renew(&self) -> Result<Renewal, StoreFault> {
         let before = self.epoch();
-        let has_more = self.renew_once().await?;
+        let left = self.renew_once().await?;
         let kept = before == NO_EPOCH || before == self.epoch();
         // Our own lease stands, whatever became of others'.
-        if let Err(fault) = self.rescue_the_rest(has_more).await {
+        if let Err(fault) = self.do_the_rest(left).await {
             warn!(%fault, "what dead instances held waits for the next renewal");
         }
         Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
@@ -192,12 +205,19 @@ impl Source for RedisInstance {
         self.rescued.load(Ordering::Relaxed)
     }
 
-    /// Hands everything back. The last one to leave puts what waits back on the list, too.
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        let (now, oldest) = self.queue.oldest().await?;
+        let moment = self.queue.scripts.clock.moment(now.as_micros());
+        Ok(oldest.map(|accepted_at| moment.to_local(accepted_at)))
+    }
+
+    /// Hands everything back. The last one to leave puts what waits back on the list, too; where it can't be known
+    /// yet who is the last, [`RedisQueue::unparking_when_alone`] is how to find out.
     async fn leave(&self) -> Result<(), StoreFault> {
         self.give_back(&[], true).await?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
         self.held.let_all_go();
-        self.queue.unpark_while(true).await?;
+        self.queue.unparking_when_alone().step().await?;
         Ok(())
     }
 

@@ -6,6 +6,10 @@
 //! order is that of sites, due times and ids, and `{list}:sites` says which site gives next; so a take
 //! costs as much as it gives, however many jobs and sites there are.
 //!
+//! Other clients see three keys and change two of them: the list, the list of dead letters, and `{list}:size`, which
+//! says how many URLs wait anywhere. What they did is found whenever we read: what is kept beside a list is an index
+//! of it.
+//!
 //! Every move is one script, by the server's clock, and names all the keys of the queue. It is worth what
 //! the server's log is worth: with `appendfsync always` nothing that was answered is lost, with `everysec`
 //! a crash of the machine costs the last second.
@@ -16,11 +20,13 @@ mod job;
 mod names;
 mod rounds;
 mod scripts;
+mod unparking;
 mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_policy::time::Time;
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -32,6 +38,7 @@ pub use instance::RedisInstance;
 use job::{Entry, site_of};
 pub use names::QueueNames;
 use scripts::{Nothing, Scripts};
+pub use unparking::{UnparkStep, Unparked, Unparking};
 
 /// How often an idle list is looked at, unless a door says otherwise. Nothing waits inside Redis for it:
 /// the list is asked, as the parked ones have to be anyway.
@@ -101,7 +108,8 @@ impl RedisQueue {
     /// Puts URLs on the list, as producers do.
     pub async fn push(&self, urls: &[String]) -> Result<(), StoreFault> {
         for urls in urls.chunks(MOST_PER_SCRIPT) {
-            self.scripts.push(urls).await?;
+            let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
+            self.scripts.run_with::<()>(&self.scripts.push, &Nothing {}, &urls).await?;
         }
         self.news.notify_one();
         Ok(())
@@ -125,13 +133,25 @@ impl RedisQueue {
 
     /// How many jobs stand where, by the counters. What is in the list is not accepted yet.
     pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
-        Ok(self.count().await?.0)
+        Ok(self.backlog().await?.ledger)
+    }
+
+    /// How many URLs stand where, at one moment.
+    pub async fn backlog(&self) -> Result<Backlog, StoreFault> {
+        let (ledger, counted, waiting) = self.count().await?;
+        let many = |count: i64| u64::try_from(count).unwrap_or(0);
+        Ok(Backlog {
+            ledger,
+            on_list: many(counted.list),
+            waiting: many(waiting),
+            dead_list: many(counted.dead_list),
+        })
     }
 
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
     pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
-        let (told, counted) = self.count().await?;
-        let Counted { unfiled, parked, delayed, leased, dead, jobs, .. } = counted;
+        let (told, counted, _) = self.count().await?;
+        let Counted { unfiled, parked, delayed, leased, dead, jobs, under_way, .. } = counted;
         let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
             == [
                 unfiled + parked - delayed,
@@ -140,47 +160,37 @@ impl RedisQueue {
                 dead,
                 unfiled + parked + leased + dead,
             ];
-        Ok(if told.balances() && told_so {
+        Ok(if told.balances() && told_so && under_way <= leased {
             Ok(told)
         } else {
             Err(format!("the counters say {told:?}, the keys say {counted:?}"))
         })
     }
 
-    /// How many URLs wait: in the list, parked and delayed.
+    /// How many URLs wait: on the list, parked, delayed, and leased by instances that have not begun to fetch them.
+    /// The key `{list}:size` says the same.
     pub async fn waiting(&self) -> Result<u64, StoreFault> {
-        let (told, counted) = self.count().await?;
-        Ok(u64::try_from(counted.list + told.queued + told.delayed).unwrap_or(0))
+        Ok(self.backlog().await?.waiting)
     }
 
     /// How many URLs stand on the list of dead letters. Others may have put some there, or taken some off.
     pub async fn dead_list(&self) -> Result<u64, StoreFault> {
-        Ok(u64::try_from(self.count().await?.1.dead_list).unwrap_or(0))
+        Ok(self.backlog().await?.dead_list)
     }
 
-    /// Puts what waits back to the end of the list, site by site, from where it will be accepted anew: what
-    /// it has been through is forgotten. Returns how many. What a list can't hold (a job with a key, a
-    /// deadline, a lane or data of its door) stays.
-    pub async fn unpark(&self) -> Result<u64, StoreFault> {
-        self.unpark_while(false).await
+    /// How long ago the oldest URL was accepted that has not ended: it waits, is delayed, or is in somebody's hands.
+    /// What is on the list is not accepted yet.
+    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+        let (now, oldest) = self.oldest().await?;
+        Ok(oldest.map(|accepted_at| now.since(accepted_at)))
     }
 
-    async fn unpark_while(&self, only_when_alone: bool) -> Result<u64, StoreFault> {
-        #[derive(Serialize)]
-        struct Asked {
-            most: usize,
-            only_when_alone: bool,
-        }
-        self.file_the_unfiled().await?;
-        let asked = Asked { most: MOST_PER_SCRIPT, only_when_alone };
-        let (mut from, mut unparked) = (b"-".to_vec(), 0);
-        while !from.is_empty() {
-            let step: (Vec<u8>, u64) =
-                self.scripts.run_with(&self.scripts.unpark, &asked, &[&from]).await?;
-            from = step.0;
-            unparked += step.1;
-        }
-        Ok(unparked)
+    /// What time it is, and when the oldest URL was accepted that has not ended, by the server's clock.
+    async fn oldest(&self) -> Result<(Time, Option<Time>), StoreFault> {
+        let asked = AtMost { most: MOST_PER_SCRIPT };
+        let (now_us, oldest_us): (i64, Option<i64>) =
+            self.scripts.run(&self.scripts.oldest, &asked).await?;
+        Ok((Time::from_micros(now_us), oldest_us.map(Time::from_micros)))
     }
 
     /// Moves heads of the list into our hands. They are to be filed.
@@ -209,14 +219,30 @@ impl RedisQueue {
         Ok(urls.into_iter().map(|(id, url)| (id.to_string(), site_of(&url))).collect())
     }
 
-    async fn count(&self) -> Result<(Ledger, Counted), StoreFault> {
-        let (told, counted): ([i64; 7], [i64; 8]) =
+    /// By the counters, by the keys themselves, and how many wait.
+    async fn count(&self) -> Result<(Ledger, Counted, i64), StoreFault> {
+        let (told, counted, waiting): ([i64; 7], [i64; 9], i64) =
             self.scripts.run(&self.scripts.count, &Nothing {}).await?;
         let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;
         let ledger = Ledger { accepted, done, skipped, queued, in_flight, delayed, dead };
-        let [list, unfiled, parked, delayed, leased, dead, jobs, dead_list] = counted;
-        Ok((ledger, Counted { list, unfiled, parked, delayed, leased, dead, jobs, dead_list }))
+        let [list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way] = counted;
+        let counted =
+            Counted { list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way };
+        Ok((ledger, counted, waiting))
     }
+}
+
+/// How many URLs stand where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// Those that were taken off the list, by the counters.
+    pub ledger: Ledger,
+    /// On the list.
+    pub on_list: u64,
+    /// Waiting, there or anywhere else.
+    pub waiting: u64,
+    /// On the list of dead letters.
+    pub dead_list: u64,
 }
 
 /// How many are where.
@@ -230,4 +256,5 @@ struct Counted {
     dead: i64,
     jobs: i64,
     dead_list: i64,
+    under_way: i64,
 }

@@ -10,7 +10,7 @@ pub struct QueueNames {
 }
 
 /// What stands under the keys that begin with the list's name, in the order in which scripts know them.
-const OWN: [&str; 13] = [
+const OWN: [&str; 16] = [
     "unfiled",   // ZSET of ids: moved off the list, not under a site yet.
     "jobs",      // HASH of ids: what is known of each job, from the move to its end.
     "parked",    // ZSET by name: what waits, by site, due time and id.
@@ -24,6 +24,9 @@ const OWN: [&str; 13] = [
     "dead",      // ZSET by name: dead letters, by URL and id.
     "ledger",    // HASH of counters.
     "rounds",    // ZSET of what a schedule puts on the list: when its last round was due.
+    "under_way", // ZSET of ids that are leased and being fetched: the epoch that holds each.
+    "accepted",  // ZSET of ids that have not ended: when each was accepted.
+    "size",      // STRING, an integer that anybody may read: how many URLs wait, anywhere.
 ];
 
 impl QueueNames {
@@ -44,11 +47,12 @@ mod tests {
     fn the_keys_are_those_of_the_contract() {
         let names = QueueNames { input: "in".to_owned(), dead_letters: "dlq".to_owned() };
         let keys = names.keys();
-        let (list, own, dead) = (&keys[0], &keys[1..14], &keys[14..]);
+        let (list, own, dead) = (&keys[0], &keys[1..17], &keys[17..]);
         assert_eq!(
             (list.as_str(), dead),
             ("in", &["dlq".to_owned(), "dlq:details".to_owned()][..])
         );
         assert!(own.iter().all(|key| key.starts_with("in:")));
+        assert!(own.contains(&"in:size".to_owned()), "monitoring reads it");
     }
 }

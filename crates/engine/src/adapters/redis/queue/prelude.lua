@@ -6,7 +6,7 @@
 --
 -- A script that fails half-way is not undone: what can fail comes before the first write.
 local LIST, UNFILED, JOBS, PARKED, DELAYED, SITES, CLOSED, DEADLINES, LEASED, INSTANCES, KEYED, DEAD, LEDGER,
-  ROUNDS, DEAD_LIST, DETAILS = unpack(KEYS)
+  ROUNDS, UNDER_WAY, ACCEPTED, SIZE, DEAD_LIST, DETAILS = unpack(KEYS)
 local asked = cjson.decode(ARGV[2])
 
 local now = tonumber(ARGV[1])
@@ -33,11 +33,24 @@ local function count(standing, by)
   change[standing] = (change[standing] or 0) + by
 end
 
+-- How many URLs wait anywhere: on the list, under their sites, and with instances that have not begun to fetch
+-- them. It is counted from the things themselves, since producers change the list without telling anybody.
+local function waiting()
+  local elsewhere = redis.call('HLEN', JOBS) - redis.call('ZCARD', DEAD) - redis.call('ZCARD', UNDER_WAY)
+  return redis.call('LLEN', LIST) + math.max(0, elsewhere)
+end
+
+-- Every script that may have moved something ends with this. Nothing is written that stands there already: a
+-- write may cost the server a sync.
 local function enter()
   for standing, by in pairs(change) do
     if by ~= 0 then
       redis.call('HINCRBY', LEDGER, standing, by)
     end
+  end
+  local size = string.format('%.0f', waiting())
+  if redis.call('GET', SIZE) ~= size then
+    redis.call('SET', SIZE, size)
   end
 end
 
@@ -57,6 +70,7 @@ end
 
 local function forget(id, job)
   redis.call('HDEL', JOBS, id)
+  redis.call('ZREM', ACCEPTED, id)
   if job.key then
     redis.call('HDEL', KEYED, job.key)
   end
@@ -113,6 +127,7 @@ end
 local function wait(id, job, due)
   job.started = nil
   write(id, job)
+  redis.call('ZADD', ACCEPTED, job.accepted, id)
   local place = place(job.site, due, id)
   redis.call('ZADD', PARKED, 0, place)
   if due > now then
@@ -156,6 +171,13 @@ local function is_held(id, epoch)
   return holder and tonumber(holder) == epoch
 end
 
+-- A lease ends, whatever becomes of its job.
+local function unlease(id)
+  redis.call('ZREM', LEASED, id)
+  redis.call('ZREM', UNDER_WAY, id)
+  count('in_flight', -1)
+end
+
 -- What an epoch holds waits again, but for what is known to be in good hands. Returns how many, `most` at most.
 local function orphan(epoch, most, interrupted, known)
   local orphans = 0
@@ -168,12 +190,76 @@ local function orphan(epoch, most, interrupted, known)
       if interrupted and job.started then
         job.interruptions = (job.interruptions or 0) + 1
       end
-      redis.call('ZREM', LEASED, id)
-      count('in_flight', -1)
+      unlease(id)
       wait(id, job, now)
       orphans = orphans + 1
     end
   end
   return orphans
+end
+
+-- What dead instances held waits again. Returns how many jobs, `most` at most.
+local function rescue(most)
+  local left = most
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', INSTANCES, '-inf', now)) do
+    left = left - orphan(dead, left, true, {})
+    if left == 0 then
+      break
+    end
+    redis.call('ZREM', INSTANCES, dead)
+  end
+  return most - left
+end
+
+-- The place of a dead letter in DEAD: they stand by URL, then by id.
+local function grave(url, id)
+  return url .. '\0' .. digits(id)
+end
+
+-- The ids of a URL's dead letters by the index, the oldest first.
+local function letters_of(url)
+  local ids = {}
+  for _, place in ipairs(redis.call('ZRANGEBYLEX', DEAD, '[' .. url .. '\0', '(' .. url .. '\0:')) do
+    -- A longer URL may begin like this place.
+    if #place == #url + 17 then
+      ids[#ids + 1] = id_of(place)
+    end
+  end
+  return ids
+end
+
+-- The list of dead letters says what one is, since other clients change it. DEAD and DETAILS are our index of it, and
+-- may be behind: this is whether entries are sure to be gone that the index still has.
+local function is_behind()
+  return redis.call('LLEN', DEAD_LIST) < redis.call('ZCARD', DEAD)
+end
+
+-- How often each of these URLs stands on the list of dead letters. It reads the whole list.
+local function count_listed(urls)
+  local listed, from, page = {}, 0, 1000
+  for _, url in ipairs(urls) do
+    listed[url] = 0
+  end
+  repeat
+    local entries = redis.call('LRANGE', DEAD_LIST, from, from + page - 1)
+    for _, url in ipairs(entries) do
+      if listed[url] then
+        listed[url] = listed[url] + 1
+      end
+    end
+    from = from + page
+  until #entries < page
+  return listed
+end
+
+-- A dead letter is gone from the list for good.
+local function drop_letter(id, url)
+  redis.call('ZREM', DEAD, grave(url, id))
+  local job = find(id)
+  if job then
+    forget(id, job)
+  end
+  count('dead', -1)
+  count('skipped', 1)
 end
 

@@ -6,10 +6,9 @@ local last = redis.call('ZSCORE', ROUNDS, asked.entry)
 if last and tonumber(last) >= asked.due then
   return { 0, 0 }
 end
-local standing = redis.call('HMGET', LEDGER, 'queued', 'delayed')
-local waiting = redis.call('LLEN', LIST) + tonumber(standing[1] or 0) + tonumber(standing[2] or 0)
-if #ARGV > 2 and asked.max_waiting > 0 and waiting >= asked.max_waiting then
-  return { 2, waiting }
+local before = waiting()
+if #ARGV > 2 and asked.max_waiting > 0 and before >= asked.max_waiting then
+  return { 2, before }
 end
 -- No more at once than fit on the stack.
 for from = 3, #ARGV, 1000 do
@@ -17,4 +16,5 @@ for from = 3, #ARGV, 1000 do
 end
 redis.call('ZADD', ROUNDS, string.format('%.0f', asked.due), asked.entry)
 redis.call('ZREMRANGEBYSCORE', ROUNDS, '-inf', string.format('%.0f', asked.forgotten))
-return { 1, waiting }
+enter()
+return { 1, before }

@@ -1,32 +1,29 @@
--- Takes dead letters off: to be tried anew, or for good. One that is dead no more is left alone.
+-- Takes dead letters off: to be tried anew, or for good. One that is dead no more is left alone, and one that
+-- another client took off the list is gone: it is not tried anew.
 --
 -- Asked: ids, retry. Gives: how many were taken off.
-local function has_twin(url)
-  local twins = redis.call('ZRANGEBYLEX', DEAD, '[' .. url .. '\0', '(' .. url .. '\0:', 'LIMIT', 0, 1)
-  return #twins > 0 and #twins[1] == #url + 17
-end
-
 local revised = 0
 for _, id in ipairs(asked.ids) do
   local job = find(id)
   if job and job.reason then
-    redis.call('ZREM', DEAD, job.url .. '\0' .. digits(id))
-    redis.call('LREM', DEAD_LIST, 1, job.url)
-    if not has_twin(job.url) then
-      redis.call('HDEL', DETAILS, job.url)
+    local is_listed = redis.call('LREM', DEAD_LIST, 1, job.url) == 1
+    if is_listed then
+      revised = revised + 1
     end
-    count('dead', -1)
-    if asked.retry then
+    if is_listed and asked.retry then
+      redis.call('ZREM', DEAD, grave(job.url, id))
+      count('dead', -1)
       -- With a clean record, but for when it was accepted.
       wait(id, {
         url = job.url, site = job.site, accepted = job.accepted, key = job.key, deadline = job.deadline,
         extras = job.extras,
       }, now)
     else
-      count('skipped', 1)
-      forget(id, job)
+      drop_letter(id, job.url)
     end
-    revised = revised + 1
+    if #letters_of(job.url) == 0 then
+      redis.call('HDEL', DETAILS, job.url)
+    end
   end
 end
 enter()

@@ -20,11 +20,17 @@ pub(super) struct Scripts {
     pub(super) started: Script,
     pub(super) settle: Script,
     pub(super) renew: Script,
+    pub(super) rescue: Script,
+    pub(super) instances: Script,
     pub(super) give_back: Script,
+    pub(super) push: Script,
     pub(super) enqueue: Script,
     pub(super) unpark: Script,
     pub(super) count: Script,
+    pub(super) oldest: Script,
     pub(super) letters: Script,
+    pub(super) dead_stretch: Script,
+    pub(super) follow_list: Script,
     pub(super) revise: Script,
     pub(super) rounds: Script,
     pub(super) put_round: Script,
@@ -54,11 +60,17 @@ impl Scripts {
             started: script!("started.lua"),
             settle: script!("settle.lua"),
             renew: script!("renew.lua"),
+            rescue: script!("rescue.lua"),
+            instances: script!("instances.lua"),
             give_back: script!("give_back.lua"),
+            push: script!("push.lua"),
             enqueue: script!("enqueue.lua"),
             unpark: script!("unpark.lua"),
             count: script!("count.lua"),
+            oldest: script!("oldest.lua"),
             letters: script!("letters.lua"),
+            dead_stretch: script!("dead_stretch.lua"),
+            follow_list: script!("follow_list.lua"),
             revise: script!("revise.lua"),
             rounds: script!("rounds.lua"),
             put_round: script!("put_round.lua"),
@@ -66,18 +78,8 @@ impl Scripts {
         }
     }
 
-    /// What producers do, which needs no script.
-    pub(super) async fn push(&self, urls: &[String]) -> Result<(), StoreFault> {
-        let mut connection = self.link.standing().await?.connection;
-        let list = self.keys.first();
-        match redis::cmd("RPUSH").arg(list).arg(urls).query_async(&mut connection).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.link.fault(error).await),
-        }
-    }
-
-    /// Writes a value where there is none, and gives the one that is there. It needs no script, either: who
-    /// writes first is the server's to say.
+    /// Writes a value where there is none, and gives the one that is there. It needs no script: who writes first
+    /// is the server's to say.
     pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreFault> {
         let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();

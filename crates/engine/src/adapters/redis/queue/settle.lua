@@ -53,7 +53,12 @@ function ends.dead(id, job, ending)
   count('dead', 1)
   job.started, job.reason = nil, ending.reason
   write(id, job)
-  redis.call('ZADD', DEAD, 0, job.url .. '\0' .. digits(id))
+  redis.call('ZREM', ACCEPTED, id)
+  if is_behind() and redis.call('HEXISTS', DETAILS, job.url) == 1 and count_listed({ job.url })[job.url] == 0 then
+    -- Another client took the letter off the list that these are about.
+    redis.call('HDEL', DETAILS, job.url)
+  end
+  redis.call('ZADD', DEAD, 0, grave(job.url, id))
   redis.call('RPUSH', DEAD_LIST, job.url)
   if ending.details then
     detail(job.url, ending.details)
@@ -64,8 +69,7 @@ local settled, living = {}, lives(asked.epoch)
 for n, ending in ipairs(asked.ends) do
   local job = living and is_held(ending.id, asked.epoch) and read(ending.id)
   if job then
-    redis.call('ZREM', LEASED, ending.id)
-    count('in_flight', -1)
+    unlease(ending.id)
     ends[ending.how](ending.id, job, ending)
   end
   settled[n] = job and 1 or 0

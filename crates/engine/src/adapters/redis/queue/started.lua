@@ -6,6 +6,8 @@ for _, id in ipairs(asked.ids) do
     local job = read(id)
     job.started = true
     write(id, job)
+    redis.call('ZADD', UNDER_WAY, asked.epoch, id)
   end
 end
+enter()
 return redis.status_reply('OK')

@@ -135,7 +135,6 @@ impl BlockYield {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use fetchwell_archive::cdxj::Sifted;
     use fetchwell_policy::outcome::Happened;
 
@@ -151,7 +150,7 @@ mod tests {
         struct Ten(IndexBlock);
         impl Plan<BlockEnd> for Ten {
             fn step(&mut self, _: Option<Outcome>, _: Moment) -> Step<BlockEnd> {
-                let pages = Pages::Batches(vec![Bytes::from_static(&[b'x'; 10])]);
+                let pages = Pages::InOrder([[b'x'; 10]].into_iter().collect());
                 let what = BlockYield::Read { pages, sifted: Sifted::default(), wire_bytes: 1 };
                 let end = BlockEnd { block: self.0.clone(), what };
                 Step::Finish(vec![end], Settlement::Done)

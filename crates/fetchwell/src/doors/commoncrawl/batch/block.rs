@@ -1,7 +1,7 @@
 //! A block of the index: one range of a CDX file becomes the pages that are wanted of it.
 
 use bytes::Bytes;
-use fetchwell_archive::cdxj::{Cutter, Filter, Line, MalformedLine, Sieve, Sifted};
+use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
 use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
@@ -11,7 +11,9 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
 
-use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::doors::commoncrawl::byte_range::{
+    ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
+};
 use crate::doors::foregone::{Foregone, by_payload};
 
 /// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
@@ -35,8 +37,6 @@ pub struct IndexBlock {
 pub struct Batching {
     /// What must be so of a page.
     pub filter: Filter,
-    /// Pages in a batch.
-    pub batch_size: usize,
     /// Whether pages of several blocks are sorted by their WARC files before they are cut into batches.
     pub by_file: bool,
 }
@@ -76,24 +76,52 @@ pub enum BlockYield {
 /// Pages on their way to the queue, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// Arrays, each a batch.
-    Batches(Vec<Bytes>),
-    /// One by one, with their places in the archive.
-    Single(Vec<PlacedPage>),
+    /// In the order of the index.
+    InOrder(PageList),
+    /// With their places in the archive, to be sorted by them.
+    Placed(Vec<PlacedPage>),
 }
 
 impl Pages {
     /// What they have in memory, about.
     pub(super) fn bytes(&self) -> u64 {
         let bytes: usize = match self {
-            Pages::Batches(batches) => batches.iter().map(Bytes::len).sum(),
-            Pages::Single(pages) => {
+            Pages::InOrder(pages) => pages.json.len(),
+            Pages::Placed(pages) => {
                 let bytes =
                     |page: &PlacedPage| size_of::<PlacedPage>() + page.file.len() + page.json.len();
                 pages.iter().map(bytes).sum()
             }
         };
         bytes as u64
+    }
+}
+
+/// Elements of batches, one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageList {
+    json: Bytes,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl PageList {
+    /// Each as JSON.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.json[start..*end])
+    }
+}
+
+impl<P: AsRef<[u8]>> FromIterator<P> for PageList {
+    fn from_iter<I: IntoIterator<Item = P>>(pages: I) -> PageList {
+        let mut json = Vec::new();
+        let mut ends = Vec::new();
+        for page in pages {
+            json.extend_from_slice(page.as_ref());
+            ends.push(json.len());
+        }
+        PageList { json: json.into(), ends }
     }
 }
 
@@ -170,7 +198,11 @@ impl Plan<BlockEnd> for BlockPlan {
             (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would fare no better.
             (Happened::Refused(why), _) => return Step::Halt(why.clone()),
-            (Happened::Answered(200..=299), Some(answer)) => self.read(answer),
+            (Happened::Answered(200..=299), Some(answer)) => match self.after_short(answer, moment)
+            {
+                Some(again) => return Step::Finish(Vec::new(), again),
+                None => self.read(answer),
+            },
             (happened, _) => match self.next(&outcome, moment) {
                 Next::Again { at, history } => {
                     return Step::Finish(Vec::new(), Settlement::retry(at, history));
@@ -192,6 +224,15 @@ impl BlockPlan {
         self.range().request(self.url.clone())
     }
 
+    /// Another attempt, where less came than was asked for.
+    fn after_short(&self, answer: &Answer, moment: Moment) -> Option<Settlement> {
+        let Err(RangeFault::Short(..)) = self.range().of(answer) else { return None };
+        match after_short_answer(self.history, moment) {
+            Next::Again { at, history } => Some(Settlement::retry(at, history)),
+            Next::Finish => None,
+        }
+    }
+
     fn next(&self, outcome: &Outcome, moment: Moment) -> Next {
         let attempt = Attempt {
             happened: &outcome.happened,
@@ -206,15 +247,21 @@ impl BlockPlan {
             Ok(member) => member,
             Err(fault) => return unread("range", &fault),
         };
-        let Batching { filter, batch_size, by_file } = &self.batching;
+        let Batching { filter, by_file } = &self.batching;
         let sifted = if *by_file {
             let mut pages = Vec::new();
             sifted(member, filter, |line| pages.push(PlacedPage::of(line)))
-                .map(|sifted| (Pages::Single(pages), sifted))
+                .map(|sifted| (Pages::Placed(pages), sifted))
         } else {
-            let mut cutter = Cutter::new(*batch_size);
-            sifted(member, filter, |line| cutter.add(line)).map(|sifted| {
-                (Pages::Batches(cutter.end().into_iter().map(Bytes::from).collect()), sifted)
+            let mut json = Vec::new();
+            let mut ends = Vec::new();
+            let take = |line: &Line<'_>| {
+                line.write_json(&mut json);
+                ends.push(json.len());
+            };
+            sifted(member, filter, take).map(|sifted| {
+                json.shrink_to_fit();
+                (Pages::InOrder(PageList { json: json.into(), ends }), sifted)
             })
         };
         match sifted {
@@ -262,7 +309,11 @@ fn unread(kind: &'static str, reason: &impl ToString) -> BlockYield {
 fn kind_of(happened: &Happened) -> &'static str {
     match happened {
         Happened::Answered(_) => "status",
-        Happened::Network(_) | Happened::TimedOut(_) | Happened::SiteStayedDown { .. } => "network",
+        Happened::Network(_)
+        | Happened::TimedOut(_)
+        | Happened::SiteStayedDown { .. }
+        | Happened::ProbesFailed { .. }
+        | Happened::WaitTooLong { .. } => "network",
         Happened::BadAnswer(_) => "answer",
         _ => "program",
     }
@@ -298,7 +349,7 @@ mod tests {
         let mut block = lease("", "");
         block.job = job(&indexes, 7, &line).unwrap();
         block.history = history;
-        let batching = Batching { filter: Filter::default(), batch_size: 50, by_file: false };
+        let batching = Batching { filter: Filter::default(), by_file: false };
         plan(&batching, &block)
     }
 
@@ -322,6 +373,27 @@ mod tests {
         {
             assert_eq!(kind(Happened::Answered(status), failures), Some(want), "{status}");
         }
+    }
+
+    #[test]
+    fn a_range_that_comes_short_is_asked_for_again() {
+        let end_after = |failures| {
+            let mut short = outcome(Happened::Answered(206), "12345");
+            let answer = short.answer.as_mut().unwrap();
+            answer.headers.insert("content-range", "bytes 0-4/99".parse().unwrap());
+            end_with(block(failures), short)
+        };
+        let (ends, settlement) = end_after(0);
+        assert!(
+            ends.is_empty() && matches!(settlement, Settlement::Retry { .. }),
+            "{settlement:?}"
+        );
+        let (ends, settlement) = end_after(2);
+        assert_eq!(settlement, Settlement::Done);
+        let BlockYield::Unread { kind: "range", reason } = &ends[0].what else {
+            panic!("{ends:?}")
+        };
+        assert!(reason.contains("only 5 of 9 bytes"), "{reason}");
     }
 
     /// Batches are published in order, so all that follow wait for such a block.
@@ -350,7 +422,7 @@ mod tests {
         let line = cluster_idx::Lines::new(&b"garbage\n"[..]).next().unwrap().unwrap();
         let mut garbage = lease("", "");
         garbage.job = job(&indexes, 7, &line).unwrap();
-        let batching = Batching { filter: Filter::default(), batch_size: 50, by_file: false };
+        let batching = Batching { filter: Filter::default(), by_file: false };
         let Step::Finish(ends, Settlement::Done) = plan(&batching, &garbage).step(None, MOMENT)
         else {
             panic!("it goes on");

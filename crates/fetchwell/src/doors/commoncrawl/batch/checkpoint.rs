@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use fetchwell_engine::adapters::refuse_newer_store;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -13,13 +14,30 @@ use crate::doors::notation::sha256_hex;
 /// Of the blocks that could not be read so many are named; all are counted.
 const MOST_UNREAD_NAMED: usize = 10_000;
 
+/// The version of the file; files that do not say it have version 0. Raise it with a change that earlier programs would
+/// misread.
+const VERSION: i64 = 0;
+
+/// What can be read of any version.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AnyVersion {
+    version: i64,
+}
+
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
+    /// The version of the file.
+    #[serde(default)]
+    pub(super) version: i64,
     /// What is made into batches, and how. Another selection would make others.
     pub(super) selection: Json,
     /// From where on it is to be done.
     pub(super) position: Position,
+    /// Pages before that window that fill no batch, as JSON: the next batch begins with them.
+    #[serde(default)]
+    pub(super) pending: Vec<String>,
     /// Batches that were confirmed.
     pub(super) batches: u64,
     /// Pages in them.
@@ -36,6 +54,10 @@ pub(super) struct Checkpoint {
     /// Whether the end of `cluster.idx` was reached.
     pub(super) is_finished: bool,
 }
+
+/// The mark of a selection whose batches are filled across the blocks of the index. Batches of earlier versions
+/// end with their block, and those versions refuse a checkpoint with this mark as another selection.
+pub(super) const ACROSS_BLOCKS: &str = "across-blocks";
 
 /// A place between two batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +111,11 @@ impl Checkpoint {
         self.pages + self.cut.map_or(0, |cut| cut.pages)
     }
 
+    /// Whether its batches are filled across the blocks of the index.
+    pub(super) fn is_across_blocks(&self) -> bool {
+        self.selection.get(ACROSS_BLOCKS) == Some(&Json::Bool(true))
+    }
+
     /// What differs between the selection of this file and another.
     pub(super) fn differences(&self, selection: &Json) -> Vec<String> {
         let (Some(here), Some(there)) = (self.selection.as_object(), selection.as_object()) else {
@@ -122,11 +149,7 @@ impl CheckpointFile {
             format!("another batcher works with {shown}; --checkpoint names another one")
         })?;
         let kept = match std::fs::read(path) {
-            Ok(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| {
-                format!(
-                    "{shown} is no checkpoint of a batcher: {error}; move it away to begin anew"
-                )
-            })?),
+            Ok(bytes) => Some(read(&bytes, path)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(format!("the checkpoint {shown} can't be read: {error}")),
         };
@@ -143,6 +166,17 @@ impl CheckpointFile {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
+}
+
+fn read(bytes: &[u8], path: &Path) -> Result<Checkpoint, String> {
+    let shown = path.display();
+    let is_none = |error: serde_json::Error| {
+        format!("{shown} is no checkpoint of a batcher: {error}; move it away to begin anew")
+    };
+    let AnyVersion { version } = serde_json::from_slice(bytes).map_err(is_none)?;
+    refuse_newer_store(&format!("the checkpoint {shown}"), version, VERSION)
+        .map_err(|fault| fault.to_string())?;
+    serde_json::from_slice(bytes).map_err(is_none)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -168,6 +202,7 @@ mod tests {
             Checkpoint { selection: json!({"lang": "eng"}), ..Checkpoint::default() };
         checkpoint.note_unread("a line", "a reason");
         checkpoint.position = Position::at(7).behind("x").behind("y");
+        checkpoint.pending = vec!["{\"surt_url\":\"com,example)/ü\"}".to_owned()];
         file.write(&checkpoint).unwrap();
         assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("another batcher")));
         drop(file);
@@ -181,6 +216,41 @@ mod tests {
         let path = folder.path().join("notes.json");
         std::fs::write(&path, "{\"mine\": 1}").unwrap();
         assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("no checkpoint")));
+    }
+
+    /// As version 35692d3 wrote it.
+    #[test]
+    fn a_checkpoint_of_an_earlier_version_is_read_and_keeps_its_batching() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.checkpoint");
+        let earlier = json!({
+            "selection": {"crawl": "CC-MAIN-2024-30", "lang": "eng", "batch-size": 50, "by-file": null},
+            "position": {"index_offset": 120, "batches": 1, "digest": "00ff"},
+            "batches": 4, "pages": 160,
+            "counts": {
+                "blocks": 3, "bytes": 9, "lines": 200, "wanted": 110, "filtered": {}, "errors": {},
+            },
+            "unread_blocks": 0, "unread": [], "cut": null, "is_finished": false,
+        });
+        std::fs::write(&path, serde_json::to_vec(&earlier).unwrap()).unwrap();
+        let (_file, kept) = CheckpointFile::open(&path).ok().unwrap();
+        let kept = kept.unwrap();
+        assert!(!kept.is_across_blocks() && kept.pending.is_empty());
+        assert_eq!((kept.position.index_offset, kept.position.batches, kept.pages), (120, 1, 160));
+        let mut newer = kept.selection.clone();
+        newer[ACROSS_BLOCKS] = true.into();
+        let across = Checkpoint { selection: newer, ..kept.clone() };
+        assert!(across.is_across_blocks());
+        assert_eq!(across.differences(&kept.selection), [ACROSS_BLOCKS], "it refuses ours");
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_newer_program_is_refused_with_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.checkpoint");
+        std::fs::write(&path, "{\"version\": 7, \"position\": \"elsewhere\"}").unwrap();
+        let fault = CheckpointFile::open(&path).err().unwrap();
+        assert!(fault.contains("version 7") && fault.contains("up to 0"), "{fault}");
     }
 
     #[test]

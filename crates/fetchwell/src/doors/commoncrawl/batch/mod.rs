@@ -35,7 +35,7 @@ use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use ahead::{Ahead, Bounded};
 use block::Batching;
-use checkpoint::{Checkpoint, CheckpointFile};
+use checkpoint::{ACROSS_BLOCKS, Checkpoint, CheckpointFile};
 use cluster_source::ClusterSource;
 use outgoing::Outgoing;
 use progress::Progress;
@@ -63,7 +63,6 @@ async fn run_inner(
     let values = &settings.values;
     let crawl = settings.values.commoncrawl_crawl.as_str();
     let batching = batching(&args)?;
-    let selection = selection(settings, &args, crawl);
     let index_bytes = index_bytes(&args)?;
     let (file, kept) = match args.dry_run {
         true => (None, None),
@@ -73,6 +72,9 @@ async fn run_inner(
             (Some(file), kept)
         }
     };
+    // What an earlier version began is finished as that version would, so that no id changes midway.
+    let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
+    let selection = selection(settings, &args, crawl, across_blocks);
     let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
     let earlier = kept.unwrap_or(fresh);
     refuse_another_selection(&args, &earlier, &selection)?;
@@ -88,17 +90,21 @@ async fn run_inner(
     }
     let target = match file {
         None => None,
-        Some(checkpoint) => Some(Target {
-            queue: BatchPlace::open(settings, &archive.parts.clock).await?.as_port(),
-            checkpoint,
-            max_unconfirmed: values.commoncrawl_max_unconfirmed,
-            max_waiting: values.commoncrawl_max_queue,
-        }),
+        Some(checkpoint) => {
+            let place = BatchPlace::open(settings, &archive.parts.clock).await?;
+            Some(Target { outlet: place.filled_within_bounds(settings), checkpoint })
+        }
     };
     let begun_at = earlier.position.index_offset;
     info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
+    if !across_blocks {
+        info!(
+            "{} was begun by an earlier version: its batches end with their index block, as before",
+            checkpoint_path(&args).display()
+        );
+    }
     let stop = stop_on_signal();
-    let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, quiet == 0));
+    let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, args.limit, quiet == 0));
     let flow = Flow { settings, args: &args, archive: &archive, progress: progress.clone() };
     let (told, measures) = (progress.clone(), archive.parts.measures.clone());
     let over = CancellationToken::new();
@@ -108,9 +114,14 @@ async fn run_inner(
             over.cancel();
             ended
         },
-        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), over.clone()),
+        telling::tell(
+            listener,
+            values,
+            Arc::new(move || told.render() + &measures.render()),
+            over.clone()
+        ),
     );
-    progress.end();
+    progress.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
     let (ended, checkpoint) = ended?;
     tell(&checkpoint, as_json)?;
     if let Ended::Halted(reason) = &ended {
@@ -146,7 +157,9 @@ impl Flow<'_> {
         let clock = self.archive.parts.clock.clone();
         let source = Arc::new(ClusterSource::open(path, from, indexes, ahead.clone(), clock)?);
         let by_file_pages = batching.by_file.then_some(values.commoncrawl_by_file_pages);
-        let cutting = Cutting { batch_size: batching.batch_size, by_file_pages };
+        let batch_size = self.args.batch_size;
+        let across_windows = earlier.is_across_blocks();
+        let cutting = Cutting { batch_size, by_file_pages, across_windows };
         let run_ends = stop.child_token();
         let publisher = Arc::new(Publisher {
             target,
@@ -155,8 +168,8 @@ impl Flow<'_> {
             progress: self.progress.clone(),
             stop: run_ends.clone(),
             state: Mutex::new(State {
-                windows: Windows::new(cutting),
-                outgoing: Outgoing::after(&earlier, batching.batch_size, self.args.limit),
+                windows: Windows::after(&earlier, cutting),
+                outgoing: Outgoing::after(&earlier, self.args.limit),
                 checkpoint: earlier,
             }),
         });
@@ -194,7 +207,7 @@ fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
         url_prefix: args.url_prefix.clone(),
         length_bytes: length_bytes(args),
     };
-    Ok(Batching { filter, batch_size: args.batch_size, by_file: args.by_file })
+    Ok(Batching { filter, by_file: args.by_file })
 }
 
 fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
@@ -203,9 +216,9 @@ fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
 }
 
 /// All that batches depend on. Where the archive is does not matter to them.
-fn selection(settings: &Settings, args: &BatchArgs, crawl: &str) -> Json {
+fn selection(settings: &Settings, args: &BatchArgs, crawl: &str, across_blocks: bool) -> Json {
     let by_file = args.by_file.then_some(settings.values.commoncrawl_by_file_pages);
-    json!({
+    let mut selection = json!({
         "crawl": crawl,
         "lang": args.lang,
         "primary": args.primary,
@@ -216,7 +229,11 @@ fn selection(settings: &Settings, args: &BatchArgs, crawl: &str) -> Json {
         "max-length": args.max_length,
         "batch-size": args.batch_size,
         "by-file": by_file,
-    })
+    });
+    if across_blocks {
+        selection[ACROSS_BLOCKS] = true.into();
+    }
+    selection
 }
 
 fn index_bytes(args: &BatchArgs) -> Result<u64, Exit> {

@@ -7,7 +7,7 @@ use fetchwell_engine::batches::Batch;
 use serde_json::value::RawValue;
 
 use super::checkpoint::{Checkpoint, Cut, Position};
-use super::window::Window;
+use super::window::{CutBatch, Window};
 use crate::doors::notation::sha256_hex;
 
 /// A step of a batcher.
@@ -26,7 +26,6 @@ struct Step {
 
 /// The steps that are still to be taken, in order.
 pub(super) struct Outgoing {
-    batch_size: usize,
     limit: Option<u64>,
     /// Pages in all steps so far, taken or not.
     pages: u64,
@@ -38,10 +37,10 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Goes on where a checkpoint stopped.
-    pub(super) fn after(done: &Checkpoint, batch_size: usize, limit: Option<u64>) -> Outgoing {
+    pub(super) fn after(done: &Checkpoint, limit: Option<u64>) -> Outgoing {
         let resume = Some(done.position.clone());
         let is_full = limit.is_some_and(|limit| done.pages >= limit);
-        Outgoing { batch_size, limit, pages: done.pages, resume, steps: VecDeque::new(), is_full }
+        Outgoing { limit, pages: done.pages, resume, steps: VecDeque::new(), is_full }
     }
 
     /// Whether the limit is reached: no more windows are wanted.
@@ -57,16 +56,16 @@ impl Outgoing {
 
     /// Adds the batches of a window.
     pub(super) fn add(&mut self, mut window: Window) {
-        let bodies = std::mem::take(&mut window.batches);
-        let batches: Vec<Batch> = bodies.into_iter().map(batch).collect();
+        let cut = std::mem::take(&mut window.batches);
+        let pages_of: Vec<u64> = cut.iter().map(|batch| batch.pages).collect();
+        let batches: Vec<Batch> = cut.into_iter().map(|cut| batch(cut.body)).collect();
+        let pending = if self.limit.is_some() { window.pending.clone() } else { Vec::new() };
         let done = self.done_before(&window, &batches);
         let mut at = Position::at(window.starts_at);
-        let (mut left, behind) = (window.counts.wanted, Position::at(window.ends_at));
+        let behind = Position::at(window.ends_at);
         let last = batches.len().checked_sub(1);
         let mut ends = Some(Box::new(window));
-        for (place, batch) in batches.into_iter().enumerate() {
-            let pages = left.min(self.batch_size as u64);
-            left -= pages;
+        for (place, (batch, pages)) in batches.into_iter().zip(pages_of).enumerate() {
             let before = at.clone();
             at = at.behind(&batch.id);
             if place < done {
@@ -85,9 +84,24 @@ impl Outgoing {
             self.steps.push_back(step);
         }
         if let (Some(window), false) = (ends, self.is_full) {
+            let after = behind.clone();
             let ends = Some(window);
-            self.steps.push_back(Step { batch: None, pages: 0, after: behind, ends, cut: None });
+            self.steps.push_back(Step { batch: None, pages: 0, after, ends, cut: None });
         }
+        self.cut_pending(&pending, behind);
+    }
+
+    /// Pages that fill no batch may be as many as the limit leaves room for: then they are the last batch, cut
+    /// there, and nothing is read for the rest of it.
+    fn cut_pending(&mut self, pending: &[String], after: Position) {
+        let Some(limit) = self.limit else { return };
+        let room = limit.saturating_sub(self.pages);
+        let within = usize::try_from(room).ok().and_then(|room| pending.get(..room));
+        let Some(pages) = within.filter(|_| !self.is_full) else { return };
+        let batch = Some(batch(CutBatch::of(pages).body));
+        let cut = Some(Cut { limit, pages: room });
+        self.is_full = true;
+        self.steps.push_back(Step { batch, pages: 0, after, ends: None, cut });
     }
 
     /// Batches that an earlier run published of this window; none where it would make others now.
@@ -139,6 +153,7 @@ impl Outgoing {
             checkpoint.cut = step.cut;
             let Some(window) = step.ends else { continue };
             checkpoint.counts.add(&window.counts);
+            checkpoint.pending = window.pending;
             for (block, reason) in &window.unread {
                 let line = block.line.as_ref().map_or("", String::as_str);
                 checkpoint.note_unread(line, reason);
@@ -172,19 +187,23 @@ fn shortened(whole: &Batch, pages: u64) -> Batch {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_archive::cdxj::Sifted;
     use proptest::prelude::*;
+    use serde_json::json;
 
+    use super::super::block::{BlockEnd, BlockYield, IndexBlock, Pages};
+    use super::super::checkpoint::ACROSS_BLOCKS;
+    use super::super::window::{Cutting, Windows};
     use super::*;
 
     /// A window with so many pages, two a batch.
     fn window(number: u64, pages: u64) -> Window {
         let page = |at: u64| format!("\"{number}-{at}\"");
         let pages_of: Vec<String> = (0..pages).map(page).collect();
-        let body = |pages: &[String]| Bytes::from(format!("[{}]", pages.join(",")));
         let mut window = Window {
             starts_at: number * 10,
             ends_at: number * 10 + 10,
-            batches: pages_of.chunks(2).map(body).collect(),
+            batches: pages_of.chunks(2).map(CutBatch::of).collect(),
             ..Window::default()
         };
         window.counts.wanted = pages;
@@ -196,6 +215,39 @@ mod tests {
         batches.iter().flat_map(read).collect()
     }
 
+    /// The windows of blocks with so many pages, from where a checkpoint stopped.
+    fn windows_after(done: &Checkpoint, pages: &[u64]) -> Vec<Window> {
+        let numbers = (0..).zip(pages).map(|(number, pages)| (number, *pages));
+        let left = numbers.filter(|(number, _)| number * 10 >= done.position.index_offset);
+        if !done.is_across_blocks() {
+            return left.map(|(number, pages)| window(number, pages)).collect();
+        }
+        let cutting = Cutting { batch_size: 2, by_file_pages: None, across_windows: true };
+        let mut windows = Windows::after(done, cutting);
+        let read = |(place, (number, pages)): (u64, (u64, u64))| {
+            let json = (0..pages).map(|page| format!("\"{number}-{page}\""));
+            let sifted = Sifted { wanted: pages, ..Sifted::default() };
+            let pages = Pages::InOrder(json.collect());
+            let block = IndexBlock {
+                number: place,
+                starts_at: number * 10,
+                ends_at: number * 10 + 10,
+                line: Ok(String::new()),
+            };
+            BlockEnd { block, what: BlockYield::Read { pages, sifted, wire_bytes: 1 } }
+        };
+        let mut made: Vec<Window> =
+            (0..).zip(left).map(read).flat_map(|end| windows.take(end)).collect();
+        made.extend(windows.close_last());
+        made
+    }
+
+    /// Nothing is done yet.
+    fn nothing_done(across_blocks: bool) -> Checkpoint {
+        let selection = json!({ACROSS_BLOCKS: across_blocks});
+        Checkpoint { selection, ..Checkpoint::default() }
+    }
+
     /// Publishes windows from a checkpoint on, and stops after so many calls.
     fn run(
         checkpoint: &mut Checkpoint,
@@ -204,10 +256,8 @@ mod tests {
         most: usize,
         calls: usize,
     ) -> Vec<Batch> {
-        let mut outgoing = Outgoing::after(checkpoint, 2, limit);
-        let windows = (0..).zip(pages).map(|(number, pages)| window(number, *pages));
-        for window in windows.filter(|window| window.starts_at >= checkpoint.position.index_offset)
-        {
+        let mut outgoing = Outgoing::after(checkpoint, limit);
+        for window in windows_after(checkpoint, pages) {
             if !outgoing.is_full() {
                 outgoing.add(window);
             }
@@ -229,15 +279,20 @@ mod tests {
             pages in prop::collection::vec(0u64..8, 1..10),
             calls in prop::collection::vec(1usize..4, 1..12),
             most in 1usize..4,
+            across: bool,
         ) {
-            let whole = run(&mut Checkpoint::default(), &pages, None, most, usize::MAX);
-            let mut checkpoint = Checkpoint::default();
+            let whole = run(&mut nothing_done(across), &pages, None, most, usize::MAX);
+            let mut checkpoint = nothing_done(across);
             let mut published = Vec::new();
             for calls in calls {
                 published.extend(run(&mut checkpoint, &pages, None, most, calls));
             }
             published.extend(run(&mut checkpoint, &pages, None, most, usize::MAX));
             prop_assert_eq!(&published, &whole);
+            let is_full = |batch: &Batch| pages_of(std::slice::from_ref(batch)).len() == 2;
+            let all_but_the_last = whole.split_last().map_or(&[][..], |(_, others)| others);
+            prop_assert!(!across || all_but_the_last.iter().all(is_full));
+            prop_assert!(checkpoint.pending.is_empty());
             prop_assert_eq!(checkpoint.pages, pages.iter().sum::<u64>());
             prop_assert_eq!(checkpoint.batches, whole.len() as u64);
             prop_assert_eq!(checkpoint.counts.wanted, checkpoint.pages);
@@ -249,9 +304,10 @@ mod tests {
             pages in prop::collection::vec(0u64..8, 1..10),
             limit in 1u64..40,
             raised_by in 1u64..40,
+            across: bool,
         ) {
-            let all = pages_of(&run(&mut Checkpoint::default(), &pages, None, 3, usize::MAX));
-            let mut checkpoint = Checkpoint::default();
+            let all = pages_of(&run(&mut nothing_done(across), &pages, None, 3, usize::MAX));
+            let mut checkpoint = nothing_done(across);
             let first = run(&mut checkpoint, &pages, Some(limit), 3, usize::MAX);
             let within = all.len().min(limit as usize);
             prop_assert_eq!(&pages_of(&first)[..], &all[..within]);
@@ -264,12 +320,30 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_is_reached_before_a_batch_is_full_ends_the_reading() {
+        let mut checkpoint = nothing_done(true);
+        let mut outgoing = Outgoing::after(&checkpoint, Some(1));
+        let windows = windows_after(&checkpoint, &[1, 0, 0, 7]);
+        let mut read = 0;
+        for window in windows {
+            if !outgoing.is_full() {
+                outgoing.add(window);
+                read += 1;
+            }
+        }
+        assert_eq!((read, pages_of(&outgoing.next(9))), (1, vec!["0-0".to_owned()]));
+        outgoing.confirm(9, &mut checkpoint);
+        assert_eq!((checkpoint.pages, checkpoint.pages_published()), (0, 1));
+        assert_eq!((checkpoint.pending.len(), checkpoint.position), (1, Position::at(10)));
+    }
+
+    #[test]
     fn a_window_that_is_made_otherwise_is_published_from_its_beginning() {
         let mut checkpoint = Checkpoint::default();
         let published = run(&mut checkpoint, &[6], None, 1, 2);
         assert_eq!((published.len(), checkpoint.position.batches), (2, 2));
         // A block of the window could not be read the first time.
-        let mut outgoing = Outgoing::after(&checkpoint, 2, None);
+        let mut outgoing = Outgoing::after(&checkpoint, None);
         let mut other = window(0, 8);
         other.batches.rotate_left(1);
         outgoing.add(other);

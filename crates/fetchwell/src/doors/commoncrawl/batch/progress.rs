@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::checkpoint::Checkpoint;
 use crate::prometheus::{family, single};
@@ -12,33 +12,58 @@ pub(super) struct Progress {
     earlier: Checkpoint,
     latest: Mutex<Checkpoint>,
     bar: ProgressBar,
+    /// The bar counts pages up to this limit; without one it counts bytes of `cluster.idx`.
+    limit: Option<u64>,
 }
 
 impl Progress {
     /// Begins where a checkpoint stopped. The bar draws nothing where standard error is no terminal.
-    pub(super) fn new(earlier: Checkpoint, index_bytes: u64, shows_bar: bool) -> Progress {
-        let bar = if shows_bar { ProgressBar::new(index_bytes) } else { ProgressBar::hidden() };
-        let style = "{bar:30} {percent}% of cluster.idx  {msg}  ETA {eta}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
+    pub(super) fn new(
+        earlier: Checkpoint,
+        index_bytes: u64,
+        limit: Option<u64>,
+        shows_bar: bool,
+    ) -> Progress {
+        let bar = ProgressBar::new(limit.unwrap_or(index_bytes));
+        if !shows_bar {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let of = if limit.is_some() { "--limit" } else { "cluster.idx" };
+        let style = format!("{{bar:30}} {{percent}}% of {of}  {{msg}}  ETA {{eta}}");
+        if let Ok(style) = ProgressStyle::with_template(&style) {
             bar.set_style(style);
         }
+        let progress = Progress { latest: Mutex::new(earlier.clone()), earlier, bar, limit };
+        progress.bar.set_position(progress.position(&progress.earlier));
         // What was done before took no time now.
-        bar.set_position(earlier.position.index_offset);
-        bar.reset_eta();
-        Progress { latest: Mutex::new(earlier.clone()), earlier, bar }
+        progress.bar.reset_eta();
+        progress
+    }
+
+    fn position(&self, checkpoint: &Checkpoint) -> u64 {
+        match self.limit {
+            Some(_) => checkpoint.pages_published(),
+            None => checkpoint.position.index_offset,
+        }
     }
 
     /// It has come this far.
     pub(super) fn advance(&self, checkpoint: &Checkpoint) {
-        self.bar.set_position(checkpoint.position.index_offset);
+        self.bar.set_position(self.position(checkpoint));
         let (batches, pages) = (checkpoint.batches, checkpoint.pages);
         self.bar.set_message(format!("{batches} batches, {pages} pages"));
-        checkpoint.clone_into(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        checkpoint.clone_into(&mut latest);
+        latest.pending = Vec::new(); // It is not shown, and may be large.
     }
 
-    /// Takes the bar away.
-    pub(super) fn end(&self) {
-        self.bar.finish_and_clear();
+    /// Leaves the bar as it stands at the end: full, when all is done.
+    pub(super) fn end(&self, is_done: bool) {
+        if is_done {
+            self.bar.finish();
+        } else {
+            self.bar.abandon();
+        }
     }
 
     /// All metrics, in Prometheus's format.
@@ -82,10 +107,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_bar_ends_full_when_all_is_done() {
+        // A limit may lie beyond the last page of the index.
+        for (limit, pages) in [(None, 7), (Some(10), 10), (Some(10), 7)] {
+            let mut checkpoint = Checkpoint { pages, ..Checkpoint::default() };
+            checkpoint.position.index_offset = 90;
+            let progress = Progress::new(Checkpoint::default(), 100, limit, false);
+            progress.advance(&checkpoint);
+            assert_eq!(progress.bar.position(), if limit.is_some() { pages } else { 90 });
+            progress.end(true);
+            assert_eq!(Some(progress.bar.position()), progress.bar.length());
+        }
+        let stopped = Progress::new(Checkpoint::default(), 100, None, false);
+        stopped.end(false);
+        assert_eq!(stopped.bar.position(), 0);
+    }
+
+    #[test]
     fn metrics_count_what_this_process_did() {
         let mut checkpoint = Checkpoint { batches: 7, pages: 300, ..Checkpoint::default() };
         checkpoint.counts.add_error("gzip", 2);
-        let progress = Progress::new(checkpoint.clone(), 100, false);
+        let progress = Progress::new(checkpoint.clone(), 100, None, false);
         (checkpoint.batches, checkpoint.pages) = (10, 450);
         checkpoint.counts.add_error("gzip", 1);
         checkpoint.counts.filtered.insert("language".to_owned(), 5);

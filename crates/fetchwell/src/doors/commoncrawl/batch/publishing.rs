@@ -1,15 +1,12 @@
 //! Where blocks end: in order, onto the queue, and once that has confirmed it, into the checkpoint.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::memory::MemoryInstance;
-use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, StoreFault};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
 
 use super::ahead::Ahead;
 use super::block::BlockEnd;
@@ -17,19 +14,13 @@ use super::checkpoint::{Checkpoint, CheckpointFile};
 use super::outgoing::Outgoing;
 use super::progress::Progress;
 use super::window::Windows;
-
-/// How often a full queue is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+use crate::doors::commoncrawl::queue::BoundedQueue;
 
 /// Where batches go.
 pub(super) struct Target {
-    pub(super) queue: Arc<dyn BatchQueue>,
+    pub(super) outlet: BoundedQueue,
     /// What was published is noted here.
     pub(super) checkpoint: CheckpointFile,
-    /// Batches that may be unconfirmed at once.
-    pub(super) max_unconfirmed: usize,
-    /// While so many wait on the queue, no more are published.
-    pub(super) max_waiting: u64,
 }
 
 /// Ends blocks.
@@ -56,7 +47,7 @@ impl Publisher {
     pub(super) async fn close(&self, is_end: bool) -> Result<Checkpoint, StoreFault> {
         let mut state = self.state.lock().await;
         if is_end {
-            let last = state.windows.close();
+            let last = state.windows.close_last();
             last.into_iter().for_each(|window| state.outgoing.add(window));
             self.publish(&mut state).await?;
             // A limit may have cut the last window short, and a full queue kept it back.
@@ -70,7 +61,9 @@ impl Publisher {
     async fn publish(&self, state: &mut State) -> Result<(), StoreFault> {
         while !state.outgoing.is_empty() {
             let most = match &self.target {
-                Some(target) if state.outgoing.has_batches() => self.room(target).await?,
+                Some(target) if state.outgoing.has_batches() => {
+                    target.outlet.room(&self.stop).await?
+                }
                 _ => usize::MAX,
             };
             if most == 0 {
@@ -78,7 +71,7 @@ impl Publisher {
             }
             let batches = state.outgoing.next(most);
             if let (Some(target), false) = (&self.target, batches.is_empty()) {
-                target.queue.publish(&batches).await?;
+                target.outlet.queue.publish(&batches).await?;
             }
             state.outgoing.confirm(most, &mut state.checkpoint);
             self.keep(&state.checkpoint)?;
@@ -88,29 +81,6 @@ impl Publisher {
             self.stop.cancel();
         }
         Ok(())
-    }
-
-    /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
-    /// not published stays so.
-    async fn room(&self, target: &Target) -> Result<usize, StoreFault> {
-        let mut is_told = false;
-        loop {
-            let waiting = target.queue.waiting().await?;
-            let room = target.max_waiting.saturating_sub(waiting);
-            if room > 0 {
-                return Ok(usize::try_from(room).unwrap_or(usize::MAX).min(target.max_unconfirmed));
-            }
-            if !is_told {
-                info!(
-                    "{waiting} batches wait on the queue: more follow when workers have taken some"
-                );
-                is_told = true;
-            }
-            tokio::select! {
-                () = self.stop.cancelled() => return Ok(0),
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-            }
-        }
     }
 
     fn keep(&self, checkpoint: &Checkpoint) -> Result<(), StoreFault> {

@@ -1,8 +1,9 @@
 //! Blocks come back in any order; what is made of them goes on in that of `cluster.idx`.
 //!
 //! A window is what is cut into batches at once: a block, or with `--by-file` as many blocks in a row as
-//! have so many pages. Batches never run over the end of a window. So a window's batches follow from its
-//! blocks alone, and whoever begins again at its first line makes the same ones, with the same ids.
+//! have so many pages. Pages that fill no batch wait for those of the next window, so that every batch is
+//! full but the last. Which ones wait is part of the checkpoint: whoever begins again at a window's first
+//! line, with the pages that waited there, makes the same batches with the same ids.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -10,7 +11,8 @@ use std::mem::take;
 use bytes::Bytes;
 use tracing::warn;
 
-use super::block::{BlockEnd, BlockYield, IndexBlock, Pages, PlacedPage};
+use super::block::{BlockEnd, BlockYield, IndexBlock, PageList, Pages, PlacedPage};
+use super::checkpoint::Checkpoint;
 use super::counts::Counts;
 
 /// Of a block's malformed lines so many are named in the log; all are counted.
@@ -23,6 +25,9 @@ pub(super) struct Cutting {
     pub(super) batch_size: usize,
     /// With `--by-file`: a window ends with the block that brings it to so many pages.
     pub(super) by_file_pages: Option<usize>,
+    /// Whether batches are filled across windows. Checkpoints of earlier versions are finished without
+    /// that, so that their batches keep their ids.
+    pub(super) across_windows: bool,
 }
 
 /// A window that is whole.
@@ -32,12 +37,23 @@ pub(super) struct Window {
     pub(super) starts_at: u64,
     /// Bytes of `cluster.idx` up to its end.
     pub(super) ends_at: u64,
-    /// The bodies of its batches.
-    pub(super) batches: Vec<Bytes>,
+    /// Its batches.
+    pub(super) batches: Vec<CutBatch>,
+    /// The pages that wait for the next window, as JSON.
+    pub(super) pending: Vec<String>,
     /// What was counted in it.
     pub(super) counts: Counts,
     /// Blocks that could not be read.
     pub(super) unread: Vec<(IndexBlock, String)>,
+}
+
+/// A batch that is cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CutBatch {
+    /// A JSON array of pages.
+    pub(super) body: Bytes,
+    /// How many there are in it.
+    pub(super) pages: u64,
 }
 
 /// Puts blocks in order, and windows together.
@@ -45,15 +61,31 @@ pub(super) struct Windows {
     cutting: Cutting,
     /// The number of the first block that is not in a window yet.
     next: u64,
+    /// Bytes of `cluster.idx` up to the last block that is in a window.
+    ends_at: u64,
     /// Blocks that came before their turn.
     early: BTreeMap<u64, BlockEnd>,
     open: Option<Window>,
-    pages: Vec<PlacedPage>,
+    /// Pages of the open window: those of its one block, or with `--by-file` those of several.
+    in_order: PageList,
+    placed: Vec<PlacedPage>,
+    /// Pages of the windows before it that fill no batch.
+    pending: Vec<String>,
 }
 
 impl Windows {
-    pub(super) fn new(cutting: Cutting) -> Windows {
-        Windows { cutting, next: 0, early: BTreeMap::new(), open: None, pages: Vec::new() }
+    /// Goes on where a checkpoint stopped.
+    pub(super) fn after(done: &Checkpoint, cutting: Cutting) -> Windows {
+        Windows {
+            cutting,
+            next: 0,
+            ends_at: done.position.index_offset,
+            early: BTreeMap::new(),
+            open: None,
+            in_order: PageList::default(),
+            placed: Vec::new(),
+            pending: done.pending.clone(),
+        }
     }
 
     /// Blocks that are in windows.
@@ -70,19 +102,38 @@ impl Windows {
         while let Some(end) = self.early.remove(&self.next) {
             self.next += 1;
             self.add(end);
-            let is_whole = self.cutting.by_file_pages.is_none_or(|most| self.pages.len() >= most);
-            whole.extend(is_whole.then(|| self.close()).flatten());
+            let is_whole = self.cutting.by_file_pages.is_none_or(|most| self.placed.len() >= most);
+            if is_whole && let Some(window) = self.open.take() {
+                whole.push(self.close(window, !self.cutting.across_windows));
+            }
         }
         whole
     }
 
-    /// The last window, when no more blocks come.
-    pub(super) fn close(&mut self) -> Option<Window> {
-        let mut window = self.open.take()?;
-        if !self.pages.is_empty() {
-            window.batches = by_file(take(&mut self.pages), self.cutting.batch_size);
-        }
-        Some(window)
+    /// The last window, when no more blocks come: it leaves no page behind.
+    pub(super) fn close_last(&mut self) -> Option<Window> {
+        let rest = Window { starts_at: self.ends_at, ends_at: self.ends_at, ..Window::default() };
+        let rest = (!self.pending.is_empty()).then_some(rest);
+        let last = self.open.take().or(rest)?;
+        Some(self.close(last, true))
+    }
+
+    /// Cuts the pages of a window into batches; `to_the_end` also those that fill none.
+    fn close(&mut self, mut window: Window, to_the_end: bool) -> Window {
+        let earlier = take(&mut self.pending);
+        let in_order = take(&mut self.in_order);
+        let mut placed = take(&mut self.placed);
+        // So whoever takes a batch finds its pages side by side.
+        placed.sort();
+        let own = in_order.iter().chain(placed.iter().map(|page| page.json.as_slice()));
+        let pages: Vec<&[u8]> = earlier.iter().map(String::as_bytes).chain(own).collect();
+        let batch_size = self.cutting.batch_size.max(1);
+        let rest = if to_the_end { 0 } else { pages.len() % batch_size };
+        let (cut, pending) = pages.split_at(pages.len() - rest);
+        window.batches = cut.chunks(batch_size).map(CutBatch::of).collect();
+        self.pending = pending.iter().map(|page| String::from_utf8_lossy(page).into()).collect();
+        window.pending = self.pending.clone();
+        window
     }
 
     fn add(&mut self, end: BlockEnd) {
@@ -90,6 +141,7 @@ impl Windows {
         let begin = || Window { starts_at: block.starts_at, ..Window::default() };
         let window = self.open.get_or_insert_with(begin);
         window.ends_at = block.ends_at;
+        self.ends_at = block.ends_at;
         match what {
             BlockYield::Read { pages, sifted, wire_bytes } => {
                 let named = sifted.first_malformed.iter().take(MALFORMED_LINES_NAMED);
@@ -102,8 +154,8 @@ impl Windows {
                 }
                 window.counts.add_block(&sifted, wire_bytes);
                 match pages {
-                    Pages::Batches(batches) => window.batches = batches,
-                    Pages::Single(pages) => self.pages.extend(pages),
+                    Pages::InOrder(pages) => self.in_order = pages,
+                    Pages::Placed(pages) => self.placed.extend(pages),
                 }
             }
             BlockYield::NoBlock(fault) => {
@@ -120,19 +172,18 @@ impl Windows {
     }
 }
 
-/// Sorted, so that whoever takes a batch finds its pages side by side.
-fn by_file(mut pages: Vec<PlacedPage>, batch_size: usize) -> Vec<Bytes> {
-    pages.sort();
-    let array = |pages: &[PlacedPage]| {
-        let mut body = Vec::with_capacity(pages.iter().map(|page| page.json.len() + 1).sum());
+impl CutBatch {
+    /// A batch of these pages.
+    pub(super) fn of<P: AsRef<[u8]>>(pages: &[P]) -> CutBatch {
+        let bytes = pages.iter().map(|page| page.as_ref().len() + 1).sum::<usize>();
+        let mut body = Vec::with_capacity(bytes + 1);
         for page in pages {
             body.push(if body.is_empty() { b'[' } else { b',' });
-            body.extend_from_slice(&page.json);
+            body.extend_from_slice(page.as_ref());
         }
         body.push(b']');
-        Bytes::from(body)
-    };
-    pages.chunks(batch_size.max(1)).map(array).collect()
+        CutBatch { body: body.into(), pages: pages.len() as u64 }
+    }
 }
 
 #[cfg(test)]
@@ -142,14 +193,24 @@ mod tests {
 
     use super::*;
 
+    const BY_FILE: Cutting =
+        Cutting { batch_size: 50, by_file_pages: Some(10), across_windows: true };
+    const IN_ORDER: Cutting = Cutting { by_file_pages: None, ..BY_FILE };
+
     /// A block with pages in these files.
-    fn block(number: u64, files: &[u8]) -> BlockEnd {
-        let page = |(at, file): (usize, &u8)| PlacedPage {
-            file: file.to_string(),
-            offset: number,
-            json: format!("\"{file}-{number}-{at}\"").into_bytes(),
+    fn block(number: u64, files: &[u8], cutting: Cutting) -> BlockEnd {
+        let json = |(at, file): (usize, &u8)| format!("\"{file}-{number}-{at}\"").into_bytes();
+        let pages = match cutting.by_file_pages {
+            None => Pages::InOrder(files.iter().enumerate().map(json).collect()),
+            Some(_) => {
+                let place = |(at, file): (usize, &u8)| PlacedPage {
+                    file: file.to_string(),
+                    offset: number,
+                    json: json((at, file)),
+                };
+                Pages::Placed(files.iter().enumerate().map(place).collect())
+            }
         };
-        let pages = Pages::Single(files.iter().enumerate().map(page).collect());
         let sifted = Sifted { wanted: files.len() as u64, ..Sifted::default() };
         let line = Ok(String::new());
         let block = IndexBlock { number, starts_at: number * 10, ends_at: number * 10 + 10, line };
@@ -157,11 +218,17 @@ mod tests {
     }
 
     fn windows(cutting: Cutting, blocks: Vec<BlockEnd>) -> Vec<Window> {
-        let mut windows = Windows::new(cutting);
+        let mut windows = Windows::after(&Checkpoint::default(), cutting);
         let mut whole: Vec<Window> =
             blocks.into_iter().flat_map(|block| windows.take(block)).collect();
-        whole.extend(windows.close());
+        whole.extend(windows.close_last());
         whole
+    }
+
+    fn pages_of(batch: &CutBatch) -> Vec<String> {
+        let pages: Vec<String> = serde_json::from_slice(&batch.body).unwrap();
+        assert_eq!(batch.pages, pages.len() as u64);
+        pages
     }
 
     proptest! {
@@ -169,12 +236,13 @@ mod tests {
         fn whatever_the_order_the_windows_are_the_same_and_nothing_is_lost(
             files in prop::collection::vec(prop::collection::vec(0u8..5, 0..6), 1..20),
             batch_size in 1usize..5,
-            most in 1usize..12,
+            by_file_pages in prop::option::of(1usize..12),
+            across_windows: bool,
             swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..20),
         ) {
-            let cutting = Cutting { batch_size, by_file_pages: Some(most) };
+            let cutting = Cutting { batch_size, by_file_pages, across_windows };
             let blocks: Vec<BlockEnd> =
-                (0..).zip(&files).map(|(number, files)| block(number, files)).collect();
+                (0..).zip(&files).map(|(number, files)| block(number, files, cutting)).collect();
             let mut shuffled = blocks.clone();
             for (a, b) in swaps {
                 shuffled.swap(a.index(files.len()), b.index(files.len()));
@@ -184,45 +252,61 @@ mod tests {
             prop_assert_eq!(&windows(cutting, shuffled), &in_order);
             prop_assert_eq!(in_order.first().map(|window| window.starts_at), Some(0));
             prop_assert!(in_order.windows(2).all(|two| two[0].ends_at == two[1].starts_at));
-            let mut made: Vec<String> = Vec::new();
-            for window in &in_order {
-                let mut places = Vec::new();
-                for batch in &window.batches {
-                    let pages: Vec<String> = serde_json::from_slice(batch).unwrap();
-                    prop_assert!((1..=batch_size).contains(&pages.len()));
-                    places.extend(pages.iter().map(|page| page.split('-').next().unwrap().to_owned()));
-                    made.extend(pages);
+            let batches: Vec<Vec<String>> =
+                in_order.iter().flat_map(|window| window.batches.iter().map(pages_of)).collect();
+            prop_assert!(batches.iter().all(|pages| (1..=batch_size).contains(&pages.len())));
+            let mut made = batches.concat();
+            if across_windows {
+                let all_but_the_last = batches.split_last().map_or(&[][..], |(_, others)| others);
+                prop_assert!(all_but_the_last.iter().all(|pages| pages.len() == batch_size));
+            } else if by_file_pages.is_some() {
+                for window in &in_order {
+                    let pages = window.batches.iter().flat_map(pages_of);
+                    let files: Vec<char> = pages.filter_map(|page| page.chars().next()).collect();
+                    prop_assert!(files.is_sorted(), "by file");
                 }
-                prop_assert!(places.is_sorted(), "by file");
             }
-            made.sort();
             let mut want: Vec<String> = Vec::new();
             for (number, files) in files.iter().enumerate() {
                 let page = |(at, file): (usize, &u8)| format!("{file}-{number}-{at}");
                 want.extend(files.iter().enumerate().map(page));
             }
-            want.sort();
+            if by_file_pages.is_some() {
+                made.sort();
+                want.sort();
+            }
             prop_assert_eq!(made, want);
+            prop_assert!(in_order.last().is_none_or(|last| last.pending.is_empty()));
         }
     }
 
     #[test]
     fn a_window_is_a_block_unless_pages_are_sorted() {
-        let read = |number| {
-            let mut end = block(number, &[]);
-            let pages = Pages::Batches(vec![Bytes::from_static(b"[]")]);
-            end.what = BlockYield::Read { pages, sifted: Sifted::default(), wire_bytes: 1 };
-            end
-        };
-        let mut unread = block(1, &[]);
+        let read = |number| block(number, &[1], IN_ORDER);
+        let mut unread = read(1);
         unread.what = BlockYield::Unread { kind: "gzip", reason: "cut off".to_owned() };
-        let mut garbage = block(2, &[]);
+        let mut garbage = read(2);
         garbage.what = BlockYield::NoBlock("no fields".to_owned());
-        let cutting = Cutting { batch_size: 50, by_file_pages: None };
-        let made = windows(cutting, vec![read(3), unread, garbage, read(0)]);
+        let blocks = vec![read(3), unread, garbage, read(0)];
+        let earlier_version = Cutting { across_windows: false, ..IN_ORDER };
+        let made = windows(earlier_version, blocks.clone());
         let batches: Vec<usize> = made.iter().map(|window| window.batches.len()).collect();
         assert_eq!(batches, [1, 0, 0, 1]);
         assert_eq!(made[1].unread.len(), 1);
         assert_eq!(made[2].counts.errors.get("index_line"), Some(&1));
+        let made = windows(IN_ORDER, blocks);
+        let batches: Vec<usize> = made.iter().map(|window| window.batches.len()).collect();
+        assert_eq!(batches, [0, 0, 0, 0, 1], "one that is not full comes at the end");
+        let pending: Vec<usize> = made.iter().map(|window| window.pending.len()).collect();
+        assert_eq!(pending, [1, 1, 1, 2, 0]);
+        assert_eq!((made[4].starts_at, made[4].ends_at), (40, 40));
+    }
+
+    #[test]
+    fn the_last_batch_of_sorted_pages_has_what_is_left() {
+        let blocks = (0..3).map(|number| block(number, &[2, 1], BY_FILE)).collect();
+        let made = windows(BY_FILE, blocks);
+        assert_eq!(made.len(), 1);
+        assert_eq!(pages_of(&made[0].batches[0])[..2], ["1-0-1", "1-1-1"]);
     }
 }

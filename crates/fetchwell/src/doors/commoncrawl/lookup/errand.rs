@@ -13,6 +13,7 @@ use fetchwell_engine::ports::{
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::url::WebUrl;
 use tracing::error;
 
 use crate::cli::Exit;
@@ -50,10 +51,12 @@ pub(super) async fn run<E: Errand>(
     queue.enqueue(vec![NewJob::now(job(archive))]);
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
+    let root = archive.root.clone();
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(move |_| {
-            Box::new(ErrandPlan { errand: errand.clone(), history: History::default() })
+            let (errand, root) = (errand.clone(), root.clone());
+            Box::new(ErrandPlan { errand, root, history: History::default() })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
         obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
@@ -97,6 +100,8 @@ enum End<F> {
 
 struct ErrandPlan<E> {
     errand: E,
+    /// Where the archive's files are. For a folder it is made up, and not for people to see.
+    root: WebUrl,
     /// What the request under way has been through.
     history: History,
 }
@@ -142,9 +147,10 @@ impl<E: Errand> ErrandPlan<E> {
         match RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance) {
             Next::Again { history, .. } => self.history = history,
             Next::Finish => {
-                let request = self.errand.request();
-                let url = request.map_or(String::new(), |request| request.url.to_string());
-                let reason = format!("{}: {url}", outcome.happened);
+                let url = self.errand.request().map(|request| request.url);
+                let url = url.as_ref().map_or("", WebUrl::as_str);
+                let file = url.strip_prefix(self.root.as_str()).unwrap_or(url);
+                let reason = format!("{}: {file}", outcome.happened);
                 return Err(Stop::End(End::Failed(reason)));
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::Notify;
 
@@ -35,6 +36,10 @@ impl Source for AtArchive {
 
     fn rescued(&self) -> u64 {
         self.inner.rescued()
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.inner.oldest_waiting().await
     }
 
     async fn leave(&self) -> Result<(), StoreFault> {

@@ -1,8 +1,12 @@
-//! Which batches were begun by workers that died over them: a broker does not count that, so the folder does.
+//! Which batches were begun by workers that died over them.
 //!
 //! A batch is known by its content, since not every batcher gives its batches ids. A mark is set when a batch
 //! is begun, and goes when it ends in whatever way; what is left are the marks of processes that are gone. So
 //! few of them are there that looking costs nothing. They need not outlive the machine.
+//!
+//! Most workers are killed from outside, by a deployment or for want of memory, and no batch is to blame. So a
+//! death is held against a batch only if the batch was alone under way. One that was under way with others makes
+//! it a suspect at the most, which runs alone from then on.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +26,11 @@ use crate::plant::random_seed;
 /// Beside the manifest.
 const FILE: &str = "begun.db";
 
-/// Batches of a source that does not count how often one was begun in vain.
+/// Deaths at which others were under way, too, count no further than this: it is when the flow runs a batch alone,
+/// and one more would be quarantine.
+const MOST_SHARED_DEATHS: u32 = 3;
+
+/// The batches of a source, with what is known of those that died over them.
 pub(super) struct Begun {
     source: Arc<dyn Source>,
     ends: Arc<dyn Settle>,
@@ -42,7 +50,7 @@ impl Begun {
         source: Arc<dyn Source>,
         ends: Arc<dyn Settle>,
     ) -> Result<Begun, StoreFault> {
-        let db = Db::open(&folder.join(FILE), Durability::Process, prepare)?;
+        let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
         let (held, uncounted) = (Mutex::default(), AsyncMutex::default());
         Ok(Begun { source, ends, db, worker, held, uncounted })
@@ -53,8 +61,9 @@ impl Begun {
             leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
         let ids = leases.iter().map(|lease| lease.id);
         self.held().extend(ids.zip(contents.iter().cloned()));
-        let counted =
-            self.db.write(move |tx| contents.iter().map(|batch| marks(tx, batch)).collect());
+        let counted = self
+            .db
+            .write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
         let counts: Vec<u32> = counted.await?;
         for (lease, interruptions) in leases.iter_mut().zip(counts) {
             lease.interruptions = interruptions;
@@ -107,7 +116,9 @@ impl Source for Begun {
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
-        let (batches, worker) = (self.batches_of(leases), self.worker.clone());
+        self.source.started(leases).await?;
+        let batches = self.batches_of(leases);
+        let worker = self.worker.clone();
         let mark = move |tx: &Connection| {
             for batch in &batches {
                 tx.prepare_cached("INSERT OR IGNORE INTO begun VALUES (?1, ?2)")?
@@ -133,6 +144,10 @@ impl Source for Begun {
         self.source.leave().await
     }
 
+    fn rescued(&self) -> u64 {
+        self.source.rescued()
+    }
+
     fn news(&self) -> Option<Arc<Notify>> {
         self.source.news()
     }
@@ -142,17 +157,15 @@ impl Source for Begun {
 impl Settle for Begun {
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
         let settled = self.ends.settle(batch).await?;
-        let (ended, worker) = (self.let_go(batch), self.worker.clone());
-        let unmark = move |tx: &Connection| {
+        let ended = self.let_go(batch);
+        let worker = self.worker.clone();
+        let end = move |tx: &Connection| {
             for (batch, is_untouched) in &ended {
-                tx.prepare_cached(
-                    "DELETE FROM begun WHERE batch = ?1 AND (worker = ?2 OR NOT ?3)",
-                )?
-                .execute((batch, &worker, is_untouched))?;
+                unmark(tx, batch, &worker, *is_untouched)?;
             }
             Ok(())
         };
-        self.db.write(unmark).await?;
+        self.db.write(end).await?;
         Ok(settled)
     }
 }
@@ -163,13 +176,45 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
              batch TEXT NOT NULL,
              worker TEXT NOT NULL,
              PRIMARY KEY (batch, worker)
-         ) STRICT, WITHOUT ROWID;",
+         ) STRICT, WITHOUT ROWID;
+         CREATE INDEX IF NOT EXISTS begun_by ON begun (worker);
+         -- Workers with marks that had others besides, which have gone since.
+         CREATE TABLE IF NOT EXISTS had_others (worker TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;",
     )
 }
 
-fn marks(tx: &Connection, batch: &str) -> rusqlite::Result<u32> {
-    tx.prepare_cached("SELECT count(*) FROM begun WHERE batch = ?1")?
-        .query_row([batch], |row| row.get(0))
+/// A batch is over, or goes back untouched. In both cases our mark goes, and in the first one everybody's: whoever
+/// of them is gone was not alone with the other batches that it had under way.
+fn unmark(tx: &Connection, batch: &str, us: &str, is_untouched: bool) -> rusqlite::Result<()> {
+    if !is_untouched {
+        tx.prepare_cached(
+            "INSERT OR IGNORE INTO had_others
+             SELECT worker FROM begun WHERE batch = ?1 AND worker <> ?2",
+        )?
+        .execute([batch, us])?;
+    }
+    tx.prepare_cached("DELETE FROM begun WHERE batch = ?1 AND (worker = ?2 OR NOT ?3)")?
+        .execute((batch, us, is_untouched))?;
+    tx.prepare_cached(
+        "DELETE FROM had_others
+         WHERE NOT EXISTS (SELECT 1 FROM begun WHERE begun.worker = had_others.worker)",
+    )?
+    .execute([])
+    .map(|_| ())
+}
+
+/// How often a batch was interrupted, as far as that is held against it.
+fn interruptions(tx: &Connection, batch: &str) -> rusqlite::Result<u32> {
+    let (deaths, alone): (u32, u32) = tx
+        .prepare_cached(
+            "SELECT count(*), count(*) FILTER (WHERE
+                 NOT EXISTS (SELECT 1 FROM begun AS other
+                             WHERE other.worker = begun.worker AND other.batch <> begun.batch)
+                 AND NOT EXISTS (SELECT 1 FROM had_others WHERE worker = begun.worker))
+             FROM begun WHERE batch = ?1",
+        )?
+        .query_row([batch], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(deaths.min(MOST_SHARED_DEATHS).max(alone))
 }
 
 #[cfg(test)]
@@ -199,8 +244,13 @@ mod tests {
     }
 
     async fn idle_worker(folder: &Path) -> Begun {
+        idle_worker_on(folder, &["[]"]).await
+    }
+
+    async fn idle_worker_on(folder: &Path, batches: &[&str]) -> Begun {
         let queue = MemoryQueue::new(Clock::system(), Duration::from_secs(3_600), true);
-        queue.enqueue(vec![NewJob::now(lease("http://archive.test/", "[]").job)]);
+        let job = |batch: &&str| NewJob::now(lease("http://archive.test/", batch).job);
+        queue.enqueue(batches.iter().map(job).collect());
         let instance = Arc::new(queue.instance());
         let begun = Begun::open(folder, instance.clone(), instance).unwrap();
         begun.renew().await.unwrap();
@@ -225,6 +275,46 @@ mod tests {
         begun.started(&[last.id]).await.unwrap();
         begun.settle(&[(&last, &Settlement::Done)]).await.unwrap();
         assert_eq!(die(folder.path()).await, 0);
+    }
+
+    /// A worker that has begun all of these batches.
+    async fn at_work_on(folder: &Path, batches: &[&str]) -> (Begun, Vec<Lease>) {
+        let begun = idle_worker_on(folder, batches).await;
+        let most = batches.len();
+        let demand = Demand { most, most_per_site: most, ..DEMAND };
+        let Ok(Taken::Jobs(leases)) = begun.take(&demand).await else { panic!("no batch") };
+        assert_eq!(leases.len(), most);
+        let ids: Vec<LeaseId> = leases.iter().map(|lease| lease.id).collect();
+        begun.started(&ids).await.unwrap();
+        (begun, leases)
+    }
+
+    fn counts(leases: &[Lease]) -> Vec<u32> {
+        leases.iter().map(|lease| lease.interruptions).collect()
+    }
+
+    /// Four is quarantine: however often workers are killed that do several batches, none comes to it.
+    #[tokio::test]
+    async fn a_death_with_others_under_way_makes_a_suspect_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..6 {
+            at_work_on(folder.path(), &["[1]", "[2]"]).await;
+        }
+        let (begun, leases) = at_work_on(folder.path(), &["[1]", "[2]"]).await;
+        assert_eq!(counts(&leases), [3, 3]);
+        let one = leases.iter().find(|lease| lease.job.payload == b"[1]").unwrap();
+        begun.settle(&[(one, &Settlement::Done)]).await.unwrap();
+        drop(begun); // It dies when the other batch is alone.
+        let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
+        assert_eq!(
+            counts(&leases),
+            [3],
+            "those before were not alone, though the other batch is done"
+        );
+        for died_alone in 2..=4 {
+            let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
+            assert_eq!(counts(&leases), [died_alone.max(3)]);
+        }
     }
 
     #[tokio::test]

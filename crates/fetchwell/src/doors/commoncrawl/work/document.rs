@@ -1,17 +1,20 @@
 //! A captured page as a text document.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
 use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
+use fetchwell_policy::outcome::Happened;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::in_hand::Part;
 use crate::doors::commoncrawl::byte_range::{ByteRange, RangeFault};
 use crate::doors::notation::sha256_hex;
+use crate::doors::read_limits::ReadLimits;
 
 /// What a gzip member begins with. A record may also stand in its file as it is.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -79,6 +82,8 @@ pub(in crate::doors::commoncrawl) enum DocumentFault {
     Body(#[from] BodyFlaw),
     #[error("the page is not HTML")]
     NotHtml,
+    #[error("{0}")]
+    Costly(Happened),
 }
 
 impl DocumentFault {
@@ -99,6 +104,7 @@ impl DocumentFault {
             DocumentFault::Http(_) => "http",
             DocumentFault::Body(_) => "body",
             DocumentFault::NotHtml => "not_html",
+            DocumentFault::Costly(_) => "too_slow",
         }
     }
 
@@ -182,7 +188,8 @@ impl Document {
         let url = url::Url::parse(address).map_err(|_| DocumentFault::Url)?;
         let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
         let indexed = indexed_language(page);
-        let (title, text, declared) = read_text(&html, &url, indexed.is_some());
+        let (title, text, declared) =
+            read_text(&html, &url, indexed.is_some()).map_err(DocumentFault::Costly)?;
         Ok(Document {
             url: address.to_owned(),
             surt: page.surt_url.clone(),
@@ -195,6 +202,11 @@ impl Document {
             in_hand: Part::default(),
         })
     }
+}
+
+/// Whether this begins as a record does, sound or not: web archives have nothing else.
+pub(super) fn is_record(stored: &[u8]) -> bool {
+    stored.starts_with(&GZIP) || stored.starts_with(b"WARC/")
 }
 
 /// The bytes of a record, of at most `max_bytes`: what its gzip member holds, or what stands there.
@@ -211,14 +223,24 @@ pub(in crate::doors::commoncrawl) fn record_bytes(
     Ok(Cow::Borrowed(stored))
 }
 
+/// Reading is bounded in time only: texts in hand have a bound of their own.
+const READING: ReadLimits =
+    ReadLimits { max_text_bytes: usize::MAX, max_time: Duration::from_secs(5) };
+
+type TitleTextLanguage = (String, String, Option<String>);
+
 /// Title, text, and the language where the index has none: finding that out costs more.
-fn read_text(html: &str, url: &url::Url, has_language: bool) -> (String, String, Option<String>) {
+fn read_text(
+    html: &str,
+    url: &url::Url,
+    has_language: bool,
+) -> Result<TitleTextLanguage, Happened> {
     if has_language {
-        let article = fetchwell_extract::extract_text(html, url);
-        return (article.title, article.text, None);
+        let article = READING.text(html, url)?;
+        return Ok((article.title, article.text, None));
     }
-    let article = fetchwell_extract::extract(html, url);
-    (article.title, article.text, article.lang)
+    let article = READING.article(html, url)?;
+    Ok((article.title, article.text, article.lang))
 }
 
 /// The first of those that the index found: most of the page is in it.

@@ -1,11 +1,13 @@
 //! `fetchwell commoncrawl work`: batches of captured pages become text documents.
 //!
 //! A batch is a lease; `plan` asks for its ranges and makes each captured page a `document`, unless `filter`
-//! leaves it out. What all batches have made and not written yet is `in_hand`. `output` writes documents into segments, each page once however often its batch comes,
-//! and only then does the batch end. `begun` counts who died over a batch of a broker. `serve` is the door at work.
+//! leaves it out. What all batches have made and not written yet is `in_hand`. `base_check` notices that there is no
+//! archive at all. `output` writes documents into segments, each page once however often its batch comes, and only
+//! then does the batch end. `begun` counts the workers that died over a batch. `retry_errors` publishes again what
+//! could not be read. `serve` is the door at work.
 
 mod at_archive;
-#[cfg(feature = "rabbitmq")]
+mod base_check;
 mod begun;
 mod counted;
 mod document;
@@ -15,8 +17,11 @@ mod metrics;
 mod output;
 mod plan;
 mod record;
+mod retry_errors;
 mod serve;
 
+pub use base_check::BaseCheck;
+pub(super) use base_check::NO_ARCHIVE;
 pub(super) use document::record_bytes;
 pub use document::{Document, WarcPlace};
 pub use filter::DocumentFilter;
@@ -24,4 +29,5 @@ pub use in_hand::{InHand, Part};
 pub(crate) use output::standing;
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
+pub(super) use retry_errors::retry_errors;
 pub(super) use serve::serve;

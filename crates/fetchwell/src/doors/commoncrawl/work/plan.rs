@@ -16,11 +16,14 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
-use super::document::{Document, DocumentFault, LARGE_BYTES, WarcPlace};
+use super::base_check::BaseCheck;
+use super::document::{Document, DocumentFault, LARGE_BYTES, WarcPlace, is_record};
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
 use super::record::{BrokenPage, WorkRecord};
-use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::doors::commoncrawl::byte_range::{
+    ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
+};
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
 use crate::doors::foregone::dead;
 
@@ -29,6 +32,8 @@ use crate::doors::foregone::dead;
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
 /// A batch that could not begin, since others have so much in hand, waits so long.
 const BREATH: Duration = Duration::from_millis(200);
+/// A batch that found nothing, while it is not known whether there is an archive at all, waits so long.
+const UNTIL_ANOTHER_LOOK: Duration = Duration::from_secs(1);
 
 /// What all batches of a worker go by.
 #[derive(Clone, Debug)]
@@ -47,6 +52,8 @@ pub struct WorkRules {
     pub in_hand: InHand,
     /// Held while a large record is taken apart.
     pub large: Arc<Mutex<()>>,
+    /// Whether there is an archive.
+    pub base: Arc<BaseCheck>,
 }
 
 /// Makes the plan of a batch. What is no array of anything is given up at once.
@@ -67,6 +74,7 @@ pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> 
         is_cut_short: false,
         again: None,
         spent: None,
+        nothing_there: None,
     })
 }
 
@@ -89,6 +97,8 @@ struct BatchPlan {
     again: Option<(Time, History)>,
     /// Some range failed once too often.
     spent: Option<String>,
+    /// The last answer that a wrong base would give as well.
+    nothing_there: Option<String>,
 }
 
 /// A range of a file, and the pages in it by their places in the batch.
@@ -117,7 +127,7 @@ impl Plan<WorkRecord> for BatchPlan {
         }
         match self.ranges.pop_front() {
             Some(next) => Step::Fetch(vec![self.ask_for(next)]),
-            None => Step::Finish(std::mem::take(&mut self.done), self.settlement()),
+            None => self.end(moment.now),
         }
     }
 
@@ -127,6 +137,22 @@ impl Plan<WorkRecord> for BatchPlan {
 }
 
 impl BatchPlan {
+    /// While no record has come from anywhere, what was not found may be there and the base wrong: then nothing
+    /// is said of the pages, and the batch is not acknowledged.
+    fn end(&mut self, now: Time) -> Step<WorkRecord> {
+        let base = &self.rules.base;
+        match self.nothing_there.take().filter(|_| !base.has_records()) {
+            None => Step::Finish(std::mem::take(&mut self.done), self.settlement()),
+            Some(answer) => match base.batch_was_empty(&answer) {
+                Some(reason) => Step::Halt(reason),
+                None => {
+                    let at = now + UNTIL_ANOTHER_LOOK;
+                    Step::Finish(Vec::new(), Settlement::HandBack { at })
+                }
+            },
+        }
+    }
+
     /// Makes ranges of the pages: near ones of a file are asked for together.
     fn lay_out(&mut self) {
         let mut files: BTreeMap<String, Vec<(usize, ByteRange)>> = BTreeMap::new();
@@ -176,9 +202,12 @@ impl BatchPlan {
     fn take(&mut self, outcome: &Outcome, moment: Moment) {
         let Some(asked) = self.under_way.take() else { return };
         match (&outcome.happened, &outcome.answer) {
-            (Happened::Answered(200..=299), Some(answer)) => self.read(asked, answer),
-            (happened, _) if is_the_ranges_own(happened) => {
-                self.try_singly(asked, &DocumentFault::Unread(happened.to_string()));
+            (Happened::Answered(200..=299), Some(answer)) => self.read(asked, answer, moment),
+            (happened, answer) if is_the_ranges_own(happened) => {
+                if let Some(answer) = answer {
+                    self.note_nothing_there(&asked, answer);
+                }
+                self.try_singly(asked, &DocumentFault::Unread(happened.to_string()), moment);
             }
             (happened, _) => {
                 self.missing.extend(&asked.pages);
@@ -190,27 +219,52 @@ impl BatchPlan {
         }
     }
 
-    fn read(&mut self, asked: PageRange, answer: &Answer) {
+    /// An answer that says that the file is not there, or that it is something else.
+    fn note_nothing_there(&mut self, asked: &PageRange, answer: &Answer) {
+        let status = answer.status;
+        let file = self.file_of(asked);
+        self.nothing_there = Some(match answer.header("location") {
+            Some(place) => format!("{status} for {file}, a redirect to {}", place.escape_debug()),
+            None => format!("{status} for {file}"),
+        });
+    }
+
+    /// The file that a range is of, as batches name it.
+    fn file_of(&self, asked: &PageRange) -> String {
+        let first = asked.pages.first().map(|place| &self.items[*place].record);
+        first.and_then(CdxRecord::filename).unwrap_or_default().to_owned()
+    }
+
+    fn read(&mut self, asked: PageRange, answer: &Answer, moment: Moment) {
         match asked.range.of(answer) {
             Ok(bytes) => {
                 let mut pages = asked.pages.iter().copied();
                 while !self.has_enough()
                     && let Some(place) = pages.next()
                 {
-                    self.read_page(place, asked.range, bytes);
+                    self.read_page(place, &asked, bytes);
                 }
                 self.missing.extend(pages.clone());
                 self.is_cut_short |= pages.len() > 0;
             }
-            Err(fault) => self.try_singly(asked, &fault.into()),
+            Err(fault) => {
+                if matches!(fault, RangeFault::Status(_)) {
+                    self.note_nothing_there(&asked, answer);
+                }
+                self.try_singly(asked, &fault.into(), moment);
+            }
         }
     }
 
     /// One page whose place is wrong must not spoil those that it was joined with.
-    fn try_singly(&mut self, asked: PageRange, fault: &DocumentFault) {
+    fn try_singly(&mut self, asked: PageRange, fault: &DocumentFault, moment: Moment) {
         let PageRange { url, pages, .. } = asked;
-        if let [alone] = pages[..] {
-            return self.break_off(alone, fault);
+        match (&pages[..], fault) {
+            ([alone], DocumentFault::Range(RangeFault::Short(..))) => {
+                return self.ask_again(*alone, fault, moment);
+            }
+            ([alone], _) => return self.break_off(*alone, fault),
+            _ => {}
         }
         for place in pages.into_iter().rev() {
             if let Some(warc) = WarcPlace::of(&self.items[place].record) {
@@ -220,16 +274,27 @@ impl BatchPlan {
         }
     }
 
-    fn read_page(&mut self, place: usize, range: ByteRange, bytes: &[u8]) {
+    /// A page whose range came short is for another round, unless there were enough of them.
+    fn ask_again(&mut self, place: usize, fault: &DocumentFault, moment: Moment) {
+        self.missing.push(place);
+        self.follow(after_short_answer(self.history, moment), fault);
+    }
+
+    fn read_page(&mut self, place: usize, asked: &PageRange, bytes: &[u8]) {
         let page = &self.items[place].record;
         let member = WarcPlace::of(page).and_then(|warc| {
-            let from = usize::try_from(warc.offset.checked_sub(range.offset)?).ok()?;
+            let from = usize::try_from(warc.offset.checked_sub(asked.range.offset)?).ok()?;
             let to = from.checked_add(usize::try_from(warc.length).ok()?)?;
             Some((bytes.get(from..to)?, warc))
         });
         let Some((member, warc)) = member else {
             return self.break_off(place, &DocumentFault::Place);
         };
+        if is_record(member) {
+            self.rules.base.record_came();
+        } else if member.trim_ascii_start().starts_with(b"<") {
+            self.nothing_there = Some(format!("HTML in place of a record of {}", warc.filename));
+        }
         match self.document(page, warc, member) {
             Ok(document) => self.keep(document),
             Err(DocumentFault::NotHtml) => self.done.push(WorkRecord::LeftOut("not_html")),
@@ -280,6 +345,7 @@ impl BatchPlan {
             warc: WarcPlace::of(page),
             kind: fault.kind(),
             reason: fault.to_string(),
+            metadata: page.metadata.clone(),
         })));
     }
 
@@ -289,13 +355,18 @@ impl BatchPlan {
             retry_after: outcome.retry_after,
             site_last_served: outcome.why.site_last_served,
         };
-        match RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance) {
+        let next = RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance);
+        self.follow(next, &outcome.happened);
+    }
+
+    fn follow(&mut self, next: Next, failure: &impl ToString) {
+        match next {
             Next::Again { at, history } => {
                 if self.again.is_none_or(|(before, _)| at > before) {
                     self.again = Some((at, history));
                 }
             }
-            Next::Finish => self.spent = Some(outcome.happened.to_string()),
+            Next::Finish => self.spent = Some(failure.to_string()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What becomes of a captured page.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::document::{Document, WarcPlace};
@@ -30,4 +32,17 @@ pub struct BrokenPage {
     pub kind: &'static str,
     /// The same in full.
     pub reason: String,
+    /// What its batch says about it, so that it can be published again.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl BrokenPage {
+    /// Which page it is and where, for those who read the log.
+    pub(super) fn place(&self) -> String {
+        let name = self.url.as_ref().unwrap_or(&self.surt).escape_debug();
+        match &self.warc {
+            Some(WarcPlace { filename, offset, .. }) => format!("{name} in {filename} at {offset}"),
+            None => format!("{name}, which has no place in the archive"),
+        }
+    }
 }

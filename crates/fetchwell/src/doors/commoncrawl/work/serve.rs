@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::at_archive::AtArchive;
+use super::base_check::BaseCheck;
+use super::begun::Begun;
 use super::counted::Counted;
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
@@ -58,7 +60,12 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(
         work.flow(&place, filter(args), &stop),
-        telling::tell(listener, Arc::new(move || told.render() + &measures.render()), stop.clone()),
+        telling::tell(
+            listener,
+            values,
+            Arc::new(move || told.render() + &measures.render()),
+            stop.clone()
+        ),
         seal_when_old(&output, &stop),
     );
     // Also after a fault: what is written need not wait for the next run.
@@ -109,23 +116,23 @@ impl Work<'_> {
         ended
     }
 
-    /// Joins as a worker. The store counts by itself who died over a batch, a broker does not.
+    /// Joins as a worker. The folder counts who died over a batch: a broker does not, and the store does not
+    /// know what else was under way.
     fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
-        match place {
+        let values = &self.settings.values;
+        let (source, ends): Hold = match place {
             #[cfg(feature = "rabbitmq")]
             BatchPlace::Broker(queue) => {
-                let values = &self.settings.values;
                 let instance = Arc::new(queue.instance(values.commoncrawl_prefetch));
-                let output = &values.commoncrawl_output;
-                let begun = super::begun::Begun::open(output, instance.clone(), instance)?;
-                let begun = Arc::new(begun);
-                Ok((begun.clone(), begun))
+                (instance.clone(), instance)
             }
             BatchPlace::Embedded(queue) => {
                 let instance = Arc::new(queue.instance());
-                Ok((instance.clone(), instance))
+                (instance.clone(), instance)
             }
-        }
+        };
+        let begun = Arc::new(Begun::open(&values.commoncrawl_output, source, ends)?);
+        Ok((begun.clone(), begun))
     }
 
     fn rules(&self, filter: DocumentFilter) -> WorkRules {
@@ -140,6 +147,7 @@ impl Work<'_> {
             filter,
             in_hand: InHand::for_records_of(max_record_bytes),
             large: Arc::default(),
+            base: Arc::new(BaseCheck::of(&self.settings.values.commoncrawl_base)),
         }
     }
 }

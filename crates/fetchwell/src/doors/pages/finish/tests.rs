@@ -205,6 +205,8 @@ async fn what_cache_or_log_never_take_is_a_dead_letter_and_the_others_go_on() {
             let now = rfc3339(NOW);
             let (first_at, last_at) = (now.clone(), now);
             let details = DeadLetterDetails {
+                failure: LetterFailure::UrlSpecific,
+                error: None,
                 reason,
                 status_code: Some(200),
                 attempts: 2,

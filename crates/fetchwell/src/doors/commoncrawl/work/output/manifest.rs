@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
+use fetchwell_engine::adapters::sqlite::{Db, Durability};
+use fetchwell_engine::ports::StoreFault;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ERRORS;
@@ -26,8 +28,16 @@ pub(in super::super) struct Written {
     pub(in super::super) new_bytes: u64,
 }
 
+/// The `user_version` of the manifest. Raise it with a change that this program would misread.
+const VERSION: i64 = 0;
+
+/// Opens the manifest, or makes it. One that a newer program has changed is refused.
+pub(super) fn open(path: &Path) -> Result<Db, StoreFault> {
+    Db::open(path, Durability::Disk, VERSION, prepare)
+}
+
 /// Makes the tables, where they are missing.
-pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "BEGIN IMMEDIATE;
          CREATE TABLE IF NOT EXISTS file (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;

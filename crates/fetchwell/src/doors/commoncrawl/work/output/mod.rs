@@ -15,6 +15,7 @@ mod columns;
 #[cfg(not(feature = "parquet"))]
 #[path = "columns_off.rs"]
 mod columns;
+mod errors;
 mod lines;
 mod manifest;
 mod recovery;
@@ -27,13 +28,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{Db, Durability};
+use fetchwell_engine::adapters::sqlite::Db;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Sink, StoreFault};
 use fetchwell_policy::time::Time;
 use tokio::sync::Mutex;
 use tracing::warn;
 
+pub(super) use self::errors::{ErrorEntry, ErrorFile};
 use self::lines::Lines;
 pub(super) use self::manifest::Written;
 use self::segment::Segment;
@@ -79,7 +81,7 @@ impl Output {
         metrics: Arc<WorkMetrics>,
     ) -> Result<Output, StoreFault> {
         let folder = made(folder)?;
-        let db = Db::open(&folder.join(MANIFEST), Durability::Disk, manifest::prepare)?;
+        let db = manifest::open(&folder.join(MANIFEST))?;
         for left in recovery::left_behind(&db, &folder).await? {
             warn!("{} was left by a process that is gone: closing it", left.name);
             seal::seal(&db, &folder, Arc::new(left)).await?;

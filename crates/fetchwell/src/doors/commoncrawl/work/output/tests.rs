@@ -44,6 +44,7 @@ fn broken(file: &str, offset: u64) -> WorkRecord {
         warc: Some(place(file, offset)),
         kind: "gzip",
         reason: "not a sound gzip member".to_owned(),
+        metadata: [("languages".to_owned(), "eng".to_owned())].into(),
     }))
 }
 
@@ -168,6 +169,33 @@ async fn bad_pages_stand_once_in_their_file_and_may_be_good_another_time() {
     assert_eq!(places, [Some(0), Some(1)]);
     assert_eq!((&lines[0]["kind"], &lines[0]["warc"]["filename"]), (&"gzip".into(), &"a".into()));
     assert_eq!(titles(&folder), ["a 1", "a 2"]);
+}
+
+#[tokio::test]
+async fn bad_pages_are_given_again_until_they_are_good() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(ErrorFile::open(folder.path()).is_err_and(|fault| fault.contains("no worker")));
+    let output = open(&folder, SMALL).await;
+    let mut file = ErrorFile::open(folder.path()).unwrap();
+    assert_eq!(file.read_next().unwrap(), None, "there is no such file yet");
+    let WorkRecord::Broken(mut nowhere) = broken("a", 9) else { panic!() };
+    nowhere.warc = None;
+    let WorkRecord::Broken(mut no_page) = broken("a", 10) else { panic!() };
+    no_page.kind = "item";
+    let others = [WorkRecord::Broken(nowhere), WorkRecord::Broken(no_page)];
+    write(&output, &[broken("a", 0), broken("a", 1)]).await;
+    write(&output, &[document("a", 1)]).await;
+    write(&output, &others).await;
+    let mut lines = OpenOptions::new().append(true).open(folder.path().join(ERRORS)).unwrap();
+    lines.write_all(b"never committed\n").unwrap();
+    let mut file = ErrorFile::open(folder.path()).unwrap();
+    let mut next = || file.read_next().unwrap();
+    let Some(ErrorEntry::Page(page, kind)) = next() else { panic!("a page") };
+    assert_eq!((page.surt_url.as_str(), kind.as_str()), ("com,example)/", "gzip"));
+    assert_eq!(page.metadata["languages"], "eng");
+    assert_eq!(next(), Some(ErrorEntry::Read));
+    assert_eq!([next(), next()], [Some(ErrorEntry::Nowhere), Some(ErrorEntry::Nowhere)]);
+    assert_eq!(next(), None);
 }
 
 #[tokio::test]

@@ -3,7 +3,15 @@ use fetchwell_engine::web::Answer;
 use super::*;
 use crate::doors::samples::{MOMENT, end_of, lease, outcome};
 
+/// The rules of a worker that has read a record already.
 fn rules() -> Arc<WorkRules> {
+    let rules = rules_at_first();
+    rules.base.record_came();
+    rules
+}
+
+/// The rules of a worker that does not know yet whether there is an archive.
+fn rules_at_first() -> Arc<WorkRules> {
     Arc::new(WorkRules {
         root: WebUrl::parse("http://archive.test/").unwrap(),
         max_gap_bytes: 0,
@@ -12,6 +20,7 @@ fn rules() -> Arc<WorkRules> {
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
+        base: Arc::new(BaseCheck::of(&"http://archive.test/")),
     })
 }
 
@@ -49,6 +58,93 @@ fn what_a_range_comes_to_decides_about_the_batch() {
     }
     let (_, settlement) = end(Happened::Answered(500), 2);
     assert!(matches!(settlement, Settlement::Dead { .. }));
+}
+
+/// While no record has come, batches that find nothing are handed back, and the third ends the run.
+#[test]
+fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages() {
+    for (status, header, body, said) in [
+        (404, None, "", "404 for a/b.warc.gz"),
+        (200, None, "<html>", "200 for a/b.warc.gz"),
+        (416, None, "", "416 for a/b.warc.gz"),
+        (301, Some(("location", "https://a.test/")), "", "a redirect to https://a.test/"),
+        (206, Some(("content-range", "bytes 7-15/99")), "<!doctype", "HTML in place of a record"),
+    ] {
+        let answered = || {
+            let mut outcome = outcome(Happened::Answered(status), body);
+            if let Some((name, value)) = header {
+                let answer: &mut Answer = outcome.answer.as_mut().unwrap();
+                answer.headers.insert(name, value.parse().unwrap());
+            }
+            outcome
+        };
+        let rules = rules_at_first();
+        let end = || {
+            let mut plan = plan(&rules, &lease("b", &batch(&[(7, 9)])));
+            assert!(matches!(plan.step(None, MOMENT), Step::Fetch(_)));
+            plan.step(Some(answered()), MOMENT)
+        };
+        for _ in 0..2 {
+            let Step::Finish(records, Settlement::HandBack { at }) = end() else {
+                panic!("{said}")
+            };
+            assert!(records.is_empty() && at > MOMENT.now, "{said}");
+        }
+        let Step::Halt(reason) = end() else { panic!("it goes on after {said}") };
+        assert!(reason.contains(said) && reason.contains("Check --base"), "{reason}");
+        rules.base.record_came();
+        let Step::Finish(records, Settlement::Done) = end() else { panic!("{said}") };
+        assert!(matches!(&records[..], [WorkRecord::Broken(_)]), "{records:?}");
+    }
+}
+
+#[test]
+fn a_record_shows_that_there_is_an_archive() {
+    let (file, three) = three_pages();
+    let rules = rules_at_first();
+    let mut places = vec![(0, record(0).len() as u64)];
+    places.push((file.len() as u64, 50)); // Behind the end of the file.
+    let (_, records, settlement) = run(&mut *plan(&rules, &lease("b", &batch(&places))), &file);
+    assert_eq!((records.len(), settlement), (2, Settlement::Done));
+    assert!(rules.base.has_records());
+    let (_, records, _) = run(&mut *plan(&rules, &lease("b", &three)), &file);
+    assert_eq!(records.len(), 3);
+}
+
+#[test]
+fn a_range_that_comes_short_is_asked_for_again() {
+    let (file, three) = three_pages();
+    let short = |request: &Request| {
+        let mut outcome = serve(&file, request);
+        let answer = outcome.answer.as_mut().unwrap();
+        answer.body = answer.body.slice(..10);
+        outcome
+    };
+    let end = |rounds_failed| {
+        let mut lease = lease("b", &three);
+        lease.history.url_failures = rounds_failed;
+        let mut plan = plan(&rules(), &lease);
+        let (mut step, mut asked) = (plan.step(None, MOMENT), 0);
+        while let Step::Fetch(requests) = step {
+            asked += 1;
+            // Together and alone the second page is always cut off.
+            let second = format!("bytes={}-", record(0).len());
+            let is_cut = asked == 1 || requests[0].headers[0].1.starts_with(&second);
+            let answer = if is_cut { short(&requests[0]) } else { serve(&file, &requests[0]) };
+            step = plan.step(Some(answer), MOMENT);
+        }
+        step
+    };
+    let Step::Finish(records, Settlement::Retry { payload, history, .. }) = end(0) else {
+        panic!("it is to be asked for again");
+    };
+    let missing: Vec<CdxRecord> = serde_json::from_slice(&payload.unwrap()).unwrap();
+    assert_eq!((records.len(), missing.len(), history.url_failures), (2, 1, 1));
+    let Step::Finish(records, Settlement::Dead { reason }) = end(2) else {
+        panic!("three times are enough");
+    };
+    assert_eq!(records.len(), 2, "what came is kept");
+    assert!(reason.contains("only 10 of"), "{reason}");
 }
 
 /// A record that says its number, as it stands in a file.

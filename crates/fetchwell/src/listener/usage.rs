@@ -1,4 +1,4 @@
-//! Whether a connection is used, so that idle ones don't take the places of others.
+//! Whether a connection is used, so that idle ones are closed after a while.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,11 @@ impl Usage {
         UnderWay(self.clone())
     }
 
+    /// Whether something that was asked is not answered yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) != self.ended.load(Ordering::Relaxed)
+    }
+
     /// What there was since the last look.
     pub(super) fn look(&self) -> Look {
         let begun = self.begun.load(Ordering::Relaxed);
@@ -60,8 +65,9 @@ mod tests {
         assert_eq!(usage.look(), Look::NeverUsed);
         let request = usage.begin();
         assert_eq!(usage.look(), Look::InUse);
-        assert_eq!(usage.look(), Look::InUse);
+        assert_eq!((usage.look(), usage.is_under_way()), (Look::InUse, true));
         drop(request);
+        assert!(!usage.is_under_way());
         assert_eq!(usage.look(), Look::Idle);
         drop(usage.begin());
         assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Idle));

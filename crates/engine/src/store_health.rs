@@ -1,0 +1,296 @@
+//! Which calls to the stores fail at present. One outage is one line in the log per minute, with a count, however
+//! many calls fail; `/readyz` and `--give-up-after` go by the same record.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::ports::StoreFault;
+
+/// While a store fails, there is a line about it this often.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+/// A call that last failed longer ago than this does not count as failing: nobody has repeated it since. It is longer
+/// than several calls in a row can wait for a locked file.
+const RECENT: Duration = Duration::from_secs(60);
+
+/// What a store was asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StoreCall {
+    /// Hand out work.
+    Take,
+    /// Store results and settle leases.
+    Finish,
+    /// Renew the lease of this instance.
+    Renew,
+    /// Reserve or confirm a slot of a site. This and the next are calls to the politeness store.
+    Pace,
+    /// Read a robots.txt.
+    Robots,
+    /// Note that a fetch has begun, or what robots.txt says; sweep old sites.
+    Note,
+    /// Answer a request of the API.
+    Answer,
+    /// Take out what is old.
+    Prune,
+}
+
+impl StoreCall {
+    /// What a failure means for the user.
+    fn means(self) -> &'static str {
+        match self {
+            StoreCall::Take => "no work can be taken",
+            StoreCall::Finish => "results cannot be stored",
+            StoreCall::Renew => "the lease of this instance cannot be renewed",
+            StoreCall::Pace => "no request is sent, because no slot can be reserved",
+            StoreCall::Robots => "robots.txt records cannot be read",
+            StoreCall::Note => "a note to the store was lost",
+            StoreCall::Answer => "requests to the API are answered with 503",
+            StoreCall::Prune => "old messages cannot be taken out",
+        }
+    }
+
+    /// Whether it keeps work out of the store, or results.
+    pub fn is_storing(self) -> bool {
+        matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew)
+    }
+
+    /// Whether the politeness store was asked.
+    pub fn is_politeness(self) -> bool {
+        matches!(self, StoreCall::Pace | StoreCall::Robots)
+    }
+}
+
+/// A call that fails.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    /// Which.
+    pub call: StoreCall,
+    /// How long it has failed without a success.
+    pub lasts: Duration,
+    /// What the store said last.
+    pub fault: StoreFault,
+}
+
+/// The record of one pipeline. Those of one process share the lines in the log.
+#[derive(Default)]
+pub struct StoreHealth {
+    pipeline: u32,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    pipelines: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By pipeline and call.
+    failing: BTreeMap<(u32, StoreCall), Streak>,
+    outage: Option<Outage>,
+}
+
+/// Failures of a call without a success in between.
+struct Streak {
+    since: Instant,
+    last: Instant,
+    fault: StoreFault,
+}
+
+/// What the log was told.
+struct Outage {
+    since: Instant,
+    last_failure: Instant,
+    last_line: Instant,
+    failures: u64,
+}
+
+impl StoreHealth {
+    /// The record of another pipeline of the same process.
+    pub fn beside(&self) -> StoreHealth {
+        let pipeline = self.shared.pipelines.fetch_add(1, Ordering::Relaxed) + 1;
+        StoreHealth { pipeline, shared: self.shared.clone() }
+    }
+
+    /// A call failed, and will be repeated.
+    pub fn failed(&self, call: StoreCall, fault: &StoreFault) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let streak = state.failing.entry((self.pipeline, call)).or_insert_with(|| Streak {
+            since: now,
+            last: now,
+            fault: fault.clone(),
+        });
+        if now - streak.last > RECENT {
+            streak.since = now;
+        }
+        streak.last = now;
+        streak.fault = fault.clone();
+        state.log(call, fault, now);
+    }
+
+    /// A call failed that others of its kind say nothing about: it is only logged.
+    pub fn failed_once(&self, call: StoreCall, fault: &StoreFault) {
+        self.state().log(call, fault, Instant::now());
+    }
+
+    /// A call worked.
+    pub fn worked(&self, call: StoreCall) {
+        let mut state = self.state();
+        if state.failing.remove(&(self.pipeline, call)).is_some() {
+            state.end_outage();
+        }
+    }
+
+    /// Nobody will repeat what failed in this pipeline.
+    pub fn forget(&self) {
+        let mut state = self.state();
+        state.failing.retain(|(pipeline, _), _| *pipeline != self.pipeline);
+        state.end_outage();
+    }
+
+    /// The call of this pipeline that has failed for the longest time.
+    pub fn failing(&self) -> Option<Failing> {
+        self.longest(|pipeline, _| pipeline == self.pipeline)
+    }
+
+    /// The call of any pipeline of the process that has failed for the longest time, of those that `which` is true of.
+    pub fn failing_anywhere(&self, which: impl Fn(StoreCall) -> bool) -> Option<Failing> {
+        self.longest(|_, call| which(call))
+    }
+
+    fn longest(&self, which: impl Fn(u32, StoreCall) -> bool) -> Option<Failing> {
+        let now = Instant::now();
+        let state = self.state();
+        let recent = state.failing.iter().filter(|((pipeline, call), streak)| {
+            which(*pipeline, *call) && now - streak.last <= RECENT
+        });
+        let (key, streak) = recent.min_by_key(|(_, streak)| streak.since)?;
+        Some(Failing { call: key.1, lasts: now - streak.since, fault: streak.fault.clone() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Says so, if no call fails any more.
+    fn end_outage(&mut self) {
+        if !self.failing.is_empty() {
+            return;
+        }
+        if let Some(outage) = self.outage.take() {
+            let lasted_s = outage.since.elapsed().as_secs();
+            info!(failures = outage.failures, lasted_s, "the store works again");
+        }
+    }
+
+    fn log(&mut self, call: StoreCall, fault: &StoreFault, now: Instant) {
+        match self.note(now) {
+            Line::First => warn!(%fault, "{}; trying again until it works", call.means()),
+            Line::Again { failures, lasts } => {
+                let lasts_s = lasts.as_secs();
+                warn!(%fault, failures, lasts_s, "the store still fails: {}", call.means());
+            }
+            Line::None => debug!(%fault, "{}", call.means()),
+        }
+    }
+
+    /// Counts a failure, and says which line it is worth.
+    fn note(&mut self, now: Instant) -> Line {
+        let outage = self.outage.take().filter(|outage| now - outage.last_failure <= RECENT);
+        let Some(mut outage) = outage else {
+            let (last_failure, last_line) = (now, now);
+            self.outage = Some(Outage { since: now, last_failure, last_line, failures: 1 });
+            return Line::First;
+        };
+        outage.failures += 1;
+        outage.last_failure = now;
+        let mut line = Line::None;
+        if now - outage.last_line >= LINE_EVERY {
+            outage.last_line = now;
+            line = Line::Again { failures: outage.failures, lasts: now - outage.since };
+        }
+        self.outage = Some(outage);
+        line
+    }
+}
+
+/// What the log says of a failure.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    First,
+    Again { failures: u64, lasts: Duration },
+    None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault() -> StoreFault {
+        StoreFault::Unavailable("database or disk is full".to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_one_line_a_minute_with_a_count() {
+        let mut state = State::default();
+        assert_eq!(state.note(Instant::now()), Line::First);
+        for _ in 1..120 {
+            tokio::time::advance(Duration::from_millis(500)).await;
+            assert_eq!(state.note(Instant::now()), Line::None);
+        }
+        tokio::time::advance(Duration::from_millis(500)).await;
+        let again = Line::Again { failures: 121, lasts: Duration::from_secs(60) };
+        assert_eq!(state.note(Instant::now()), again);
+        tokio::time::advance(RECENT + Duration::from_secs(1)).await;
+        assert_eq!(state.note(Instant::now()), Line::First, "it is another outage");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_over_when_every_call_works() {
+        let health = StoreHealth::default();
+        let other = health.beside();
+        health.failed(StoreCall::Finish, &fault());
+        other.failed(StoreCall::Finish, &fault());
+        other.worked(StoreCall::Finish);
+        assert!(health.state().outage.is_some());
+        health.worked(StoreCall::Finish);
+        assert!(health.state().outage.is_none());
+        other.failed(StoreCall::Finish, &fault());
+        other.failed(StoreCall::Pace, &fault());
+        health.forget();
+        assert!(other.failing().is_some());
+        other.forget();
+        assert!(health.state().outage.is_none() && other.failing().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_fails_until_it_works_or_until_nobody_repeats_it() {
+        let health = StoreHealth::default();
+        let flow = health.beside();
+        assert!(health.failing_anywhere(|_| true).is_none());
+        flow.failed(StoreCall::Finish, &fault());
+        tokio::time::advance(Duration::from_secs(9)).await;
+        flow.worked(StoreCall::Renew);
+        health.worked(StoreCall::Finish);
+        flow.failed(StoreCall::Finish, &fault());
+        let failing = flow.failing().unwrap();
+        assert_eq!((failing.call, failing.lasts), (StoreCall::Finish, Duration::from_secs(9)));
+        assert!(health.failing().is_none(), "it is the other pipeline's");
+        assert!(health.failing_anywhere(StoreCall::is_storing).is_some());
+        assert!(health.failing_anywhere(StoreCall::is_politeness).is_none());
+        tokio::time::advance(RECENT + Duration::from_secs(1)).await;
+        assert!(flow.failing().is_none(), "nobody has tried since");
+        flow.failed(StoreCall::Finish, &fault());
+        assert_eq!(flow.failing().unwrap().lasts, Duration::ZERO);
+        flow.worked(StoreCall::Finish);
+        assert!(health.failing_anywhere(|_| true).is_none());
+    }
+}

@@ -1,0 +1,127 @@
+//! File descriptors: how many this process may open, and what is made to fit into them.
+//!
+//! Each connection is one. A process that wants more than it may have fails requests to healthy sites, so the limit
+//! is raised as far as the system allows, and what still does not fit is made smaller.
+
+use std::fmt;
+use std::sync::Once;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tracing::warn;
+
+/// For all but connections: stores, output, standard streams, the runtime's own.
+const RESERVED: usize = 40;
+
+/// Whoever connects to this process gets one in so many.
+const FOR_LISTENERS: usize = 4;
+
+/// A request takes a connection, and two more descriptors while its name is looked up (one each for IPv4 and IPv6).
+const PER_REQUEST: usize = 3;
+
+/// Raises the soft limit to the hard one: what a process may have, it may have by asking.
+pub(crate) fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        // Some systems call the hard limit unlimited and refuse it. Then the soft one stays, and all else is made
+        // to fit into that.
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap_or_default();
+    }
+}
+
+/// What there is for connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptors {
+    /// The soft limit.
+    limit: usize,
+}
+
+/// How many connections of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Connections {
+    /// Requests under way.
+    pub(crate) in_flight: usize,
+    /// Kept for later requests.
+    pub(crate) idle: usize,
+}
+
+impl Descriptors {
+    /// What this process may open now.
+    pub(crate) fn of_this_process() -> Descriptors {
+        let limit = getrlimit(Resource::Nofile).current;
+        let limit = limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        Descriptors { limit }
+    }
+
+    /// As many of the connections that are wanted as there are descriptors for; requests come first.
+    pub(crate) fn fit(self, wanted: Connections) -> Connections {
+        let reserved = RESERVED.saturating_add(self.limit / FOR_LISTENERS);
+        let left = self.limit.saturating_sub(reserved);
+        let in_flight = wanted.in_flight.min(left / (PER_REQUEST + 1)).max(1);
+        let idle = wanted.idle.min(left.saturating_sub(in_flight.saturating_mul(PER_REQUEST)));
+        Connections { in_flight, idle }
+    }
+
+    /// As many connections of others to this process as there are descriptors for.
+    pub(crate) fn fit_listener(self, wanted: usize) -> usize {
+        wanted.min(self.limit / FOR_LISTENERS).max(1)
+    }
+
+    /// Says once in a process that fewer connections fit than are wanted, and what to do about it.
+    pub(crate) fn say_what_fits(self, wanted: Connections, fits: Connections) {
+        static SAID: Once = Once::new();
+        if wanted == fits {
+            return;
+        }
+        SAID.call_once(|| {
+            warn!(
+                "this process may have {self} open files: {} requests are under way at once \
+                 (max_in_flight: {}), and {} connections are kept for later ones (usual: {}). \
+                 To change that, raise the hard limit (ulimit -Hn, LimitNOFILE= in systemd), \
+                 or lower max_in_flight.",
+                fits.in_flight, wanted.in_flight, fits.idle, wanted.idle
+            );
+        });
+    }
+}
+
+/// The limit.
+impl fmt::Display for Descriptors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            usize::MAX => f.write_str("unlimited"),
+            limit => write!(f, "{limit}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Connections = Connections { in_flight: 128, idle: 512 };
+
+    fn fit(limit: usize) -> Connections {
+        Descriptors { limit }.fit(WANTED)
+    }
+
+    #[test]
+    fn what_is_wanted_is_had_where_there_is_enough() {
+        for limit in [2_048, 65_536, usize::MAX] {
+            assert_eq!(fit(limit), WANTED, "{limit}");
+        }
+    }
+
+    #[test]
+    fn whatever_the_limit_is_connections_fit_into_it_and_one_request_goes() {
+        for limit in 0..2_048 {
+            let Connections { in_flight, idle } = fit(limit);
+            assert!(in_flight >= 1, "{limit}");
+            let listening = Descriptors { limit }.fit_listener(1_024);
+            let used = in_flight * PER_REQUEST + idle + listening + RESERVED;
+            let least = RESERVED + PER_REQUEST + limit / FOR_LISTENERS + 1;
+            assert!(used <= limit.max(least), "{limit}: {used}");
+        }
+        assert_eq!(fit(64), Connections { in_flight: 2, idle: 2 });
+        assert_eq!(fit(256), Connections { in_flight: 38, idle: 38 });
+    }
+}

@@ -1,0 +1,69 @@
+//! `fetchwell commoncrawl dead`: batches that workers have given up, and how they are tried again.
+
+use fetchwell_engine::batches::DeadBatch;
+use fetchwell_engine::clock::Clock;
+use serde_json::json;
+use tracing::error;
+
+use super::queue::BatchPlace;
+use crate::cli::{DeadCommand, Exit, print};
+use crate::doors::table::{plain, table};
+use crate::settings::Settings;
+
+pub(super) async fn run(
+    settings: &Settings,
+    command: DeadCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let batches = BatchPlace::open(settings, &Clock::system()).await?.dead();
+    match command {
+        DeadCommand::List(_) => print(listed(&batches.dead_batches().await?, as_json).as_bytes()),
+        DeadCommand::Retry(args) => {
+            let named = (!args.all).then_some(args.batches.as_slice());
+            let retried = batches.retry_dead(named).await?;
+            if retried == 0 && named.is_some() {
+                error!(
+                    "there is no such dead batch; `fetchwell commoncrawl dead list` lists what there is"
+                );
+                return Ok(Exit::SomeFailed);
+            }
+            let text = match as_json {
+                true => json!({ "retried": retried }).to_string(),
+                false => format!("retried {retried}"),
+            };
+            print(format!("{text}\n").as_bytes())
+        }
+    }
+}
+
+fn listed(batches: &[DeadBatch], as_json: bool) -> String {
+    if as_json {
+        let line = |batch: &DeadBatch| {
+            let DeadBatch { id, reason } = batch;
+            format!("{}\n", json!({ "id": id, "reason": reason }))
+        };
+        return batches.iter().map(line).collect();
+    }
+    if batches.is_empty() {
+        return "there are no dead batches\n".to_owned();
+    }
+    // A name is never cut short: it is typed again to retry the batch.
+    let row = |batch: &DeadBatch| [batch.id.escape_debug().to_string(), plain(&batch.reason)];
+    table(["batch", "reason"], &batches.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_whole_and_reasons_harmless() {
+        let id = "0123456789abcdef".repeat(4);
+        let reason = format!("\u{1b}[2J{}", "x".repeat(100));
+        let text = listed(&[DeadBatch { id: id.clone(), reason }], false);
+        assert!(text.contains(&format!("{id}  \\u{{1b}}[2Jxxx")), "{text}");
+        assert_eq!(listed(&[], false), "there are no dead batches\n");
+        let line = listed(&[DeadBatch { id: "b".into(), reason: "r".into() }], true);
+        assert_eq!(line, "{\"id\":\"b\",\"reason\":\"r\"}\n");
+    }
+}

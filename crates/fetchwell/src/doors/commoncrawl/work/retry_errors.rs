@@ -1,0 +1,131 @@
+//! `fetchwell commoncrawl retry-errors`: the pages of `errors.jsonl` go back on the queue.
+//!
+//! A page that is read this time becomes a document, and is not published again. One that can't be read again stays
+//! where it is: its line stands once.
+
+use std::io;
+
+use bytes::Bytes;
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_engine::batches::Batch;
+use fetchwell_engine::clock::Clock;
+use serde_json::json;
+use tracing::info;
+
+use super::output::{ErrorEntry, ErrorFile};
+use crate::cli::{Exit, RetryErrorsArgs, Running, print};
+use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::notation::sha256_hex;
+use crate::settings::Settings;
+use crate::signals::stop_on_signal;
+
+/// What came of it.
+#[derive(Default)]
+struct Tally {
+    batches: usize,
+    pages: usize,
+    /// Pages that have a document by now.
+    read: usize,
+    /// Lines that name no record.
+    nowhere: usize,
+    /// Lines that are none of ours.
+    garbage: usize,
+}
+
+/// Publishes what can't be read once more, a page once however often this runs while it waits.
+pub(in super::super) fn retry_errors(
+    settings: &Settings,
+    args: RetryErrorsArgs,
+    as_json: bool,
+) -> Running<'_> {
+    Box::pin(retry_errors_inner(settings, args, as_json))
+}
+
+async fn retry_errors_inner(
+    settings: &Settings,
+    args: RetryErrorsArgs,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let mut file = ErrorFile::open(&settings.values.commoncrawl_output).map_err(Exit::Usage)?;
+    let place = BatchPlace::open(settings, &Clock::system()).await?;
+    let outlet = place.filled_within_bounds(settings);
+    let stop = stop_on_signal();
+    let mut tally = Tally::default();
+    loop {
+        let room = outlet.room(&stop).await?;
+        if stop.is_cancelled() {
+            info!("stopped; the same command begins anew, and publishes under the same ids");
+            break;
+        }
+        let batches = next_batches(&mut file, &args, room, &mut tally)?;
+        if batches.is_empty() {
+            break;
+        }
+        outlet.queue.publish(&batches).await?;
+    }
+    tell(&tally, as_json)
+}
+
+/// The next batches of the file, at most so many.
+fn next_batches(
+    file: &mut ErrorFile,
+    args: &RetryErrorsArgs,
+    most: usize,
+    tally: &mut Tally,
+) -> io::Result<Vec<Batch>> {
+    let mut batches = Vec::new();
+    let mut pages: Vec<CdxRecord> = Vec::new();
+    while batches.len() < most {
+        let entry = file.read_next()?;
+        let is_end = entry.is_none();
+        match entry {
+            Some(ErrorEntry::Page(page, kind)) => {
+                let is_meant = args.kind.is_empty() || args.kind.contains(&kind);
+                pages.extend(is_meant.then_some(page));
+            }
+            Some(ErrorEntry::Read) => tally.read += 1,
+            Some(ErrorEntry::Nowhere) => tally.nowhere += 1,
+            Some(ErrorEntry::Garbage) => tally.garbage += 1,
+            None => {}
+        }
+        if pages.len() >= args.batch_size || is_end && !pages.is_empty() {
+            tally.batches += 1;
+            tally.pages += pages.len();
+            batches.push(batch(&pages));
+            pages.clear();
+        }
+        if is_end {
+            break;
+        }
+    }
+    Ok(batches)
+}
+
+/// Named by its content, as all batches are: one that waits already is known by its id.
+fn batch(pages: &[CdxRecord]) -> Batch {
+    // Texts can always be written.
+    let body = serde_json::to_vec(pages).unwrap_or_default();
+    Batch { id: sha256_hex(&body), body: Bytes::from(body) }
+}
+
+fn tell(tally: &Tally, as_json: bool) -> Result<Exit, Exit> {
+    let Tally { batches, pages, read, nowhere, garbage } = tally;
+    if as_json {
+        let told = json!({
+            "batches": batches, "pages": pages, "already_read": read, "without_a_place": nowhere,
+            "unreadable_lines": garbage,
+        });
+        return print(format!("{told}\n").as_bytes());
+    }
+    let mut text = format!("published {pages} pages in {batches} batches\n");
+    for (count, what) in [
+        (read, "have a document by now"),
+        (nowhere, "name no record that could be read"),
+        (garbage, "are not lines of this program"),
+    ] {
+        if *count > 0 {
+            text.push_str(&format!("{count} {what}\n"));
+        }
+    }
+    print(text.as_bytes())
+}

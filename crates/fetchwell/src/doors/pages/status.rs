@@ -1,0 +1,131 @@
+//! `fetchwell pages status`: how many URLs stand where.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::place::{UrlsStanding, open_list};
+use crate::cli::{Exit, print};
+use crate::doors::table::table;
+use crate::settings::Settings;
+use crate::settings::units::format_duration;
+
+/// Prints how many URLs wait, where they do, and for how long.
+pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
+    let list = open_list(settings).await?;
+    let standing = list.standing().await?;
+    let waited = list.waited_longest().await?;
+    let values = &settings.values;
+    let names = (values.pages_input_queue.as_str(), values.pages_dlq_queue.as_str());
+    let status = Status::of(&standing, waited);
+    let text = if as_json { status.json(names) } else { status.text(names) };
+    print(text.as_bytes())
+}
+
+/// How many URLs stand where. What waits is the sum of `on_list`, `queued`, `delayed` and `leased`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Status {
+    waiting: u64,
+    /// Where others put URLs.
+    on_list: Option<u64>,
+    queued: i64,
+    delayed: i64,
+    /// In the hands of an instance that has not begun with them.
+    leased: i64,
+    under_way: i64,
+    dead: u64,
+    waited: Option<Duration>,
+}
+
+impl Status {
+    fn of(standing: &UrlsStanding, waited: Option<Duration>) -> Status {
+        let UrlsStanding { sizes, ledger, on_list } = standing;
+        let waiting = i64::try_from(sizes.waiting).unwrap_or(i64::MAX);
+        let listed = i64::try_from(on_list.unwrap_or(0)).unwrap_or(i64::MAX);
+        let leased = (waiting - listed - ledger.queued - ledger.delayed).clamp(0, ledger.in_flight);
+        Status {
+            waiting: sizes.waiting,
+            on_list: *on_list,
+            queued: ledger.queued,
+            delayed: ledger.delayed,
+            leased,
+            under_way: ledger.in_flight - leased,
+            dead: sizes.dead,
+            waited,
+        }
+    }
+
+    fn json(&self, (list, dead_letters): (&str, &str)) -> String {
+        let status = json!({
+            "list": list,
+            "waiting": self.waiting,
+            "on_list": self.on_list,
+            "queued": self.queued,
+            "delayed": self.delayed,
+            "leased": self.leased,
+            "under_way": self.under_way,
+            "oldest_waiting_seconds": self.waited.map(|waited| waited.as_secs_f64()),
+            "dead_letters": self.dead,
+            "dead_letter_list": dead_letters,
+        });
+        format!("{status}\n")
+    }
+
+    fn text(&self, (list, dead_letters): (&str, &str)) -> String {
+        let row = |count: String, what: String| [count, what];
+        let mut rows =
+            vec![row(self.waiting.to_string(), format!("waiting for {list}, of these:"))];
+        if let Some(on_list) = self.on_list {
+            rows.push(row(on_list.to_string(), "  on the list".to_owned()));
+        }
+        for (count, what) in [
+            (self.queued, "  queued by site"),
+            (self.delayed, "  delayed"),
+            (self.leased, "  leased, not yet under way"),
+            (self.under_way, "under way"),
+        ] {
+            rows.push(row(count.to_string(), what.to_owned()));
+        }
+        rows.push(row(self.dead.to_string(), format!("dead letters on {dead_letters}")));
+        let waited = match self.waited {
+            Some(waited) => format_duration(Duration::from_secs(waited.as_secs())),
+            None => "-".to_owned(),
+        };
+        rows.push(row(waited, "since the oldest was accepted".to_owned()));
+        table(["URLs", ""], &rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_engine::ports::Ledger;
+
+    use super::*;
+    use crate::doors::pages::metrics::Sizes;
+
+    #[test]
+    fn what_is_leased_and_not_under_way_is_told_apart() {
+        let ledger = Ledger {
+            accepted: 20,
+            done: 5,
+            queued: 3,
+            in_flight: 6,
+            delayed: 4,
+            dead: 2,
+            ..Ledger::default()
+        };
+        for (on_list, waiting) in [(Some(7), 18), (None, 11)] {
+            let sizes = Sizes { waiting, dead: 2 };
+            let standing = UrlsStanding { sizes, ledger, on_list };
+            let status = Status::of(&standing, Some(Duration::from_millis(61_500)));
+            assert_eq!((status.leased, status.under_way), (4, 2));
+            let names = ("crawler_queue", "page_fetcher_dlq");
+            let told: serde_json::Value = serde_json::from_str(&status.json(names)).unwrap();
+            assert_eq!(told["waiting"], waiting);
+            assert_eq!(told["oldest_waiting_seconds"], 61.5);
+            let text = status.text(names);
+            assert!(text.contains("waiting for crawler_queue") && text.contains("1m1s"), "{text}");
+            assert_eq!(text.contains("on the list"), on_list.is_some(), "{text}");
+        }
+    }
+}

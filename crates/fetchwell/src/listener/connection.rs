@@ -1,0 +1,202 @@
+//! One connection: its requests, how long it may be idle, and how it ends.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+use tracing::debug;
+
+use super::held_body::until_sent;
+use super::places::{Busy, Forwarded, Place, Places, Refusal};
+use super::proxies::{Peer, TrustedProxies, network_of};
+use super::request::{bad_host, harden, has_one_host, is_health_check, over_limit, refused};
+use super::usage::{Look, Usage};
+
+/// How long a connection may be idle, or silent at its beginning.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request's head may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long after the signal to stop a connection without a request under way may stay.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// How long what we send may stay unread.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+const MAX_HEAD_BYTES: usize = 64 << 10;
+const MAX_HEADER_LIST_BYTES: u32 = 16 << 10;
+const MAX_HEADERS: usize = 100;
+const MAX_STREAMS: u32 = 128;
+/// What a client may send in advance over HTTP/2, in one stream and in all of a connection. It is held before
+/// anybody knows who sent it.
+const MAX_WINDOW_BYTES: u32 = 256 << 10;
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+
+/// What all connections of a listener have in common.
+pub(super) struct Shared {
+    builder: auto::Builder<TokioExecutor>,
+    router: Router,
+    places: Arc<Places>,
+    proxies: TrustedProxies,
+}
+
+impl Shared {
+    pub(super) fn new(router: Router, places: Arc<Places>, proxies: TrustedProxies) -> Shared {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .max_headers(MAX_HEADERS)
+            .half_close(false);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_INTERVAL)
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(MAX_HEADER_LIST_BYTES)
+            .initial_stream_window_size(MAX_WINDOW_BYTES)
+            .initial_connection_window_size(MAX_WINDOW_BYTES);
+        Shared { builder, router, places, proxies }
+    }
+}
+
+/// A connection.
+#[derive(Clone)]
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    place: Arc<Place>,
+    usage: Arc<Usage>,
+    /// The other end.
+    connected: IpAddr,
+    /// Whether that is a trusted proxy, which speaks for others.
+    is_proxy: bool,
+}
+
+impl Connection {
+    /// One that was just accepted.
+    pub(super) fn new(shared: Arc<Shared>, connected: IpAddr) -> Connection {
+        let is_proxy = shared.proxies.contains(connected);
+        let place = shared.places.enter((!is_proxy).then(|| network_of(connected)));
+        let usage = Arc::new(Usage::default());
+        Connection { shared, place: Arc::new(place), usage, connected, is_proxy }
+    }
+
+    /// Why all but health checks are refused on it, if they are.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.place.refusal()
+    }
+
+    /// Answers what is asked on it until it ends.
+    pub(super) async fn run(self, stream: TcpStream, stop: CancellationToken) {
+        prepare(&stream);
+        let own = self.clone();
+        let service = service_fn(move |request| {
+            let own = own.clone();
+            async move { Ok::<_, Infallible>(own.answer(request).await) }
+        });
+        let serving = self.shared.builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(serving);
+        let mut watch = tokio::time::interval_at(Instant::now() + IDLE_TIMEOUT, IDLE_TIMEOUT);
+        loop {
+            tokio::select! {
+                ended = serving.as_mut() => return self.note_end(ended),
+                // It is idle, and another connection needs its place.
+                () = self.place.closed() => return,
+                _ = watch.tick() => match self.usage.look() {
+                    // Nobody else looks at the clock until the first bytes show which protocol it is.
+                    Look::NeverUsed => return,
+                    Look::Idle => serving.as_mut().graceful_shutdown(),
+                    Look::InUse => {}
+                },
+                () = stop.cancelled() => break,
+            }
+        }
+        serving.as_mut().graceful_shutdown();
+        loop {
+            tokio::select! {
+                ended = serving.as_mut() => return self.note_end(ended),
+                // Whoever is still busy with a request's head by then is not waited for.
+                () = tokio::time::sleep(LAST_CALL) => {}
+            }
+            if !self.usage.is_under_way() {
+                return;
+            }
+        }
+    }
+
+    fn note_end<E: Display>(&self, ended: Result<(), E>) {
+        if let Err(error) = ended {
+            debug!("a connection from {} ended early: {error}", self.connected);
+        }
+    }
+
+    async fn answer(self, request: hyper::Request<Incoming>) -> Response {
+        let under_way = self.usage.begin();
+        let response = self.admit(request).await;
+        // A body that is still being sent is a request under way, too.
+        until_sent(harden(response), under_way)
+    }
+
+    async fn admit(&self, request: hyper::Request<Incoming>) -> Response {
+        if !has_one_host(&request) {
+            return bad_host();
+        }
+        let peer = self.shared.proxies.peer(self.connected, request.headers());
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(peer);
+        if is_health_check(request.uri().path()) {
+            self.place.touch();
+            return self.route(request).await;
+        }
+        if let Some(refusal) = self.place.refusal() {
+            return refused(refusal);
+        }
+        match self.begin(peer) {
+            Ok(held) => until_sent(self.route(request).await, held),
+            Err(refusal) => over_limit(refusal),
+        }
+    }
+
+    /// Counts a request against the limits, until what this returns is dropped.
+    fn begin(&self, peer: Peer) -> Result<(Busy, Option<Forwarded>), Refusal> {
+        let address = network_of(peer.address);
+        let forwarded = self.is_proxy.then(|| self.shared.places.begin_for(address)).transpose()?;
+        Ok((self.place.begin()?, forwarded))
+    }
+
+    async fn route(&self, request: axum::extract::Request) -> Response {
+        let answer = self.shared.router.clone().call(request).await;
+        answer.unwrap_or_else(|never| match never {})
+    }
+}
+
+/// Answers go out at once, and not for ever to somebody who does not read them.
+fn prepare(stream: &TcpStream) {
+    let socket = socket2::SockRef::from(stream);
+    let mut set = socket.set_tcp_nodelay(true);
+    #[cfg(target_os = "linux")]
+    {
+        set = set.and_then(|()| socket.set_tcp_user_timeout(Some(UNREAD_TIMEOUT)));
+    }
+    set = set.and_then(|()| socket.set_keepalive(true));
+    if let Err(error) = set {
+        debug!("a connection keeps the system's own settings: {error}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Which limit binds for the messages of "serve": for `config check`, in words.
+
+use super::{Retailer, Settings};
+
+/// How often the messages of each retailer go to one site, and which setting says so.
+pub(super) fn in_words(settings: &Settings) -> String {
+    let mut lines =
+        vec!["How often \"serve\" sends messages to one site, and what says so:".to_owned()];
+    for (name, own) in settings.retailers() {
+        let limit = Limit::of(settings, Some(own));
+        lines.push(format!("  retailers.{name}: {}", limit.at_a_site(settings.values.rate)));
+        for (site, rate) in settings.site_rates() {
+            lines.push(format!("    at {site}: {}", limit.at_a_site_with(*rate)));
+        }
+    }
+    let default = Limit::of(settings, None);
+    let others = if settings.retailers().is_empty() { "any retailer" } else { "other retailers" };
+    lines.push(format!("  {others}: {}", default.at_a_site(settings.values.rate)));
+    for (site, rate) in settings.site_rates() {
+        lines.push(format!("    at {site}: {}", default.at_a_site_with(*rate)));
+    }
+    lines
+        .push("  A longer Crawl-delay, Retry-After and an operator's order come first.".to_owned());
+    lines.join("\n")
+}
+
+/// The limit of a retailer, for all its sites together.
+struct Limit {
+    per_second: f64,
+    burst: u32,
+    /// It was written down for this retailer, so it is also the pace of each of its sites; of a burst so much.
+    at_sites: Option<u32>,
+}
+
+impl Limit {
+    fn of(settings: &Settings, own: Option<&Retailer>) -> Limit {
+        let values = &settings.values;
+        let rate = own.and_then(|own| own.requests_per_second);
+        let burst = own.and_then(|own| own.burst_size);
+        Limit {
+            per_second: rate.unwrap_or(values.retriever_default_rate_limit),
+            burst: burst.unwrap_or(values.retriever_default_burst_size),
+            at_sites: rate.map(|_| burst.unwrap_or(1)),
+        }
+    }
+
+    /// At a site without a rate of its own, where `rate` is that of all sites.
+    fn at_a_site(&self, rate: f64) -> String {
+        match self.at_sites {
+            Some(burst) => format!(
+                "{} per second, burst {burst} (its own requests_per_second; rate does not count)",
+                self.per_second
+            ),
+            None => self.beside(rate, "rate"),
+        }
+    }
+
+    /// At a site with this rate of its own.
+    fn at_a_site_with(&self, rate: f64) -> String {
+        self.beside(rate, "the site's own rate")
+    }
+
+    /// Where a site has this pace, both hold: the slower one binds.
+    fn beside(&self, rate: f64, named: &str) -> String {
+        let Limit { per_second, burst, .. } = self;
+        if rate == 0.0 || *per_second < rate {
+            return format!("{per_second} per second, burst {burst} (the retailer's limit)");
+        }
+        format!(
+            "{rate} per second ({named}); the retailer's limit of {per_second} per second, burst {burst}, \
+             is for all its sites together"
+        )
+    }
+}
