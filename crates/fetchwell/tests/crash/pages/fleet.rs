@@ -187,9 +187,13 @@ impl Fleet {
     /// Every URL ended in one way, and in the right one. Returns how many there were, and how many events.
     pub(crate) async fn balance(&self) -> (usize, usize) {
         let Pushed { pages, gone, disallowed } = &self.pushed;
-        let queue = redis_queue(self.redis.url(), LIST).await.unwrap();
-        let ledger = queue.audit().await.unwrap().unwrap();
-        let mut redis = self.redis().await.unwrap();
+        // A busy machine may keep a connection waiting for longer than a client does.
+        let ledger = eventually_ok("the ledger", async || {
+            redis_queue(self.redis.url(), LIST).await?.audit().await
+        })
+        .await
+        .unwrap();
+        let mut redis = eventually_ok("Redis", async || self.redis().await).await;
         let dead: Vec<String> = redis.lrange(DEAD, 0, -1).await.unwrap();
         let dead: HashSet<String> = dead.into_iter().collect();
         assert_eq!(&dead, gone, "dead letters");
