@@ -14,7 +14,7 @@ const LIMITS: [(&str, &str); 9] = [
     // Few enough that all get their turn in time on a busy machine.
     ("FETCHWELL_MAX_IN_FLIGHT", "24"),
     ("FETCHWELL_HTTP__CONNECT_TIMEOUT", "3s"),
-    ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "6s"),
+    ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "10s"),
     ("FETCHWELL_HTTP__IDLE_READ_TIMEOUT", "4s"),
     ("FETCHWELL_HTTP__MAX_BODY", "512KiB"),
     ("FETCHWELL_BREAKER__INITIAL_BACKOFF", "1s"),

@@ -28,7 +28,7 @@ const MAX_REDIRECTS: u32 = 5;
 pub fn short_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: Duration::from_secs(3),
-        request_timeout: Duration::from_secs(6),
+        request_timeout: Duration::from_secs(10),
         idle_read_timeout: Duration::from_secs(4),
         max_body_bytes: 2 << 20,
         body_budget_bytes: 16 << 20,

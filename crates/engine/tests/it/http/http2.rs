@@ -145,7 +145,7 @@ async fn a_server_may_not_send_far_ahead() {
         }
     })
     .await;
-    let client = authority.limited_client(|limits| limits.idle_read_timeout = SHORT);
+    let client = authority.limited_client(|limits| limits.request_timeout = SHORT);
     failure(&client, url(address, "/")).await;
     let (mut stream_window, mut connection_window) = (65_535, 65_535);
     while let Ok((kind, payload)) = windows.try_recv() {
