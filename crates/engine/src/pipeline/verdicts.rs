@@ -403,7 +403,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         &mut self,
         asked_at: Time,
         mut reports: Vec<SiteReport>,
-        asks: Vec<SiteAsk>,
+        mut asks: Vec<SiteAsk>,
         turn: Result<Turn, StoreFault>,
     ) {
         self.turning = false;
@@ -423,6 +423,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 };
                 reports.append(&mut self.reports);
                 self.reports = reports;
+                for ask in asks.iter_mut().filter(|ask| ask.follows_robots) {
+                    ask.follows_robots = false;
+                    self.forget_that_page_follows(&ask.site);
+                }
                 self.asks.splice(0..0, asks);
                 return;
             }
@@ -444,7 +448,22 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         for (ask, verdict) in asks.into_iter().zip(turn.verdicts) {
             let clocks = Clocks { store_now: turn.now, asked_at, now: self.now() };
-            self.on_verdict(&ask.site, verdict, clocks);
+            let is_too_late = ask.follows_robots
+                && matches!(verdict, Verdict::Go(_))
+                && !self.plant.gate.was_last_to_ask(&ask.site);
+            if is_too_late {
+                self.forget_that_page_follows(&ask.site);
+                self.bench.ask_at(&ask.site, clocks.now);
+            } else {
+                self.on_verdict(&ask.site, verdict, clocks);
+            }
+        }
+    }
+
+    /// Somebody else may have come since the robots.txt: the page that it was read for is one like all others.
+    fn forget_that_page_follows(&mut self, site: &Site) {
+        if let Some(room) = self.bench.existing(site) {
+            room.follows_robots = false;
         }
     }
 

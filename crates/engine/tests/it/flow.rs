@@ -1,13 +1,15 @@
 //! The whole flow on a simulated clock: politeness, skewed work, outages. Judged at the origin.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fetchwell_engine::ports::{Politeness, SiteAsk, StoreFault};
 use fetchwell_engine::sites::Sites;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::site::{Spend, Verdict};
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
 use fetchwell_testkit::rig::Rig;
@@ -259,4 +261,46 @@ async fn a_breaker_that_is_reset_by_order_lets_pages_go_at_once() {
 
 async fn order(rig: &Rig, site: &str, order: Order) {
     rig.politeness.order(&Site::parse(site).unwrap(), order, "ann").await.unwrap();
+}
+
+/// The store takes so long to answer that another process has been there since the robots.txt.
+#[tokio::test(start_paused = true)]
+async fn a_page_follows_its_robots_txt_only_if_the_store_answers_in_time() {
+    let interval = seconds(1.0);
+    for fails in [false, true] {
+        let began = Instant::now();
+        let rig = Rig::new([SiteScript::new("shop.test")]);
+        let politeness = rig.politeness.clone();
+        let other_head = Arc::new(Mutex::new(None));
+        let told = other_head.clone();
+        let rig = rig.with_watch(move |asks| {
+            let Some(ask) = asks.iter().find(|ask| ask.follows_robots) else {
+                return Ok(Duration::ZERO);
+            };
+            let site = ask.site.clone();
+            let rate = ask.rate;
+            let politeness = politeness.clone();
+            let told = told.clone();
+            tokio::spawn(async move {
+                let ask = SiteAsk { site: site.clone(), rate, follows_robots: false };
+                let turn = politeness.turn(&[], &[ask]).await.unwrap();
+                let Verdict::Go(permit) = turn.verdicts[0] else { panic!("{turn:?}") };
+                tokio::time::sleep(permit.slot.at.since(turn.now)).await;
+                let (spent, _) = politeness.spend(&site, &permit, rate).await.unwrap();
+                assert_eq!(spent, Spend::Go);
+                *told.lock().unwrap() = Some(began.elapsed());
+            });
+            match fails {
+                true => Err(StoreFault::Unavailable("the store restarts".to_owned())),
+                false => Ok(seconds(1.1)),
+            }
+        });
+        rig.enqueue(pages("shop.test", 1));
+        rig.run().await.unwrap();
+        let hits = rig.world.hits();
+        let page = hits.iter().find(|hit| hit.kind == HitKind::Page).unwrap();
+        let other_head = other_head.lock().unwrap().unwrap();
+        let distance = page.at.abs_diff(other_head);
+        assert!(distance + seconds(0.005) >= interval, "fails: {fails}, {distance:?}");
+    }
 }
