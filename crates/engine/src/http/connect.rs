@@ -77,10 +77,13 @@ pub(super) async fn connect(
         Scheme::Https => {
             let name = server_name(url)?;
             let connector = TlsConnector::from(tls.clone());
-            let stream = connector
-                .connect(name, stream)
-                .await
-                .map_err(|error| failed(NetworkFault::Tls(tls_fault(&error))))?;
+            let stream =
+                connector.connect(name, stream).await.map_err(|error| match is_lack_of_our_own(
+                    &error,
+                ) {
+                    true => no_connection(&error),
+                    false => failed(NetworkFault::Tls(tls_fault(&error))),
+                })?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 http2_on(stream, peer, max_header_bytes).await
             } else {
@@ -107,14 +110,23 @@ async fn dial(
                 drop(stream.set_nodelay(true));
                 return Ok((stream, *address));
             }
-            Ok(Err(error)) if is_lack_of_our_own(&error) => {
-                return Err(Happened::OurFault(format!("no connection can be opened: {error}")));
-            }
+            Ok(Err(error)) if is_want_of_ipv6(address, &error) => {}
+            Ok(Err(error)) if is_lack_of_our_own(&error) => return Err(no_connection(&error)),
             Ok(_) => {}
             Err(_) => happened = Happened::TimedOut(Phase::Connect),
         }
     }
     Err(happened)
+}
+
+/// A machine without IPv6 has no address to connect from. That does not stop connections over IPv4, so it must not make
+/// the whole process rest.
+fn is_want_of_ipv6(address: &SocketAddr, error: &io::Error) -> bool {
+    address.is_ipv6() && error.kind() == io::ErrorKind::AddrNotAvailable
+}
+
+fn no_connection(error: &io::Error) -> Happened {
+    Happened::OurFault(format!("no connection can be opened: {error}"))
 }
 
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
@@ -195,4 +207,20 @@ where
 
 fn failed(fault: NetworkFault) -> Happened {
     Happened::Network(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ipv6_can_be_missing_on_a_machine() {
+        let v6 = "[2001:db8::1]:80".parse().unwrap();
+        let v4 = "192.0.2.1:80".parse().unwrap();
+        let no_address = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(is_want_of_ipv6(&v6, &no_address));
+        assert!(!is_want_of_ipv6(&v4, &no_address), "we are out of local ports");
+        assert!(!is_want_of_ipv6(&v6, &refused));
+    }
 }
