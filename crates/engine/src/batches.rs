@@ -37,7 +37,7 @@ pub struct DeadBatch {
     pub reason: String,
 }
 
-/// The batches of a queue that were given up, as those see them who look after it.
+/// The dead batches of a queue: lets an operator list and retry them.
 #[async_trait]
 pub trait DeadBatches: Send + Sync {
     /// All of them.

@@ -35,7 +35,7 @@ const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
 /// …and an answer that takes longer says that the process or the store was stopped.
 const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
 
-/// So often a permit is spent while the answers take longer than even their lead; then it is given back.
+/// How many times a permit is spent when each answer arrives too late to use; after that it is given back.
 const MOST_SPENDINGS: u32 = 4;
 
 /// A robots.txt that was just read is good for at least this long, whatever the setting.

@@ -206,7 +206,8 @@ impl State {
     fn note(&mut self, now: Instant) -> Line {
         let outage = self.outage.take().filter(|outage| now - outage.last_failure <= RECENT);
         let Some(mut outage) = outage else {
-            let (last_failure, last_line) = (now, now);
+            let last_failure = now;
+            let last_line = now;
             self.outage = Some(Outage { since: now, last_failure, last_line, failures: 1 });
             return Line::First;
         };

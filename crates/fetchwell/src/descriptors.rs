@@ -12,7 +12,7 @@ use tracing::warn;
 /// For all but connections: stores, output, standard streams, the runtime's own.
 const RESERVED: usize = 40;
 
-/// Whoever connects to this process gets one in so many.
+/// Incoming connections get 1/`FOR_LISTENERS` of the descriptors.
 const FOR_LISTENERS: usize = 4;
 
 /// A request takes a connection, and two more descriptors while its name is looked up (one each for IPv4 and IPv6).

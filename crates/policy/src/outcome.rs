@@ -39,7 +39,7 @@ pub enum Happened {
     },
     /// The site asks for a longer wait than we wait for one that is down.
     WaitTooLong {
-        /// By what.
+        /// How the site asked for the wait.
         asked_by: WaitAskedBy,
         /// How long the wait would be.
         wait: Duration,
@@ -98,7 +98,7 @@ pub enum TlsFault {
     Handshake,
 }
 
-/// What a site asks for a wait by.
+/// How a site asks us to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitAskedBy {
     /// A `Retry-After` header.

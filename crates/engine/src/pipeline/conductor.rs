@@ -118,7 +118,7 @@ pub(super) struct Conductor<R> {
     heads: UnboundedReceiver<HeadNews>,
     /// Robots.txt lookups and errands under way, so that each origin has one.
     pub(super) learning: HashSet<Origin>,
-    /// Origins whose hosts do not exist, and until when that is gone by.
+    /// Origins whose hosts do not exist, and until when we remember that.
     pub(super) missing_hosts: HashMap<Origin, Time>,
     // What waits to be told to, or asked of, the stores.
     pub(super) asks: Vec<SiteAsk>,

@@ -127,7 +127,8 @@ impl<R> Fetch<R> {
     pub(super) async fn run(mut self) -> FetchEnd<R> {
         let exchange =
             self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
-        let (job, tag) = (self.item.job, self.item.request.tag);
+        let job = self.item.job;
+        let tag = self.item.request.tag;
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
                 let end = End::NotSent(self.item);

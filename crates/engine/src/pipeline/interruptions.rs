@@ -33,7 +33,7 @@ pub(super) struct Interruptions {
 }
 
 impl Interruptions {
-    /// How often this job was.
+    /// How often this job was interrupted.
     pub(super) fn of(&self, lease: &Lease) -> u32 {
         if self.by_job.is_empty() {
             return 0;
@@ -41,7 +41,7 @@ impl Interruptions {
         self.by_job.get(&name(lease)).copied().unwrap_or(0)
     }
 
-    /// It was once more.
+    /// Counts another interruption of this job.
     fn add(&mut self, lease: &Lease) {
         if self.by_job.len() >= MOST_REMEMBERED {
             self.by_job.clear();

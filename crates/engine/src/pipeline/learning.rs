@@ -19,7 +19,7 @@ use crate::store_health::StoreCall;
 use crate::web::Outcome;
 use crate::workbench::{Item, JobKey, Standing};
 
-/// That a host does not exist is gone by for this long: the rest of its URLs fail at once.
+/// How long we remember that a host does not exist. Until then, its other URLs fail at once.
 const MISSING_FOR: Duration = Duration::from_secs(60);
 
 impl<R: Send + Sync + 'static> Conductor<R> {

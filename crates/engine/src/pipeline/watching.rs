@@ -66,7 +66,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.last_told.at = None;
             }
             Ok(_) => {}
-            // A store that is away is told about by all that needs it.
+            // Debug level is enough: every other call reports a store that is unavailable.
             Err(fault) => debug!(%fault, "the store can't say what has waited longest"),
         }
     }

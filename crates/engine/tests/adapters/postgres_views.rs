@@ -51,7 +51,8 @@ async fn with_database(test: impl AsyncFnOnce(&str)) {
 
 async fn open(url: &str) {
     let db = Database::open(url).await.unwrap();
-    let (ttl, poll) = (Duration::from_secs(20), Duration::from_secs(1));
+    let ttl = Duration::from_secs(20);
+    let poll = Duration::from_secs(1);
     drop(open_retriever(db, StoreClock::Server(Clock::system()), ttl, poll).await.unwrap());
 }
 
@@ -96,7 +97,8 @@ async fn messages_and_results_have_the_columns_of_the_design() {
             "SET TIME ZONE 'UTC'; SELECT row(outbox_message.*)::TEXT FROM fetchwell.outbox_message",
         )
         .await;
-        let (one, time) = (id(1), "2023-11-14 22:13:22+00");
+        let one = id(1);
+        let time = "2023-11-14 22:13:22+00";
         let expected = format!(
             "(out_{one},msg_{one},http://a.test/1,shop,c1,http_error,,text/html,404,\"not found\",\"{time}\")"
         );

@@ -297,7 +297,8 @@ async fn what_waits_for_a_probe_in_another_door_is_unharmed() {
 /// Where the site says 1 s it is 1 s, also for the fifth time, plus what the pace takes.
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_of_one_second_is_one_second() {
-    let (interval, second) = (seconds(0.1), seconds(1.0));
+    let interval = seconds(0.1);
+    let second = seconds(1.0);
     let strict = SiteScript::new("strict.test").strict_limiter(seconds(5.5), Some(second));
     let mut rig = Rig::new([strict]);
     rig.rules.pace.default_interval = interval;

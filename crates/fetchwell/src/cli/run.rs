@@ -200,7 +200,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
     }
 }
 
-/// Says what was set and means nothing.
+/// Warns about settings that have no effect.
 fn warn_of_settings(settings: &Settings) {
     for warning in settings.warnings() {
         warn!("{}: {}; {}", warning.origin, warning.wrong.problem, warning.wrong.mend);

@@ -48,8 +48,8 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
     Ok(())
 }
 
-/// Looks for faults in all sources. When there are none, says what it looked at and which limits bind, after what means
-/// nothing.
+/// Checks all sources for errors. If there are none, reports the settings that have no effect, what was checked, and
+/// which limits apply.
 pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let settings = Settings::load(sources)?;
     let all = settings.effective();

@@ -28,7 +28,7 @@ pub(super) fn in_words(settings: &Settings) -> String {
 struct Limit {
     per_second: f64,
     burst: u32,
-    /// It was written down for this retailer, so it is also the pace of each of its sites; of a burst so much.
+    /// The burst at each site, if this retailer sets its own rate: that rate is then also the pace of each of its sites.
     at_sites: Option<u32>,
 }
 

@@ -138,7 +138,8 @@ impl Fixture {
             value.as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
         };
         for (name, list) in self.expected.as_object().unwrap() {
-            let (command, fields) = (strings(&list["command"]), strings(&list["fields"]));
+            let command = strings(&list["command"]);
+            let fields = strings(&list["fields"]);
             let command: Vec<&str> = command.iter().map(String::as_str).collect();
             let said = program.run(&command).await.expect_code(0).stdout;
             let pick = |line: &str| {
@@ -322,7 +323,8 @@ async fn a_checkpoint_and_documents_of_an_earlier_version_are_gone_on_with() {
         };
         let documents = "SELECT sum(documents) FROM segment";
         assert_eq!(known(documents), fixture.expected["documents"].as_i64().unwrap());
-        let (batch, work) = (strings("batch"), strings("work"));
+        let batch = strings("batch");
+        let work = strings("work");
         let batch: Vec<&str> = batch.iter().map(String::as_str).collect();
         let work: Vec<&str> = work.iter().map(String::as_str).collect();
         program.run(&batch).await.expect_code(0);

@@ -71,7 +71,7 @@ pub async fn unused_postgres_schema(url: String) -> String {
     format!("{url}?options=-c%20search_path%3D{schema}")
 }
 
-/// Runs statements, and gives what the last one selects: a text a row.
+/// Runs statements and returns what the last one selects, one string per row.
 pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
     use sqlx::{AssertSqlSafe, Connection, Row};
     let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");

@@ -1,7 +1,7 @@
 //! Dead letters: batches that were given up, on the queue beside.
 //!
 //! AMQP can't look into a queue without taking from it, and a message that is given back too often is dropped by
-//! queues that have a delivery limit. So whoever looks moves each letter: to the end of the same queue, or back to
+//! queues that have a delivery limit. So listing moves each letter: to the end of the same queue, or back to
 //! the queue of batches. It is confirmed there before it is acknowledged here. A crash in between leaves two of
 //! it, never none.
 

@@ -401,7 +401,8 @@ mod tests {
     fn the_last_to_close_a_file_merges_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
-        let (first, last) = (open(&path), open(&path));
+        let first = open(&path);
+        let last = open(&path);
         drop(first);
         assert!(path.with_extension("db-wal").exists());
         drop(last);

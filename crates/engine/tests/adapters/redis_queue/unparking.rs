@@ -106,7 +106,8 @@ async fn what_a_dead_instance_holds_goes_back_when_its_lease_has_ended() {
 async fn leases_that_have_not_ended_are_waited_for_unless_they_are_renewed() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2"]).await;
-    let (dead, alive) = (rig.worker().await, rig.worker().await);
+    let dead = rig.worker().await;
+    let alive = rig.worker().await;
     assert_eq!((take(&dead, 1).await.len(), take(&alive, 1).await.len()), (1, 1));
     let mut unparking = rig.queue.unparking();
     let UnparkStep::Wait { instances, held, at_most } = unparking.step().await.unwrap() else {
@@ -122,7 +123,8 @@ async fn leases_that_have_not_ended_are_waited_for_unless_they_are_renewed() {
 async fn the_last_that_leaves_waits_for_what_the_dead_hold() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
-    let (dead, last) = (rig.worker().await, rig.worker().await);
+    let dead = rig.worker().await;
+    let last = rig.worker().await;
     assert_eq!((take(&dead, 1).await.len(), take(&last, 1).await.len()), (1, 1));
     last.leave().await.unwrap();
     assert!(rig.list().await.is_empty(), "the other may be alive");
@@ -134,7 +136,8 @@ async fn the_last_that_leaves_waits_for_what_the_dead_hold() {
 async fn one_that_is_not_the_last_leaves_everything_to_the_others() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2"]).await;
-    let (stays, leaves) = (rig.worker().await, rig.worker().await);
+    let stays = rig.worker().await;
+    let leaves = rig.worker().await;
     assert_eq!(take(&leaves, 1).await.len(), 1);
     leaves.leave().await.unwrap();
     let unparked = rig.unpark_when_alone(&[&stays]).await;

@@ -211,7 +211,8 @@ fn code_span(text: &str) -> (&str, &str) {
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let inside = text.strip_prefix('[')?;
     let end = end_of_words(inside)?;
-    let (words, rest) = (&inside[..end], inside[end..].strip_prefix("](")?);
+    let words = &inside[..end];
+    let rest = inside[end..].strip_prefix("](")?;
     if let Some(enclosed) = rest.strip_prefix('<') {
         let (address, after) = enclosed.split_at(enclosed.find(['<', '>', '\n'])?);
         return Some((words, address, after.strip_prefix(">)")?));

@@ -55,7 +55,8 @@ pub(super) async fn run<E: Errand>(
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(move |_| {
-            let (errand, root) = (errand.clone(), root.clone());
+            let errand = errand.clone();
+            let root = root.clone();
             Box::new(ErrandPlan { errand, root, history: History::default() })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),

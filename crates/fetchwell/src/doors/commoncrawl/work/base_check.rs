@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How the reason begins for which a worker stops whose base is wrong.
+/// The start of the error message when a worker stops because its base is wrong.
 pub(in crate::doors::commoncrawl) const NO_ARCHIVE: &str = "no archive was found at ";
 
 /// So many batches may find nothing before the first record. Several, since a single one may name files that its

@@ -14,7 +14,7 @@ use super::manifest::standing;
 use super::{ERRORS, MANIFEST};
 use crate::doors::commoncrawl::work::document::WarcPlace;
 
-/// The kind of an item that is no page: as it was published it never will be.
+/// The error kind of an item that is not a page. Publishing it again would not help.
 const NO_PAGE: &str = "item";
 
 /// The file, and the manifest that says which of its pages were read since.

@@ -124,7 +124,8 @@ fn a_range_that_comes_short_is_asked_for_again() {
         let mut lease = lease("b", &three);
         lease.history.url_failures = rounds_failed;
         let mut plan = plan(&rules(), &lease);
-        let (mut step, mut asked) = (plan.step(None, MOMENT), 0);
+        let mut step = plan.step(None, MOMENT);
+        let mut asked = 0;
         while let Step::Fetch(requests) = step {
             asked += 1;
             // Together and alone the second page is always cut off.
