@@ -245,35 +245,35 @@ async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_dashboard_stays_until_a_key_is_pressed() {
     let _turn = alone().await;
+    tokio::join!(
+        stays_until(&[], "done; any key ends the demo", b" "),
+        stays_until(&[("NO_COLOR", "1")], "until you press Enter", b"\n"),
+    );
+}
+
+async fn stays_until(variables: &[(&str, &str)], said: &str, typed: &[u8]) {
     let few = ["demo", "--sites", "10", "--pages", "20", "--rate", "50"];
-    let plain = [("NO_COLOR", "1")];
-    for (variables, said, typed) in [
-        (&[][..], "done; any key ends the demo", &b" "[..]),
-        (&plain[..], "until you press Enter", b"\n"),
-    ] {
-        let program = program();
-        let mut terminal = terminal(&program, &few, variables);
-        let (mut keys, mut shown) =
-            (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
-        let mut screen = Vec::new();
-        let text = |screen: &[u8]| String::from_utf8_lossy(screen).into_owned();
-        let ended = async {
-            while !text(&screen).contains(said) {
-                let read = shown.read_buf(&mut screen).await.unwrap();
-                assert!(read > 0, "it ended without a word: {}", text(&screen));
-            }
-        };
-        tokio::time::timeout(DEADLINE, ended).await.unwrap();
-        let seen = text(&screen);
-        let (_, at) = seen.split_once("http://127.0.0.1:").expect("the dashboard's address");
-        let port: String = at.chars().take_while(char::is_ascii_digit).collect();
-        let at: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
-        assert!(page(at, "/dashboard/messages").await.contains("price-watch"));
-        keys.write_all(typed).await.unwrap();
-        let rest = shown.read_to_end(&mut screen);
-        tokio::time::timeout(DEADLINE, rest).await.expect("a key ends it").unwrap();
-        assert_eq!(terminal.wait().await.unwrap().code(), Some(0), "{}", text(&screen));
-        assert!(text(&screen).contains("URLs on 10 simulated sites"), "{}", text(&screen));
-        assert!(is_empty(&program.file("passing")));
-    }
+    let program = program();
+    let mut terminal = terminal(&program, &few, variables);
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut screen = Vec::new();
+    let text = |screen: &[u8]| String::from_utf8_lossy(screen).into_owned();
+    let ended = async {
+        while !text(&screen).contains(said) {
+            let read = shown.read_buf(&mut screen).await.unwrap();
+            assert!(read > 0, "it ended without a word: {}", text(&screen));
+        }
+    };
+    tokio::time::timeout(DEADLINE, ended).await.unwrap();
+    let seen = text(&screen);
+    let (_, at) = seen.split_once("http://127.0.0.1:").expect("the dashboard's address");
+    let port: String = at.chars().take_while(char::is_ascii_digit).collect();
+    let at: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    assert!(page(at, "/dashboard/messages").await.contains("price-watch"));
+    keys.write_all(typed).await.unwrap();
+    let rest = shown.read_to_end(&mut screen);
+    tokio::time::timeout(DEADLINE, rest).await.expect("a key ends it").unwrap();
+    assert_eq!(terminal.wait().await.unwrap().code(), Some(0), "{}", text(&screen));
+    assert!(text(&screen).contains("URLs on 10 simulated sites"), "{}", text(&screen));
+    assert!(is_empty(&program.file("passing")));
 }

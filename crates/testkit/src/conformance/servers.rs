@@ -71,13 +71,14 @@ pub async fn unused_postgres_schema(url: String) -> String {
     format!("{url}?options=-c%20search_path%3D{schema}")
 }
 
-/// Runs statements and returns what the last one selects, one string per row.
+/// Runs statements and returns what they select: of each row the first column, as text.
 pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
     use sqlx::{AssertSqlSafe, Connection, Row};
     let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");
     let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
     let rows = rows.expect("the statements are sound");
-    rows.iter().map(|row| row.try_get(0).expect("a text")).collect()
+    // Of whatever type it is: plain statements are answered in text.
+    rows.iter().map(|row| row.try_get_unchecked(0).expect("a value")).collect()
 }
 
 impl PolitenessStore for PostgresStore {
