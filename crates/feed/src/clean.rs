@@ -5,19 +5,30 @@ use fetchwell_policy::url::WebUrl;
 use crate::redirectors::page_within;
 use crate::tracking::tracks;
 
+/// A link may have a link in it that has a link in it. One with more of them is nobody's and stays as it is: to take them
+/// all out would take the square of its length.
+const MAX_NESTING: usize = 8;
+
 /// The page that a link means: taken out of redirectors whose links have it in them, without parameters
 /// that only track and without a fragment, which no server ever sees. All else stays as it is, byte by byte.
 /// What is clean stays the same.
 #[must_use]
 pub fn clean(link: &WebUrl) -> WebUrl {
-    let mut page = link.clone();
-    // A link may have a link in it that has a link in it. Each is shorter than what it stands in.
-    while let Some(inner) = page_within(&page)
-        && inner.as_str().len() < page.as_str().len()
-    {
-        page = inner;
-    }
+    let page = innermost(link).unwrap_or_else(|| link.clone());
     without_tracking(&page).unwrap_or(page)
+}
+
+/// The page that a link has in it, or the link itself; none where too many stand in each other.
+fn innermost(link: &WebUrl) -> Option<WebUrl> {
+    let mut page = link.clone();
+    for _ in 0..=MAX_NESTING {
+        // What is taken out is shorter than what it stands in, or it is not taken out.
+        match page_within(&page).filter(|inner| inner.as_str().len() < page.as_str().len()) {
+            Some(inner) => page = inner,
+            None => return Some(page),
+        }
+    }
+    None
 }
 
 /// None where nothing tracks.
@@ -120,6 +131,14 @@ mod tests {
         ] {
             assert_eq!(cleaned(link), page, "{link}");
         }
+    }
+
+    #[test]
+    fn links_in_links_are_taken_out_up_to_a_bound() {
+        let nested = |links| format!("{}http://a.test/", "https://google.com/url?q=".repeat(links));
+        assert_eq!(cleaned(&nested(MAX_NESTING)), "http://a.test/");
+        let too_many = nested(MAX_NESTING + 1);
+        assert_eq!(cleaned(&too_many), too_many);
     }
 
     #[test]

@@ -41,17 +41,22 @@ pub(crate) fn link(text: &str, base: &WebUrl) -> Option<WebUrl> {
 
 /// A title without the markup that may be in it, on one line.
 pub(crate) fn plain(title: &str) -> String {
-    let mut text = String::with_capacity(title.len());
-    let mut rest = title;
+    let mut rest = &title[..title.floor_char_boundary(MAX_FIELD_BYTES)];
+    let mut text = String::with_capacity(rest.len());
     while let Some((before, tag)) = rest.split_once('<') {
         text.push_str(before);
-        let is_tag = tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        match tag.split_once('>') {
-            Some((_, after)) if is_tag => rest = after,
-            _ => {
+        if tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
+            let Some((_, after)) = tag.split_once('>') else {
+                // Without an end here there is none further on: looking again for each `<` would take the square of
+                // the length.
                 text.push('<');
                 rest = tag;
-            }
+                break;
+            };
+            rest = after;
+        } else {
+            text.push('<');
+            rest = tag;
         }
     }
     text.push_str(rest);
@@ -72,6 +77,8 @@ mod tests {
             ("<b>a</b> &amp; b", "a & b"),
             ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
             ("a <b", "a <b"),
+            ("a <b <c", "a <b <c"),
+            ("a <b <c>d", "a d"),
             ("\u{1b}[31mred", "[31mred"),
         ] {
             assert_eq!(plain(title), want, "{title}");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, clean, opml, read};
+use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, MAX_FIELD_BYTES, clean, opml, read};
 use fetchwell_policy::url::WebUrl;
 use proptest::prelude::*;
 
@@ -65,6 +65,18 @@ fn no_repetition_takes_the_square_of_its_length() {
             ends(body.as_bytes());
             assert!(begun.elapsed() < SOON, "{start}{piece}…: {:?}", begun.elapsed());
         }
+    }
+}
+
+#[test]
+fn a_title_of_markup_without_end_is_cut_and_read_soon() {
+    for piece in ["<a", "<"] {
+        let title = piece.repeat((2 << 20) / piece.len());
+        let body = format!("{{\"items\":[{{\"url\":\"/1\",\"title\":\"{title}\"}}]}}");
+        let begun = Instant::now();
+        let feed = read(body.as_bytes(), None, &WebUrl::parse("http://a.test/").unwrap()).unwrap();
+        assert!(begun.elapsed() < SOON, "{piece}…: {:?}", begun.elapsed());
+        assert_eq!(feed.entries[0].title.len(), MAX_FIELD_BYTES);
     }
 }
 
