@@ -69,7 +69,7 @@ impl StoreCall {
 pub struct Failing {
     /// Which.
     pub call: StoreCall,
-    /// How long it has failed without a success.
+    /// From its first to its last failure without a success. The time since then does not count: nobody asked.
     pub lasts: Duration,
     /// What the store said last.
     pub fault: StoreFault,
@@ -100,6 +100,12 @@ struct Streak {
     since: Instant,
     last: Instant,
     fault: StoreFault,
+}
+
+impl Streak {
+    fn lasts(&self) -> Duration {
+        self.last - self.since
+    }
 }
 
 /// What the log was told.
@@ -170,8 +176,8 @@ impl StoreHealth {
         let recent = state.failing.iter().filter(|((pipeline, call), streak)| {
             which(*pipeline, *call) && now - streak.last <= RECENT
         });
-        let (key, streak) = recent.min_by_key(|(_, streak)| streak.since)?;
-        Some(Failing { call: key.1, lasts: now - streak.since, fault: streak.fault.clone() })
+        let (key, streak) = recent.max_by_key(|(_, streak)| streak.lasts())?;
+        Some(Failing { call: key.1, lasts: streak.lasts(), fault: streak.fault.clone() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -270,6 +276,19 @@ mod tests {
         assert!(other.failing().is_some());
         other.forget();
         assert!(health.state().outage.is_none() && other.failing().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_silence_after_a_failure_is_not_a_failure() {
+        let health = StoreHealth::default();
+        health.failed(StoreCall::Note, &fault());
+        tokio::time::advance(RECENT / 2).await;
+        assert_eq!(health.failing().unwrap().lasts, Duration::ZERO);
+        health.failed(StoreCall::Finish, &fault());
+        tokio::time::advance(RECENT / 6).await;
+        health.failed(StoreCall::Finish, &fault());
+        let failing = health.failing().unwrap();
+        assert_eq!((failing.call, failing.lasts), (StoreCall::Finish, RECENT / 6));
     }
 
     #[tokio::test(start_paused = true)]

@@ -37,9 +37,9 @@ pub enum Happened {
         /// How the last one failed.
         last: SiteFault,
     },
-    /// The site asks for a longer wait than we wait for one that is down.
+    /// The site has to be left alone for longer than we wait for one that is down.
     WaitTooLong {
-        /// How the site asked for the wait.
+        /// How the site asked for that.
         asked_by: WaitAskedBy,
         /// How long the wait would be.
         wait: Duration,
@@ -103,6 +103,9 @@ pub enum TlsFault {
 pub enum WaitAskedBy {
     /// A `Retry-After` header.
     RetryAfter,
+    /// A 429, or a `Retry-After`. The site's state does not tell which: after a 429 without the header the wait is our
+    /// own back-off.
+    Penalty,
     /// The `Crawl-delay` of its robots.txt.
     CrawlDelay,
 }
@@ -259,7 +262,7 @@ impl fmt::Display for Happened {
             }
             Happened::WaitTooLong { asked_by, wait, most } => write!(
                 f,
-                "the site asks for a wait of {:.0} s ({}), longer than --give-up-after ({} s)",
+                "the site's next request waits {:.0} s ({}), longer than --give-up-after ({} s)",
                 wait.as_secs_f64(),
                 asked_by.in_words(),
                 most.as_secs_f64()
@@ -325,6 +328,7 @@ impl WaitAskedBy {
     fn in_words(self) -> &'static str {
         match self {
             WaitAskedBy::RetryAfter => "Retry-After",
+            WaitAskedBy::Penalty => "429 or Retry-After",
             WaitAskedBy::CrawlDelay => "Crawl-delay",
         }
     }
@@ -438,9 +442,11 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_too_long_says_who_asks_for_it_and_how_long_it_is() {
-        for (asked_by, name) in
-            [(WaitAskedBy::RetryAfter, "Retry-After"), (WaitAskedBy::CrawlDelay, "Crawl-delay")]
-        {
+        for (asked_by, name) in [
+            (WaitAskedBy::RetryAfter, "(Retry-After)"),
+            (WaitAskedBy::Penalty, "(429 or Retry-After)"),
+            (WaitAskedBy::CrawlDelay, "(Crawl-delay)"),
+        ] {
             let reason = wait_too_long(asked_by).to_string();
             for part in ["3600 s", name, "--give-up-after (600 s)"] {
                 assert!(reason.contains(part), "{reason}");

@@ -181,6 +181,9 @@ impl Pace {
     /// The distance that a head keeps from the last one: none within a burst, which was counted when it was
     /// reserved. If the last slot was taken with a shorter interval, that interval is the distance. A longer
     /// one would never pass beside a steady flow of requests, and it was kept when the slot was reserved.
+    ///
+    /// Rates differ only where a retailer's limit was written down for a site that has no rate of its own: so what
+    /// gives way is our default, never a rate of the site's, and never its Crawl-delay.
     fn distance_at(&self, rate: Rate) -> Duration {
         if self.burst_at(rate) > 1 {
             return Duration::ZERO;
@@ -367,6 +370,54 @@ mod tests {
         let after = reserve(&mut pace, 1_060, quick);
         assert!(after.at > slow.at, "{after:?}");
         assert_eq!(pace.spend(&slow, slow.at + Duration::from_millis(3), SECOND), Ok(()));
+    }
+
+    /// When instances with these rates write their heads in a minute, each late by up to `late_ms` every time.
+    fn shared_by(rates: &[Rate], seed: u64, late_ms: u64) -> Vec<(Time, usize)> {
+        let mut chance = Chance::seeded(seed);
+        let mut pace = Pace::default();
+        let mut heads = Vec::new();
+        let mut held: Vec<(Time, usize, Option<Slot>)> =
+            (0..rates.len()).map(|who| (at_ms(0), who, None)).collect();
+        loop {
+            held.sort_by_key(|(wakes_at, who, _)| (*wakes_at, *who));
+            let (now, who, slot) = held.remove(0);
+            if now > at_ms(60_000) {
+                return heads;
+            }
+            let next = match slot {
+                None => Some(pace.reserve(now, now, rates[who])),
+                Some(slot) => pace.spend(&slot, now, rates[who]).err(),
+            };
+            if next.is_none() {
+                heads.push((now, who));
+            }
+            let late = Duration::from_micros(chance.next_u64() % (late_ms * 1_000));
+            held.push((next.map_or(now, |slot| slot.at.max(now)) + late, who, next));
+        }
+    }
+
+    /// Three processes have a retailer's pages, and the fourth has others'.
+    #[test]
+    fn where_rates_differ_the_shorter_interval_and_the_crawl_delay_are_kept_and_all_have_their_turns()
+     {
+        let half = Duration::from_millis(500);
+        for crawl_delay in [Duration::ZERO, half] {
+            let quick = match crawl_delay.is_zero() {
+                true => Rate::per_second(10.0, 1),
+                false => Rate::at_most_every(crawl_delay),
+            };
+            let others = Rate { least_interval: crawl_delay, ..SECOND };
+            let rates = [quick, quick, quick, others];
+            for seed in 0..300 {
+                let heads = shared_by(&rates, seed, 1 + seed * 5);
+                let closest = heads.windows(2).map(|pair| pair[1].0.since(pair[0].0)).min();
+                assert!(closest >= Some(quick.interval), "seed {seed}: {closest:?} apart");
+                let turns = |who: usize| heads.iter().filter(|(_, by)| *by == who).count();
+                let turns: Vec<usize> = (0..4).map(turns).collect();
+                assert!(turns.iter().all(|had| *had >= 10), "seed {seed}: {turns:?}");
+            }
+        }
     }
 
     #[test]

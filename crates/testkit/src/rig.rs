@@ -58,6 +58,8 @@ pub struct Rig {
     pub retry: RetryRule,
     /// How long a site is waited for, likewise; `None`: for ever.
     pub patience: Option<Patience>,
+    /// How long a turn of the politeness store takes that fails, likewise.
+    pub failing_turns_take: Duration,
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,
     watch: Watch,
@@ -98,6 +100,7 @@ impl Rig {
             limits: Limits::default(),
             retry: RetryRule::PAGES,
             patience: None,
+            failing_turns_take: Duration::ZERO,
             rows: Arc::default(),
             watch: Arc::new(|_| Ok(Duration::ZERO)),
             watcher: Arc::new(|_| {}),
@@ -157,7 +160,11 @@ impl Rig {
         door: Door<R>,
         stop: CancellationToken,
     ) -> Result<Ended, StoreFault> {
-        let politeness = WatchedPoliteness(self.politeness.clone(), self.watch.clone());
+        let politeness = WatchedPoliteness {
+            store: self.politeness.clone(),
+            watch: self.watch.clone(),
+            failing_takes: self.failing_turns_take,
+        };
         let plant = Plant {
             gate: Gate::new(Arc::new(politeness), self.rules.clone(), self.clock.clone()),
             web: self.web.clone(),

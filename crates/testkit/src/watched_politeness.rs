@@ -18,16 +18,23 @@ use tokio::time::sleep;
 pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreFault> + Send + Sync>;
 
 /// The store, and who watches it.
-pub(crate) struct WatchedPoliteness(pub(crate) Arc<MemoryPoliteness>, pub(crate) Watch);
+pub(crate) struct WatchedPoliteness {
+    pub(crate) store: Arc<MemoryPoliteness>,
+    pub(crate) watch: Watch,
+    /// How long a turn takes that fails.
+    pub(crate) failing_takes: Duration,
+}
 
 #[async_trait]
 impl Politeness for WatchedPoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
-        let takes = (self.1)(asks)?;
+        let watched = (self.watch)(asks);
+        let takes = *watched.as_ref().unwrap_or(&self.failing_takes);
         if !takes.is_zero() {
             sleep(takes).await;
         }
-        self.0.turn(reports, asks).await
+        watched?;
+        self.store.turn(reports, asks).await
     }
 
     async fn spend(
@@ -36,26 +43,26 @@ impl Politeness for WatchedPoliteness {
         permit: &Permit,
         rate: Rate,
     ) -> Result<(Spend, Time), StoreFault> {
-        self.0.spend(site, permit, rate).await
+        self.store.spend(site, permit, rate).await
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
-        self.0.robots(origin).await
+        self.store.robots(origin).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
-        self.0.keep_robots(origin, record).await
+        self.store.keep_robots(origin, record).await
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
-        self.0.look(site).await
+        self.store.look(site).await
     }
 
     async fn sweep(&self) -> Result<u64, StoreFault> {
-        self.0.sweep().await
+        self.store.sweep().await
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
-        self.0.orders_since(since).await
+        self.store.orders_since(since).await
     }
 }

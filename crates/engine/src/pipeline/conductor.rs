@@ -56,7 +56,7 @@ pub(super) struct LeaseWork<R> {
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
-    /// What its last body, or what was made of it, holds of the byte budget.
+    /// What its records hold of the byte budget, once it has finished.
     pub(super) share: Share,
     /// Its plan was told, and is not told twice.
     pub(super) knows_that_its_deadline_passed: bool,

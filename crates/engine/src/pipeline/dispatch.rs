@@ -128,7 +128,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         at: Time,
     ) {
         let now = self.now();
-        if !self.was_asked_for_next(site) {
+        if !self.was_asked_for_next(site, &permit) {
             return self.bench.ask_at(site, now);
         }
         let Some(room) = self.bench.existing(site) else { return };
@@ -165,13 +165,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether the permit of a room was asked for by an interval that is long enough for its next request. If
     /// another one came in between that may not go as often, that one asks for itself. A probe goes in place
-    /// of the request that asked.
-    fn was_asked_for_next(&mut self, site: &Site) -> bool {
+    /// of the request that asked. An ordered pace is the same for all requests that it does not undercut.
+    fn was_asked_for_next(&mut self, site: &Site, permit: &Permit) -> bool {
         let Some(room) = self.bench.existing(site) else { return false };
         let asked = room.asked_interval;
         let errand = room.next(|_| false).map(|item| item.job);
         let is_probe = errand.is_some_and(|job| self.is_probe(job));
-        is_probe || self.rate_of_next(site).interval <= asked
+        let rate = self.rate_of_next(site);
+        let is_ordered = permit.rate_is_ordered && rate.least_interval <= permit.rate.interval;
+        is_probe || is_ordered || rate.interval <= asked
     }
 
     /// The pace that a site has for its next request.
@@ -296,6 +298,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 room.follows_robots = false;
                 room.push(item, &lane, true);
                 self.landed(&site);
+            }
+            End::Interrupted(reason) => {
+                self.landed(&site);
+                self.interrupt(job, &reason);
             }
             End::Errand(mut outcome) => {
                 if self.found_no_host(job, &permit, &outcome.happened) {

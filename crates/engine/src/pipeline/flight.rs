@@ -38,6 +38,8 @@ pub(super) struct FetchEnd<R> {
 pub(super) enum End<R> {
     /// Leave was not given, or this process lacks something: the item asks anew.
     NotSent(Item),
+    /// The site answered, and by a fault of ours the answer could not be taken: this fault.
+    Interrupted(String),
     /// For an errand: the outcome itself.
     Errand(Outcome),
     /// For a lease: what its plan made of it.
@@ -148,6 +150,12 @@ impl<R> Fetch<R> {
         let wall = self.clock.wall();
         let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
         if let Happened::OurFault(what) = happened {
+            // A site that answered must not be asked for the same again and again, so that is counted.
+            let has_answered = self.phases.first_byte > Duration::ZERO;
+            let end = match has_answered {
+                true => End::Interrupted(what.clone()),
+                false => End::NotSent(self.item),
+            };
             return FetchEnd {
                 number: self.number,
                 job,
@@ -155,7 +163,7 @@ impl<R> Fetch<R> {
                 permit: self.permit,
                 told,
                 lack: Some(what),
-                end: End::NotSent(self.item),
+                end,
             };
         }
         let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, wall));
@@ -174,11 +182,13 @@ impl<R> Fetch<R> {
                 let moment = Moment { now: self.clock.now(), wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.
                 let step = locked(&plan).step(Some(outcome), moment);
+                // A lease that goes on holds nothing while it waits. Only requests under way and records that are
+                // about to be stored hold a share, so whoever waits for one waits for something that ends.
                 let held_bytes = match &step {
-                    Step::Finish(..) => locked(&plan).held_bytes(),
-                    Step::Fetch(_) | Step::Halt(_) => None,
+                    Step::Finish(..) => locked(&plan).held_bytes().unwrap_or(body_bytes),
+                    Step::Fetch(_) | Step::Halt(_) => 0,
                 };
-                share.change_to(held_bytes.unwrap_or(body_bytes)).await;
+                share.change_to(held_bytes).await;
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };

@@ -2,7 +2,7 @@
 //!
 //! None of that is ever told to a plan, since it says nothing about the page or its site.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -22,37 +22,44 @@ pub(super) const REST: Duration = Duration::from_secs(1);
 /// While something is lacking, there is a line about it so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Jobs that are remembered at once. Those of a program that panics on everything are forgotten now and then, and
-/// counted anew.
+/// Jobs that are remembered at once. One more, and the job that was first interrupted longest ago is counted anew.
 const MOST_REMEMBERED: usize = 1_024;
 
 /// How often the work on a job was interrupted in this process. Crashes are counted by the store.
 #[derive(Default)]
 pub(super) struct Interruptions {
-    by_job: HashMap<u64, u32>,
+    /// Jobs and their counts, the oldest first. There are few, mostly none: so they are looked through one by one.
+    by_age: VecDeque<(u64, u32)>,
 }
 
 impl Interruptions {
     /// How often this job was interrupted.
     pub(super) fn of(&self, lease: &Lease) -> u32 {
-        if self.by_job.is_empty() {
+        if self.by_age.is_empty() {
             return 0;
         }
-        self.by_job.get(&name(lease)).copied().unwrap_or(0)
+        let name = name(lease);
+        self.by_age.iter().find(|(job, _)| *job == name).map_or(0, |(_, count)| *count)
     }
 
     /// Counts another interruption of this job.
     fn add(&mut self, lease: &Lease) {
-        if self.by_job.len() >= MOST_REMEMBERED {
-            self.by_job.clear();
+        let name = name(lease);
+        if let Some((_, count)) = self.by_age.iter_mut().find(|(job, _)| *job == name) {
+            *count += 1;
+            return;
         }
-        *self.by_job.entry(name(lease)).or_insert(0) += 1;
+        if self.by_age.len() >= MOST_REMEMBERED {
+            self.by_age.pop_front();
+        }
+        self.by_age.push_back((name, 1));
     }
 
     /// It came to an end.
     pub(super) fn forget(&mut self, lease: &Lease) {
-        if !self.by_job.is_empty() {
-            self.by_job.remove(&name(lease));
+        if !self.by_age.is_empty() {
+            let name = name(lease);
+            self.by_age.retain(|(job, _)| *job != name);
         }
     }
 }
@@ -123,5 +130,34 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether nothing is sent just now, for want of something.
     pub(super) fn rests(&self) -> bool {
         self.lack.rest_until.is_some_and(|until| self.now() < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{Job, Lane};
+
+    fn lease(number: usize) -> Lease {
+        let url = format!("http://a.test/{number}");
+        let payload = Vec::new();
+        let job = Job { url, site: None, lane: Lane::default(), payload, deadline: None };
+        let history = Default::default();
+        Lease { id: 1, job, history, interruptions: 0, accepted_at: Time::from_secs(0) }
+    }
+
+    #[test]
+    fn one_job_too_many_costs_the_oldest_its_count_and_no_other() {
+        let mut interruptions = Interruptions::default();
+        for number in 0..MOST_REMEMBERED {
+            interruptions.add(&lease(number));
+        }
+        interruptions.add(&lease(1));
+        assert_eq!(interruptions.of(&lease(0)), 1, "one more interruption is not one more job");
+        interruptions.add(&lease(MOST_REMEMBERED));
+        assert_eq!([0, 1, 2, MOST_REMEMBERED].map(|n| interruptions.of(&lease(n))), [0, 2, 1, 1]);
+        interruptions.forget(&lease(2));
+        interruptions.add(&lease(0));
+        assert_eq!([0, 1, 2].map(|n| interruptions.of(&lease(n))), [1, 2, 0], "there was room");
     }
 }

@@ -91,8 +91,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             match self.next_move(site) {
                 Move::Ask { rule } => {
                     let rate = self.rate_of_next(site);
+                    // What this lets pass must pass `was_asked_for_next`, too, or the site would ask for ever.
                     if let Some((permit, from)) = self.open_permit(site)
-                        && (rate.interval.is_zero() || permit.rate_is_ordered)
+                        && (rate.interval.is_zero()
+                            || (permit.rate_is_ordered && rate.least_interval.is_zero()))
                     {
                         return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
@@ -503,7 +505,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let wait = until.since(now);
                     let too_long = match because {
                         Because::Penalty => {
-                            self.plant.gate.wait_too_long(WaitAskedBy::RetryAfter, wait)
+                            self.plant.gate.wait_too_long(WaitAskedBy::Penalty, wait)
                         }
                         _ => self.crawl_delay_too_long(site, wait),
                     };

@@ -1,9 +1,14 @@
 //! Groups (retailers) have a pace of their own, and lanes take turns: on a paused clock.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::{Job, Lane};
+use fetchwell_engine::sites::Sites;
+use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
@@ -131,6 +136,30 @@ async fn a_retailer_and_others_share_a_shop() {
     assert!(gaps.min().is_some_and(|gap| gap >= Duration::from_secs(1)));
     assert!(took(&others) < 20.0, "{} s", took(&others));
     assert!(took(&own) < 30.0, "{} s", took(&own));
+}
+
+/// The permit that a retailer's page asked for is good for the others' pages, too. Whoever asks what to do next reads
+/// the clock, so the readings tell how often that was.
+#[tokio::test(start_paused = true)]
+async fn without_a_pace_by_order_a_retailer_and_others_share_a_permit() {
+    // A permit is good for a second, which is an odd number of pages: both kinds ask for some.
+    let mut rig = shop([SiteScript::new("shop.test").slow(Duration::from_millis(150))]);
+    rig.limits.max_in_flight = 1;
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = read.clone();
+    let clock = rig.clock.clone();
+    rig.clock = Clock::new(move || {
+        assert!(counted.fetch_add(1, Ordering::Relaxed) < 100_000, "it goes round in circles");
+        clock.now()
+    });
+    let site = Site::parse("shop.test").unwrap();
+    rig.politeness.order(&site, Order::SetInterval(Duration::ZERO), "ann").await.unwrap();
+    rig.queue.enqueue(of_shop("r", 100));
+    rig.queue.enqueue(of_shop("other", 100));
+    rig.run().await.unwrap();
+    assert_eq!((pages(&rig, "r").len(), pages(&rig, "other").len()), (100, 100));
+    let read = read.load(Ordering::Relaxed);
+    assert!(read < 50_000, "the clock was read {read} times for 200 pages");
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,19 +110,30 @@ impl Web for HeldUp {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_request_is_reported_as_soon_as_the_store_is_back() {
+    late_request_is_reported_at_once(Duration::ZERO).await;
+}
+
+/// The call begins before the request leaves, and fails after it.
+#[tokio::test(start_paused = true)]
+async fn a_late_request_does_not_wait_for_the_retry_of_a_call_that_fails_after_it() {
+    late_request_is_reported_at_once(HOP + HOP / 5).await;
+}
+
+async fn late_request_is_reported_at_once(failing_turns_take: Duration) {
     let store_is_away = Arc::new(AtomicBool::new(false));
     let is_away = store_is_away.clone();
     let refused = Arc::new(AtomicBool::new(false));
     let was_refused = refused.clone();
     // The second site answers while the store is away, so that the report about it fails.
     let sites = [SiteScript::new("a.test"), SiteScript::new("b.test").slow(HOP / 5)];
-    let rig = Rig::new(sites).with_watch(move |_| {
+    let mut rig = Rig::new(sites).with_watch(move |_| {
         if is_away.load(Ordering::Relaxed) {
             was_refused.store(true, Ordering::Relaxed);
             return Err(StoreFault::Unavailable("away".to_owned()));
         }
         Ok(Duration::ZERO)
     });
+    rig.failing_turns_take = failing_turns_take;
     let web = Arc::new(HeldUp {
         web: SimulatedWeb::new(rig.world.clone(), "TestBot/1.0"),
         store: rig.politeness.clone(),

@@ -209,6 +209,53 @@ async fn what_we_lack_is_no_failure_of_any_site() {
     }
 }
 
+/// A web whose answers to `/lost` can't be taken, some times, by a fault of ours.
+struct Untaken {
+    web: SimulatedWeb,
+    failures_left: AtomicUsize,
+}
+
+#[async_trait]
+impl Web for Untaken {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn Leave,
+        phases: &mut Phases,
+    ) -> Exchange {
+        let answer = self.web.exchange(request, leave, phases).await;
+        let left = |n: usize| n.checked_sub(1);
+        let is_taken = request.url.path_and_query() != "/lost"
+            || !matches!(answer, Exchange::Answered(_))
+            || self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err();
+        if is_taken {
+            return answer;
+        }
+        Exchange::Failed(Happened::OurFault("no memory is left".to_owned()))
+    }
+}
+
+/// The site was asked and has answered, so it is not asked for ever.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_we_cannot_take_is_asked_for_again_and_at_last_quarantined() {
+    for (failures, expected) in [(3, "http://a.test/lost"), (usize::MAX, "no memory is left")] {
+        let rig = Rig::new([SiteScript::new("a.test").slow(Duration::from_millis(5))]);
+        let web = SimulatedWeb::new(rig.world.clone(), "TestBot/1.0");
+        let failures_left = AtomicUsize::new(failures);
+        let rig = rig.with_web(Arc::new(Untaken { web, failures_left }));
+        rig.enqueue(["http://a.test/lost", "http://a.test/fine"]);
+        let running = tokio::time::timeout(Duration::from_secs(3_600), run(&rig, 0));
+        let (ended, records) = running.await.expect("it is asked for again and again");
+        assert_eq!((ended, records.len()), (Ended::Exhausted, 2));
+        assert!(records[1].contains(expected), "{records:?}");
+        assert_eq!(rig.world.count(|hit| hit.path.as_ref() == "/lost"), 4);
+        let ledger = rig.queue.ledger();
+        assert_eq!((ledger.done + ledger.dead, ledger.balances()), (2, true), "{ledger:?}");
+        let (state, _) = rig.politeness.look(&Site::parse("a.test").unwrap()).await.unwrap();
+        assert_eq!(state.unwrap().breaker.consecutive_failures, 0);
+    }
+}
+
 /// What pages hold of the byte budget: their bodies, then what a step takes, then their records.
 mod holding {
     use super::*;
@@ -318,6 +365,51 @@ mod holding {
         assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
         let batches = batches.lock().unwrap().clone();
         batches.into_iter().filter(|batch| !batch.is_empty()).collect()
+    }
+
+    /// Reads a page of each of two sites.
+    struct Twice {
+        pages_left: Vec<WebUrl>,
+    }
+
+    impl Plan<String> for Twice {
+        fn step(&mut self, _: Option<Outcome>, _: Moment) -> Step<String> {
+            match self.pages_left.pop() {
+                Some(url) => Step::Fetch(vec![Request::page(url)]),
+                None => Step::Finish(vec!["read".to_owned()], Settlement::Done),
+            }
+        }
+
+        fn working_bytes(&self, _: usize) -> usize {
+            WORK
+        }
+    }
+
+    /// A lease that waits for its second page must not keep the memory that the others' steps wait for: they hold all
+    /// places in flight, so the second page would never be asked for.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_its_next_page_holds_no_memory_that_others_wait_for() {
+        let mut rig = Rig::new((0..20).map(|n| SiteScript::new(&format!("s{n}.test"))));
+        rig.limits.max_in_flight = 4;
+        let total = 64 * KIB;
+        let budget = Budget::of_bytes(total);
+        let rig = rig.with_web(Arc::new(Counting { budget: budget.clone() }));
+        rig.enqueue((0..20).map(|n| format!("http://s{n}.test/")));
+        let instance = Arc::new(rig.queue.instance());
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(|lease| {
+                let first = WebUrl::parse(&lease.job.url).unwrap();
+                let second = WebUrl::parse("http://s0.test/second").unwrap();
+                Box::new(Twice { pages_left: vec![second, first] })
+            }),
+            finish: Arc::new(Weighing { source: instance, batches: Arc::default() }),
+            obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        };
+        let running = rig.run_door(door, CancellationToken::new());
+        let ended = tokio::time::timeout(Duration::from_secs(3_600), running).await;
+        assert_eq!(ended.expect("they wait for each other").unwrap(), Ended::Exhausted);
+        assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
     }
 
     #[tokio::test(start_paused = true)]

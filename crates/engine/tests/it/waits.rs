@@ -178,12 +178,28 @@ async fn a_retry_after_beyond_our_patience_ends_the_sites_urls_at_once() {
         let rows = rig.rows();
         let busy = of(&rows, "busy.test");
         assert_eq!(busy.len(), 200);
-        let wrong: Vec<_> =
-            busy.iter().filter(|row| !is_too_long(row, WaitAskedBy::RetryAfter)).collect();
+        let is_right = |row: &&Row| {
+            is_too_long(row, WaitAskedBy::RetryAfter) || is_too_long(row, WaitAskedBy::Penalty)
+        };
+        let wrong: Vec<_> = busy.iter().filter(|row| !is_right(row)).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
         assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         assert_eq!(of(&rows, "there.test").len(), 5);
     }
+}
+
+/// How long we stay away is then our own choice.
+#[tokio::test(start_paused = true)]
+async fn a_429_without_a_retry_after_is_not_said_to_have_had_one() {
+    let mut rig = rig([SiteScript::new("busy.test").status("/page/*", 429)]);
+    rig.rules.give_up_after = Some(Duration::from_secs(30));
+    rig.enqueue(pages("busy.test", 20));
+    rig.run().await.unwrap();
+    let rows = rig.rows();
+    assert_eq!(rows.len(), 20);
+    let ended = rows.iter().filter(|row| matches!(row.happened, Happened::WaitTooLong { .. }));
+    assert!(ended.clone().count() > 0, "{rows:?}");
+    assert!(ended.clone().all(|row| is_too_long(row, WaitAskedBy::Penalty)), "{rows:?}");
 }
 
 #[tokio::test(start_paused = true)]
