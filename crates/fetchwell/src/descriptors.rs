@@ -15,6 +15,11 @@ const RESERVED: usize = 40;
 /// Incoming connections get 1/`FOR_LISTENERS` of the descriptors.
 const FOR_LISTENERS: usize = 4;
 
+/// Connections to a listener that only health checks get: at most this many, and at most 1/`FOR_HEALTH_CHECKS` of the
+/// listener's descriptors.
+const MAX_HEALTH_CHECKS: usize = 128;
+const FOR_HEALTH_CHECKS: usize = 4;
+
 /// A request takes a connection, and two more descriptors while its name is looked up (one each for IPv4 and IPv6).
 const PER_REQUEST: usize = 3;
 
@@ -44,11 +49,25 @@ pub(crate) struct Connections {
     pub(crate) idle: usize,
 }
 
+/// How many connections a listener accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Incoming {
+    /// For any request.
+    pub(crate) most: usize,
+    /// Beyond these, for health checks only.
+    pub(crate) health_checks: usize,
+}
+
 impl Descriptors {
     /// What this process may open now.
     pub(crate) fn of_this_process() -> Descriptors {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        Descriptors { limit }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_limit(limit: usize) -> Descriptors {
         Descriptors { limit }
     }
 
@@ -61,9 +80,12 @@ impl Descriptors {
         Connections { in_flight, idle }
     }
 
-    /// As many connections of others to this process as there are descriptors for.
-    pub(crate) fn fit_listener(self, wanted: usize) -> usize {
-        wanted.min(self.limit / FOR_LISTENERS).max(1)
+    /// As many of the wanted connections as one of the process's `listeners` has descriptors for.
+    pub(crate) fn fit_listener(self, wanted: usize, listeners: usize) -> Incoming {
+        let share = self.limit / FOR_LISTENERS / listeners;
+        let health_checks = MAX_HEALTH_CHECKS.min(share / FOR_HEALTH_CHECKS).max(1);
+        let most = wanted.min(share.saturating_sub(health_checks)).max(1);
+        Incoming { most, health_checks }
     }
 
     /// Says once in a process that fewer connections fit than are wanted, and what to do about it.
@@ -116,12 +138,31 @@ mod tests {
         for limit in 0..2_048 {
             let Connections { in_flight, idle } = fit(limit);
             assert!(in_flight >= 1, "{limit}");
-            let listening = Descriptors { limit }.fit_listener(1_024);
-            let used = in_flight * PER_REQUEST + idle + listening + RESERVED;
-            let least = RESERVED + PER_REQUEST + limit / FOR_LISTENERS + 1;
-            assert!(used <= limit.max(least), "{limit}: {used}");
+            for listeners in [1, 2] {
+                let incoming = Descriptors { limit }.fit_listener(1_024, listeners);
+                let Incoming { most, health_checks } = incoming;
+                assert!(most >= 1 && health_checks >= 1, "{limit}");
+                let listening = listeners * (most + health_checks);
+                let used = in_flight * PER_REQUEST + idle + listening + RESERVED;
+                let least = RESERVED + PER_REQUEST + limit / FOR_LISTENERS + 2 * listeners;
+                assert!(used <= limit.max(least), "{limit}, {listeners} listeners: {used}");
+            }
         }
         assert_eq!(fit(64), Connections { in_flight: 2, idle: 2 });
         assert_eq!(fit(256), Connections { in_flight: 38, idle: 38 });
+    }
+
+    #[test]
+    fn a_listener_keeps_a_part_of_its_descriptors_for_health_checks() {
+        for (limit, listeners, most, health_checks) in [
+            (usize::MAX, 1, 1_024, 128),
+            (4 * 1_024 + 512, 1, 1_024, 128),
+            (1_024, 1, 192, 64),
+            (1_024, 2, 96, 32),
+            (0, 2, 1, 1),
+        ] {
+            let fits = Descriptors { limit }.fit_listener(1_024, listeners);
+            assert_eq!(fits, Incoming { most, health_checks }, "{limit}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(url: &str) -> Running<'_> {
 async fn run_inner(url: &str) -> Result<Exit, Exit> {
     let urls = health_urls(url).map_err(|fault| {
         Exit::Usage(format!(
-            "{url} can't be asked: {fault}; write a URL such as http://127.0.0.1:8080"
+            "could not check {url}: {fault}; use a URL such as http://127.0.0.1:8080"
         ))
     })?;
     let client = OperatorClient::new(PATIENCE)?;

@@ -58,7 +58,7 @@ pub(crate) enum NoAnswer {
     /// It answered with this status.
     #[error("answers {0}")]
     Status(u16),
-    #[error("can't be asked: {0}")]
+    #[error("could not be reached: {0}")]
     NotAsked(String),
     #[error("dropped its connection")]
     Dropped,

@@ -209,7 +209,8 @@ pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites
     })
 }
 
-/// The same for those who only look, where it is there and looking changes nothing.
+/// Opens the politeness store for commands that only read it. `None`: it does not exist yet, or opening it would
+/// change it.
 pub(crate) async fn open_politeness_for_reading(
     settings: &Settings,
 ) -> Result<Option<Arc<dyn Sites>>, Exit> {

@@ -1,4 +1,4 @@
-//! The kinds of problems, each with its name, its status and its mend.
+//! The kinds of problems, each with its name, its status and how to fix it.
 
 use http::StatusCode;
 
@@ -116,7 +116,9 @@ impl Kind {
                 "cursor-gone",
                 S::GONE,
                 "This cursor is not in the outbox",
-                "What followed it was taken out, or the outbox does not reach that far: the store is another one, or was restored from a backup. Go on after the cursor in `oldest`: everything that is there comes after it.",
+                "Continue with the cursor in `oldest`; it returns every result that the outbox still has. Either \
+                 results after your cursor were deleted when their retention ended, or your cursor is ahead of the \
+                 outbox because the store was replaced or restored from a backup.",
             ),
             Kind::TooLarge => (
                 "too-large",
@@ -152,8 +154,8 @@ impl Kind {
                 "too-many-connections",
                 S::TOO_MANY_REQUESTS,
                 "One address has too many connections",
-                "Use fewer connections at once, and use them again; `api.max_connections_per_address` \
-                 is the limit. Behind a proxy name it in `api.trusted_proxies`.",
+                "Open fewer connections at once and reuse them. If the address is a proxy in front of this server, \
+                 add it to `api.trusted_proxies`.",
             ),
             Kind::Internal => (
                 "internal",

@@ -24,7 +24,7 @@ pub(super) enum Fault {
     NotFound(&'static str),
     /// The request makes no sense.
     BadRequest(&'static str),
-    /// The store can't be asked now.
+    /// The store could not be reached.
     Store(StoreFault),
     /// It is our fault.
     Internal(String),
@@ -53,7 +53,7 @@ impl IntoResponse for Fault {
             Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Not understood", sentence(why)),
             Fault::Store(fault) => {
                 warn!("a page of the dashboard could not be shown: {fault}");
-                let text = "The store can't be asked now. The log says why; `fetchwell doctor` finds out more.";
+                let text = "The store could not be reached. The log has the error; run `fetchwell doctor` for details.";
                 (StatusCode::SERVICE_UNAVAILABLE, "The store is not there", text.to_owned())
             }
             Fault::Internal(why) => {

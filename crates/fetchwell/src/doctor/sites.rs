@@ -27,7 +27,10 @@ async fn names(check: &str, settings: &Settings) -> Option<Finding> {
 
 fn judge(check: &str, missing: &[String]) -> Finding {
     if missing.is_empty() {
-        return Finding::ok(check, "those of all sites that failed in the last hour exist");
+        return Finding::ok(
+            check,
+            "the host names of all sites that failed in the last hour exist",
+        );
     }
     let named = missing.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match missing.len().saturating_sub(MOST_NAMED) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use http::Version;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -20,6 +21,7 @@ use tower::Service;
 use tracing::debug;
 
 use super::held_body::until_sent;
+use super::pieces::{PIECE_BYTES, in_pieces};
 use super::places::{Busy, Forwarded, Place, Places, Refusal};
 use super::proxies::{Peer, TrustedProxies, network_of};
 use super::request::{bad_host, harden, has_one_host, is_health_check, over_limit, refused};
@@ -40,7 +42,10 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADER_LIST_BYTES: u32 = 16 << 10;
 const MAX_HEADERS: usize = 100;
-const MAX_STREAMS: u32 = 128;
+/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two pieces, so an end that reads
+/// nothing makes it hold `MAX_STREAMS` × 2 × `PIECE_BYTES` (512 KiB). The rest of the answer waits in `Pieces`, whose
+/// request counts against the limits of the listener.
+const MAX_STREAMS: u32 = 64;
 /// What a client may send in advance over HTTP/2, in one stream and in all of a connection. It is held before
 /// anybody knows who sent it.
 const MAX_WINDOW_BYTES: u32 = 256 << 10;
@@ -70,6 +75,7 @@ impl Shared {
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(MAX_STREAMS)
+            .max_send_buf_size(PIECE_BYTES)
             .max_header_list_size(MAX_HEADER_LIST_BYTES)
             .initial_stream_window_size(MAX_WINDOW_BYTES)
             .initial_connection_window_size(MAX_WINDOW_BYTES);
@@ -121,7 +127,7 @@ impl Connection {
                 () = self.place.closed() => return,
                 _ = watch.tick() => match self.usage.look() {
                     // Nobody else looks at the clock until the first bytes show which protocol it is.
-                    Look::NeverUsed => return,
+                    Look::NeverUsed | Look::Unread => return,
                     Look::Idle => serving.as_mut().graceful_shutdown(),
                     Look::InUse => {}
                 },
@@ -132,10 +138,10 @@ impl Connection {
         loop {
             tokio::select! {
                 ended = serving.as_mut() => return self.note_end(ended),
-                // Whoever is still busy with a request's head by then is not waited for.
+                // Whoever is still busy with a request's head by then, or reads nothing, is not waited for.
                 () = tokio::time::sleep(LAST_CALL) => {}
             }
-            if !self.usage.is_under_way() {
+            if !self.usage.is_under_way() || self.usage.look() == Look::Unread {
                 return;
             }
         }
@@ -149,9 +155,14 @@ impl Connection {
 
     async fn answer(self, request: hyper::Request<Incoming>) -> Response {
         let under_way = self.usage.begin();
-        let response = self.admit(request).await;
+        let is_http_2 = request.version() == Version::HTTP_2;
+        let response = harden(self.admit(request).await);
         // A body that is still being sent is a request under way, too.
-        until_sent(harden(response), under_way)
+        match is_http_2 {
+            true => in_pieces(response, under_way),
+            // It has one answer at a time, and counts as long as it is open.
+            false => until_sent(response, under_way),
+        }
     }
 
     async fn admit(&self, request: hyper::Request<Incoming>) -> Response {
@@ -198,5 +209,61 @@ fn prepare(stream: &TcpStream) {
     set = set.and_then(|()| socket.set_keepalive(true));
     if let Err(error) = set {
         debug!("a connection keeps the system's own settings: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use hyper::StatusCode;
+    use hyper::client::conn::http2;
+    use tokio::net::TcpListener;
+
+    use super::super::places::Limits;
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_that_nobody_reads_over_http_2_count_against_the_limits() {
+        let answer = get(async || vec![b'x'; 1 << 20]);
+        let limits = Limits { most: 10, per_address: 4, health_checks: 1 };
+        let places = Arc::new(Places::new(limits));
+        let router = Router::new().route("/", answer);
+        let shared = Arc::new(Shared::new(router, places, TrustedProxies::new(Vec::new())));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (stream, peer) = listener.accept().await.unwrap();
+            Connection::new(shared, peer.ip()).run(stream, CancellationToken::new()).await;
+        });
+
+        #[expect(clippy::disallowed_methods, reason = "the test's own client to its own listener")]
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(1_024);
+        #[expect(clippy::disallowed_methods, reason = "the test's own client to its own listener")]
+        let handshake = builder.handshake(TokioIo::new(stream));
+        let (mut client, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        let mut ask = async || {
+            client.ready().await.unwrap();
+            let uri = format!("http://{address}/");
+            let request = hyper::Request::builder().uri(uri).body(Body::empty()).unwrap();
+            client.send_request(request).await.unwrap()
+        };
+        let mut unread = Vec::new();
+        for _ in 0..limits.per_address {
+            let answer = ask().await;
+            assert_eq!(answer.status(), StatusCode::OK);
+            unread.push(answer);
+        }
+        for _ in 0..20 {
+            let answer = ask().await;
+            assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+            unread.push(answer);
+        }
+        // What is read gives its place back, and arrives whole.
+        let read = axum::body::to_bytes(Body::new(unread.remove(0).into_body()), usize::MAX).await;
+        assert_eq!(read.unwrap().len(), 1 << 20);
+        assert_eq!(ask().await.status(), StatusCode::OK);
     }
 }

@@ -7,19 +7,21 @@
 //! | `proxies` | whose request it is: the other end of the connection, or whoever a trusted proxy names |
 //! | `request` | what every request must have, and every answer gets |
 //! | `held_body` | what is held until an answer is sent |
-//! | `usage` | whether a connection is idle |
+//! | `pieces` | an HTTP/2 answer in small pieces, so that its place is held while nobody reads it |
+//! | `usage` | whether a connection is idle, or not read |
 //!
 //! Nothing here knows who the caller is. So these limits are what a stranger meets before any authentication.
 
 mod connection;
 mod held_body;
+mod pieces;
 mod places;
 mod proxies;
 mod request;
 mod usage;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +33,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::descriptors::Descriptors;
+use crate::descriptors::{Descriptors, Incoming};
 use crate::settings::Values;
 use connection::{Connection, Shared};
-use places::{Places, Refusal};
+use places::{Limits, Places, Refusal};
 use proxies::TrustedProxies;
 
 pub(crate) use held_body::until_sent;
@@ -46,8 +48,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// A stranger can cause warnings, so each kind is logged at most once in this time.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// On a listener with few users one address gets this share of the connections at most.
+/// On a listener with few users one address gets 1/`SHARE_OF_ONE_ADDRESS` of the connections at most.
 const SHARE_OF_ONE_ADDRESS: usize = 4;
+
+/// A process with such listeners has two at most, for metrics and for a dashboard. They share its descriptors.
+const LISTENERS_WITH_FEW_USERS: usize = 2;
 
 /// Bounds of a listener.
 #[derive(Clone, Debug)]
@@ -56,27 +61,38 @@ pub(crate) struct Connections {
     most: usize,
     /// Connections of one address at once.
     per_address: usize,
+    /// Few people or programs use it: none of them can have all of it.
+    few_users: bool,
     trusted_proxies: Vec<IpNet>,
     /// How long requests under way may go on after the signal to stop.
     grace: Duration,
 }
 
 impl Connections {
-    /// The bounds that the settings name, for a listener with so many connections.
+    /// The bounds that the settings name, for the only listener of a process.
     pub(crate) fn new(values: &Values, most: usize, grace: Duration) -> Connections {
         Connections {
             most,
             per_address: values.api_max_connections_per_address,
+            few_users: false,
             trusted_proxies: values.api_trusted_proxies.clone(),
             grace,
         }
     }
 
-    /// The same for a listener that few people or programs use: none of them can have all of it.
+    /// The same for a listener for metrics or a dashboard.
     pub(crate) fn few(values: &Values, most: usize, grace: Duration) -> Connections {
-        let bounds = Connections::new(values, most, grace);
+        Connections { few_users: true, ..Connections::new(values, most, grace) }
+    }
+
+    /// What the descriptors allow of it.
+    fn fit(&self, descriptors: Descriptors) -> Limits {
+        let listeners = if self.few_users { LISTENERS_WITH_FEW_USERS } else { 1 };
+        let Incoming { most, health_checks } = descriptors.fit_listener(self.most, listeners);
         let share = (most / SHARE_OF_ONE_ADDRESS).max(1);
-        Connections { per_address: bounds.per_address.min(share), ..bounds }
+        let per_address =
+            if self.few_users { self.per_address.min(share) } else { self.per_address };
+        Limits { most, per_address, health_checks }
     }
 }
 
@@ -87,8 +103,8 @@ pub(crate) async fn serve(
     bounds: Connections,
     stop: CancellationToken,
 ) {
-    let most = Descriptors::of_this_process().fit_listener(bounds.most);
-    let places = Arc::new(Places::new(most, bounds.per_address));
+    let limits = bounds.fit(Descriptors::of_this_process());
+    let places = Arc::new(Places::new(limits));
     let proxies = TrustedProxies::new(bounds.trusted_proxies.clone());
     let shared = Arc::new(Shared::new(router, places.clone(), proxies));
     let connections = TaskTracker::new();
@@ -96,7 +112,7 @@ pub(crate) async fn serve(
     while let Some((stream, peer)) = next(&listener, &places, &mut warnings, &stop).await {
         let connection = Connection::new(shared.clone(), peer.ip());
         if let Some(refusal) = connection.refusal() {
-            warnings.refused(refusal, peer, &bounds);
+            warnings.refused(refusal, peer.ip(), limits, &bounds);
         }
         connections.spawn(connection.run(stream, stop.clone()));
     }
@@ -146,22 +162,30 @@ impl Warnings {
         }
     }
 
-    fn refused(&mut self, refusal: Refusal, peer: SocketAddr, bounds: &Connections) {
-        if !is_due(&mut self.refused) {
-            return;
+    fn refused(&mut self, refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) {
+        if is_due(&mut self.refused) {
+            warn!("{}", refusal_text(refusal, from, limits, bounds));
         }
-        let Connections { most, per_address, .. } = bounds;
-        match refusal {
-            Refusal::Full => warn!(
-                "all {most} connections of this listener are in use: more are refused with 503, health \
-                 checks excepted"
-            ),
-            Refusal::Address => warn!(
-                "{} has {per_address} connections in use: more are refused with 429, health checks \
-                 excepted. If it is a proxy, name it in api.trusted_proxies; else see \
-                 api.max_connections_per_address",
-                peer.ip()
-            ),
+    }
+}
+
+/// Names the setting that would raise the limit, if it was a setting that set it.
+fn refusal_text(refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) -> String {
+    let Limits { most, per_address, .. } = limits;
+    match refusal {
+        Refusal::Full => format!(
+            "all {most} connections of this listener are in use: more are refused with 503, except health checks"
+        ),
+        Refusal::Address => {
+            let or_raise = if per_address < bounds.per_address {
+                ""
+            } else {
+                "; otherwise you can raise api.max_connections_per_address"
+            };
+            format!(
+                "{from} has {per_address} connections in use, the limit for one address: more are refused with \
+                 429, except health checks. If it is a proxy, add it to api.trusted_proxies{or_raise}"
+            )
         }
     }
 }
@@ -172,4 +196,36 @@ fn is_due(last: &mut Option<Instant>) -> bool {
         *last = Some(Instant::now());
     }
     is_due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(most: usize, few_users: bool) -> Connections {
+        let trusted_proxies = Vec::new();
+        Connections { most, per_address: 100, few_users, trusted_proxies, grace: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_warning_has_the_limit_that_holds_and_the_setting_that_made_it() {
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let text = |refusal, bounds: Connections| {
+            let limits = bounds.fit(Descriptors::with_limit(1_024));
+            refusal_text(refusal, from, limits, &bounds)
+        };
+        let full = text(Refusal::Full, bounds(1_000, false));
+        assert!(full.contains("all 192 connections"), "{full}");
+        let setting = "api.max_connections_per_address";
+        let address = text(Refusal::Address, bounds(1_000, false));
+        assert!(address.contains("has 100 connections") && address.contains(setting), "{address}");
+        let share = text(Refusal::Address, bounds(64, true));
+        assert!(share.contains("has 16 connections") && !share.contains(setting), "{share}");
+    }
+
+    #[test]
+    fn where_few_connections_fit_one_address_still_gets_only_its_share() {
+        let limits = bounds(256, true).fit(Descriptors::with_limit(256));
+        assert_eq!(limits, Limits { most: 24, per_address: 6, health_checks: 8 });
+    }
 }

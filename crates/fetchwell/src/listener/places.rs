@@ -14,9 +14,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Connections beyond the limits. Health checks are answered in them, and all else is refused.
-const RESERVED: usize = 128;
-
 /// A connection that was idle for less than this does not give way: its request may be on the way.
 const SPARED: Duration = Duration::from_secs(1);
 
@@ -29,10 +26,18 @@ pub(super) enum Refusal {
     Address,
 }
 
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) most: usize,
+    pub(super) per_address: usize,
+    /// Reserved places, beyond `most`. Health checks are answered in them, and all else is refused.
+    pub(super) health_checks: usize,
+}
+
 /// All connections of a listener.
 pub(super) struct Places {
-    most: usize,
-    per_address: usize,
+    limits: Limits,
     table: Mutex<Table>,
 }
 
@@ -54,8 +59,8 @@ pub(super) struct Forwarded {
 }
 
 impl Places {
-    pub(super) fn new(most: usize, per_address: usize) -> Places {
-        Places { most, per_address, table: Mutex::default() }
+    pub(super) fn new(limits: Limits) -> Places {
+        Places { limits, table: Mutex::default() }
     }
 
     /// A place for a new connection. `address` is `None` for a trusted proxy: its requests are counted by the
@@ -64,7 +69,7 @@ impl Places {
         let closed = CancellationToken::new();
         let mut table = self.lock();
         let refusal = self.refusal(&mut table, address);
-        if refusal.is_some() && table.reserved.len() >= RESERVED {
+        if refusal.is_some() && table.reserved.len() >= self.limits.health_checks {
             let oldest = table.reserved.first_key_value().map(|(_, id)| *id);
             table.close(oldest);
         }
@@ -96,14 +101,14 @@ impl Places {
             return Some(Refusal::Address);
         }
         let oldest = table.idle.first_key_value().map(|(_, id)| *id);
-        let has_room = table.regular < self.most || table.close_if_idle(oldest);
+        let has_room = table.regular < self.limits.most || table.close_if_idle(oldest);
         (!has_room).then_some(Refusal::Full)
     }
 
     fn has_room(&self, table: &mut Table, address: IpAddr) -> bool {
         let Some(known) = table.addresses.get(&address) else { return true };
         let oldest = known.idle.first().and_then(|at| table.idle.get(at)).copied();
-        known.held < self.per_address || table.close_if_idle(oldest)
+        known.held < self.limits.per_address || table.close_if_idle(oldest)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -316,12 +321,14 @@ impl Table {
 mod tests {
     use super::*;
 
+    const RESERVED: usize = 3;
+
     fn address(last: u8) -> Option<IpAddr> {
         Some(IpAddr::from([192, 0, 2, last]))
     }
 
     fn places(most: usize, per_address: usize) -> Arc<Places> {
-        Arc::new(Places::new(most, per_address))
+        Arc::new(Places::new(Limits { most, per_address, health_checks: RESERVED }))
     }
 
     fn enter(places: &Arc<Places>, last: u8) -> Arc<Place> {

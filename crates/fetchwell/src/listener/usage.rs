@@ -1,4 +1,4 @@
-//! Whether a connection is used, so that idle ones are closed after a while.
+//! Whether a connection is used, so that those that are idle or not read are closed after a while.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,11 @@ pub(super) struct Usage {
     begun: AtomicU64,
     ended: AtomicU64,
     begun_at_last_look: AtomicU64,
+    /// Pieces of answers that were handed over.
+    given: AtomicU64,
+    given_at_last_look: AtomicU64,
+    /// Answers that could go on, if what was handed over left.
+    unread: AtomicU64,
 }
 
 /// What a look at it shows.
@@ -18,18 +23,23 @@ pub(super) enum Look {
     NeverUsed,
     /// Nothing was asked since the last look, and all was answered.
     Idle,
+    /// Nobody reads what is answered: no part of it has left since the last look.
+    Unread,
     /// It is in use.
     InUse,
 }
 
 /// A request under way.
-pub(super) struct UnderWay(Arc<Usage>);
+pub(super) struct UnderWay {
+    usage: Arc<Usage>,
+    is_unread: bool,
+}
 
 impl Usage {
     /// A request begins.
     pub(super) fn begin(self: &Arc<Usage>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self.clone())
+        UnderWay { usage: self.clone(), is_unread: false }
     }
 
     /// Whether something that was asked is not answered yet.
@@ -41,17 +51,38 @@ impl Usage {
     pub(super) fn look(&self) -> Look {
         let begun = self.begun.load(Ordering::Relaxed);
         let before = self.begun_at_last_look.swap(begun, Ordering::Relaxed);
+        let given = self.given.load(Ordering::Relaxed);
+        let given_before = self.given_at_last_look.swap(given, Ordering::Relaxed);
+        let is_unread = self.unread.load(Ordering::Relaxed) > 0;
         match self.ended.load(Ordering::Relaxed) {
             _ if begun == 0 => Look::NeverUsed,
             ended if begun == before && ended == begun => Look::Idle,
+            _ if is_unread && given == given_before => Look::Unread,
             _ => Look::InUse,
+        }
+    }
+}
+
+impl UnderWay {
+    /// A piece of the answer was handed over.
+    pub(super) fn gave_piece(&mut self) {
+        self.usage.given.fetch_add(1, Ordering::Relaxed);
+        self.usage.unread.fetch_add(1, Ordering::Relaxed);
+        self.is_unread = true;
+    }
+
+    /// There is room for the next one, if there was one before.
+    pub(super) fn piece_taken(&mut self) {
+        if std::mem::take(&mut self.is_unread) {
+            self.usage.unread.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
+        self.piece_taken();
+        self.usage.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -71,5 +102,27 @@ mod tests {
         assert_eq!(usage.look(), Look::Idle);
         drop(usage.begin());
         assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Idle));
+    }
+
+    #[test]
+    fn a_connection_is_unread_when_an_answer_could_go_on_and_none_does() {
+        let usage = Arc::new(Usage::default());
+        let mut waiting = usage.begin();
+        let mut other = usage.begin();
+        assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::InUse), "no answer yet");
+        waiting.gave_piece();
+        assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Unread));
+        other.gave_piece();
+        assert_eq!(usage.look(), Look::InUse, "another answer goes on");
+        other.piece_taken();
+        waiting.piece_taken();
+        assert_eq!(
+            (usage.look(), usage.look()),
+            (Look::InUse, Look::InUse),
+            "it has no more to say"
+        );
+        waiting.gave_piece();
+        drop((waiting, other));
+        assert_eq!((usage.look(), usage.is_under_way()), (Look::Idle, false));
     }
 }

@@ -132,8 +132,8 @@ table! {
             .also(pages_seconds("PAGE_FETCHER_ROBOTS_TXT_CACHE_TTL_SECONDS"));
         /// How long an old copy serves while robots.txt cannot be read.
         robots_stale_ttl: Duration = LONG, key("robots.stale_ttl", "30d");
-        /// The longest Crawl-delay that is put up with; a site that asks for more fails.
-        /// Empty: none is too long. Where nothing is set here "fetch" takes 5m.
+        /// The longest Crawl-delay that is accepted. The URLs of a site with a longer one fail.
+        /// Empty: no limit, except for "fetch", whose default is 5m.
         robots_max_crawl_delay: Option<Duration> = Optional(POSITIVE),
             key("robots.max_crawl_delay", "");
 

@@ -86,7 +86,7 @@ impl Walk<'_> {
         for (name, layer) in found {
             for (key, origin) in retailers.entry(name.clone()).or_default().merge(layer) {
                 let shown = format!("{}.{key}", table_path(map, &name));
-                let problem = format!("{} says it already", table_path("retailers", &name));
+                let problem = format!("is already set in {}", table_path("retailers", &name));
                 self.fault(origin, &shown, Wrong::new(problem, "keep one of the two"));
             }
         }

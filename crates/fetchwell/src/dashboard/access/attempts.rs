@@ -16,6 +16,9 @@ use crate::listener::network_of;
 const MOST: u32 = 10;
 /// …within this time.
 const WINDOW: Duration = Duration::from_secs(60);
+/// How far apart the lookups are for all who failed too often. So what strangers can ask of the store is bounded, and
+/// somebody with a good token, who shares their address, is late but not locked out.
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(20);
 /// Accounts and addresses that are remembered; of more, all that fail count as one.
 const MOST_KEYS: usize = 4_096;
 
@@ -24,12 +27,32 @@ type Key = (Option<String>, IpAddr);
 
 /// Who failed how often.
 #[derive(Default)]
-pub(in super::super) struct Attempts(Mutex<HashMap<Key, (u32, Instant)>>);
+pub(in super::super) struct Attempts {
+    failures: Mutex<HashMap<Key, (u32, Instant)>>,
+    /// Held during a lookup for somebody who failed too often.
+    turn: tokio::sync::Mutex<()>,
+}
 
 impl Attempts {
+    /// Looks up a token, for a login to this account. Where logins from there have failed too
+    /// often, one lookup at a time is made, with a pause before each.
+    pub(super) async fn look_up<T>(
+        &self,
+        account: Option<&str>,
+        from: IpAddr,
+        lookup: impl Future<Output = T>,
+    ) -> T {
+        if self.wait(account, from).is_none() {
+            return lookup.await;
+        }
+        let _turn = self.turn.lock().await;
+        tokio::time::sleep(LOOKUP_INTERVAL).await;
+        lookup.await
+    }
+
     /// How long a login to this account from there has to wait.
     pub(super) fn wait(&self, account: Option<&str>, from: IpAddr) -> Option<Duration> {
-        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let (failed, since) = failures.get(&key(account, from, &failures))?;
         let left = WINDOW.checked_sub(since.elapsed())?;
         (*failed >= MOST).then_some(left)
@@ -37,7 +60,7 @@ impl Attempts {
 
     /// Another one failed.
     pub(super) fn failed(&self, account: Option<&str>, from: IpAddr) {
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|_, (_, since)| since.elapsed() < WINDOW);
         let key = key(account, from, &failures);
         failures.entry(key).or_insert((0, Instant::now())).0 += 1;
@@ -52,6 +75,8 @@ fn key(account: Option<&str>, from: IpAddr, known: &HashMap<Key, (u32, Instant)>
 
 #[cfg(test)]
 mod tests {
+    use futures::future::join_all;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -75,12 +100,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn lookups_for_those_who_failed_too_often_take_turns_and_others_do_not_wait() {
+        let attempts = Attempts::default();
+        let stranger = ip("192.0.2.7");
+        for _ in 0..MOST {
+            attempts.failed(None, stranger);
+        }
+        let began = Instant::now();
+        let look_up = |from| attempts.look_up(None, from, async { began.elapsed() });
+        let strangers = (0..100).map(|_| look_up(stranger));
+        let (times, other) = tokio::join!(join_all(strangers), look_up(ip("192.0.2.8")));
+        assert_eq!(other, Duration::ZERO);
+        for (number, time) in (1..).zip(times) {
+            assert!(time >= LOOKUP_INTERVAL * number, "lookup {number} after {time:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn no_number_of_addresses_fills_the_memory() {
         let attempts = Attempts::default();
         for number in 0..10_000u32 {
             attempts.failed(None, IpAddr::V4((0x0a00_0000 + number).into()));
         }
-        assert!(attempts.0.lock().unwrap().len() <= MOST_KEYS + 1);
+        assert!(attempts.failures.lock().unwrap().len() <= MOST_KEYS + 1);
         assert!(
             attempts.wait(None, ip("192.0.2.7")).is_some(),
             "of those beyond, all count as one"

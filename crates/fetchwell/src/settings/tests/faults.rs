@@ -105,7 +105,7 @@ fn values_of_the_wrong_shape() {
         ),
         (
             "[retailers.a]\nburst_size = 3\n[retailer_rate_limits.a]\nburst_size = 4",
-            "line 4: retailer_rate_limits.a.burst_size: retailers.a says it already",
+            "line 4: retailer_rate_limits.a.burst_size: is already set in retailers.a",
         ),
         ("[sites.\"a.test\"]\nrate = -1", "line 2: sites.\"a.test\".rate: \"-1\" is out of bounds"),
         ("[rate]\na = 1", "line 1: rate: is a table"),

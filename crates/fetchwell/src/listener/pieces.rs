@@ -1,0 +1,114 @@
+//! An answer in small pieces, each of which is handed over when the one before it is on its way.
+//!
+//! For HTTP/2. hyper takes whatever a body gives, and holds it until the other end has read it. That end decides when,
+//! stream by stream. So an answer in one piece would be held by nobody's count. In pieces, most of it stays here: its
+//! request is under way, and has its place, until the last piece is taken.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+
+use super::usage::UnderWay;
+
+/// The size of a piece.
+pub(super) const PIECE_BYTES: usize = 4 << 10;
+
+/// The same answer in pieces. The request is under way until the last one is taken.
+pub(super) fn in_pieces(response: Response, under_way: UnderWay) -> Response {
+    response.map(|body| Body::new(Pieces { body, rest: Bytes::new(), under_way }))
+}
+
+struct Pieces {
+    body: Body,
+    /// What the body gave, and nobody has taken yet.
+    rest: Bytes,
+    under_way: UnderWay,
+}
+
+impl Pieces {
+    fn next_piece(&mut self) -> Frame<Bytes> {
+        self.under_way.gave_piece();
+        let length = self.rest.len().min(PIECE_BYTES);
+        // A copy: a slice would keep all of the answer in memory.
+        Frame::data(Bytes::copy_from_slice(&self.rest.split_to(length)))
+    }
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.under_way.piece_taken();
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.next_piece())));
+        }
+        let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+            Some(Ok(frame)) => frame,
+            other => return Poll::Ready(other),
+        };
+        Poll::Ready(Some(Ok(match frame.into_data() {
+            Ok(data) => {
+                self.rest = data;
+                self.next_piece()
+            }
+            Err(trailers) => trailers,
+        })))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        let body = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+
+    use super::super::usage::{Look, Usage};
+    use super::*;
+
+    #[test]
+    fn an_answer_goes_in_pieces_and_is_under_way_until_the_last_one_is_taken() {
+        let usage = Arc::new(Usage::default());
+        let whole: Vec<u8> = (0..PIECE_BYTES * 2 + 7).map(|n| (n % 251) as u8).collect();
+        let answer = in_pieces(Response::new(whole.clone().into()), usage.begin());
+        let mut body = answer.into_body();
+        let mut taken = Vec::new();
+        while taken.len() < whole.len() {
+            let left = (whole.len() - taken.len()) as u64;
+            assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left), false));
+            let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).now_or_never();
+            let frame = frame.flatten().unwrap().unwrap();
+            let piece = frame.into_data().unwrap_or_else(|_| panic!("no data"));
+            assert!(piece.len() <= PIECE_BYTES && piece.is_unique());
+            taken.extend_from_slice(&piece);
+            assert!(usage.is_under_way());
+        }
+        assert!(taken == whole && body.is_end_stream());
+        // Nothing moves any more, and the last piece was not seen to leave.
+        assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Unread));
+        drop(body);
+        assert!(!usage.is_under_way());
+    }
+}
