@@ -247,7 +247,15 @@ async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row(
     let rows = run.balance();
     let given_up: Vec<_> = rows.iter().filter(|row| row["outcome"] != "fetched").collect();
     assert_eq!(given_up.len(), 1, "{given_up:?}");
+    assert_eq!(given_up[0]["outcome"], "internal", "{given_up:?}");
     assert!(given_up[0]["reason"].to_string().contains("quarantined"), "{given_up:?}");
+
+    // That is no result: whoever resumes tries it again.
+    let before = run.origin.page_hits();
+    run.resume().wait(DEADLINE).await.expect_code(0);
+    let rows = run.balance();
+    assert!(rows.iter().all(|row| row["outcome"] == "fetched"), "{rows:?}");
+    assert_eq!(run.origin.page_hits(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

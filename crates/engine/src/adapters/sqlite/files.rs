@@ -48,16 +48,21 @@ pub async fn revise_length(
     revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
 ) -> Result<(), StoreFault> {
     let name = output_name(path)?;
-    db.write(move |tx| {
-        let length = revise(length_of(tx, &name)?).map_err(io_fault)?;
-        tx.execute(
-            "INSERT INTO output VALUES (?1, ?2)
-             ON CONFLICT (path) DO UPDATE SET length = excluded.length",
-            (name, length),
-        )?;
-        Ok(())
-    })
-    .await
+    db.write(move |tx| revise_length_of(tx, &name, revise)).await
+}
+
+pub(super) fn revise_length_of(
+    tx: &Connection,
+    output: &str,
+    revise: impl FnOnce(Option<u64>) -> io::Result<u64>,
+) -> rusqlite::Result<()> {
+    let length = revise(length_of(tx, output)?).map_err(io_fault)?;
+    tx.execute(
+        "INSERT INTO output VALUES (?1, ?2)
+         ON CONFLICT (path) DO UPDATE SET length = excluded.length",
+        (output, length),
+    )?;
+    Ok(())
 }
 
 pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Option<u64>> {

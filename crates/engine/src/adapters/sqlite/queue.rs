@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::Db;
 use super::db::io_fault;
-use super::files::{length_of, output_name};
+use super::files::{length_of, output_name, revise_length_of};
 use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
 use crate::adapters::NewJob;
@@ -126,6 +126,26 @@ impl SqliteQueue {
     pub async fn is_in_use(&self) -> Result<bool, StoreFault> {
         let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
         self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
+    }
+
+    /// Revises how long an output is, as [`revise_length`](super::revise_length) does, unless an instance is at
+    /// work on the queue. Returns whether it did.
+    pub async fn revise_length_unless_in_use(
+        &self,
+        output: &Path,
+        revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
+    ) -> Result<bool, StoreFault> {
+        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
+        let output = output_name(output)?;
+        self.db
+            .write(move |tx| {
+                let free = !is_in_use(tx, queue, &store, clock.now())?;
+                if free {
+                    revise_length_of(tx, &output, revise)?;
+                }
+                Ok(free)
+            })
+            .await
     }
 
     /// Empties the queue, dead letters and ledger included, unless an instance is at work on it.

@@ -66,3 +66,46 @@ impl InHand {
         open.is_empty().then_some(memory.as_ref())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fetchwell_policy::url::WebUrl;
+
+    use super::super::plan::{Errand, Found, Validators, job, obituary};
+    use super::*;
+    use crate::doors::samples::{NOW, lease};
+
+    #[test]
+    fn a_link_that_was_given_up_for_our_fault_is_nobodys_failure_and_is_asked_again() {
+        let found_at = WebUrl::parse("http://a.test/rss").unwrap();
+        let body = b"<rss><item><link>https://t.co/x</link></item></rss>";
+        let feed = fetchwell_feed::read(body, None, &found_at).unwrap();
+        let errand = Errand::Link { feed: found_at.to_string(), home: feed.home.clone() };
+        let payload = job("https://t.co/x", &errand, NOW).job.payload;
+        let lease = lease("https://t.co/x", std::str::from_utf8(&payload).unwrap());
+        let found = obituary(&lease, "it panicked");
+        let [Found::Link { feed: of, link, page: None }] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!((of.as_str(), link.as_str()), ("http://a.test/rss", "https://t.co/x"));
+
+        let subscribed = Subscribed {
+            url: found_at.to_string(),
+            title: String::new(),
+            categories: ["news".to_owned()].into(),
+            interval: Duration::from_secs(3_600),
+            by: ["store"].into(),
+        };
+        let mut in_hand = InHand::new(subscribed, FeedMemory::default());
+        let (validators, moved_to) = (Validators::default(), None);
+        let reading = Reading::Read { feed: feed.clone(), validators, moved_to };
+        assert_eq!(in_hand.note_reading(&reading, NOW).unwrap(), ["https://t.co/x"]);
+        assert!(in_hand.end().is_none(), "the link is still open");
+        in_hand.note_link(link, None);
+        let memory = in_hand.end().unwrap().unwrap();
+        assert_eq!((memory.failures, &memory.problem, memory.read_at), (0, &None, Some(NOW)));
+        assert_eq!(sort(&feed, &memory.resolved).asked, ["https://t.co/x"]);
+    }
+}

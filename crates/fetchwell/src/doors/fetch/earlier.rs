@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
+use std::ops::Range;
 use std::path::Path;
 
 use fetchwell_archive::gzip::{InflateFault, next_member};
@@ -17,29 +18,33 @@ use crate::cli::{Exit, Format};
 /// A record with a row in it is shorter; of longer ones no more is kept in memory.
 const MAX_ROW_BYTES: u64 = 4 << 20;
 
+/// Reads what stands or falls together, of so many bytes at most; none where that is no result of ours.
+type Next = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
+
 /// The rows that stand in an output, read as far as they are trusted.
 #[derive(Debug)]
 pub(super) struct Earlier {
     file: BufReader<File>,
-    next: fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>,
+    next: Next,
     /// What an output of this format begins with.
     first_byte: u8,
     read: u64,
     urls: HashSet<String>,
     pub(super) outcomes: Vec<RowOutcome>,
+    /// The URLs that were given up for a fault of ours, and where their rows stand.
+    pub(super) given_up: Vec<(String, Range<u64>)>,
 }
 
 impl Earlier {
     /// Of a file that is there; nothing is read yet.
     pub(super) fn of(path: &Path, format: Format) -> Result<Earlier, Exit> {
         let file = BufReader::new(File::open(path).map_err(|error| cannot(path, &error))?);
-        let (urls, outcomes) = (HashSet::new(), Vec::new());
-        Ok(match format {
-            Format::Warc => {
-                Earlier { file, next: next_capture, first_byte: 0x1f, read: 0, urls, outcomes }
-            }
-            _ => Earlier { file, next: next_line, first_byte: b'{', read: 0, urls, outcomes },
-        })
+        let (next, first_byte): (Next, u8) = match format {
+            Format::Warc => (next_capture, 0x1f),
+            _ => (next_line, b'{'),
+        };
+        let (urls, outcomes, given_up) = (HashSet::new(), Vec::new(), Vec::new());
+        Ok(Earlier { file, next, first_byte, read: 0, urls, outcomes, given_up })
     }
 
     /// Whether the file begins as no output of this format does.
@@ -58,8 +63,12 @@ impl Earlier {
     pub(super) fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
         while self.read < trusted {
             let Some(part) = (self.next)(&mut self.file, trusted - self.read)? else { break };
+            let start = self.read;
             self.read += part.bytes;
             if let Some(row) = part.row {
+                if row.outcome == RowOutcome::Internal {
+                    self.given_up.push((row.url.clone(), start..self.read));
+                }
                 self.urls.insert(row.url);
                 self.outcomes.push(row.outcome);
             }

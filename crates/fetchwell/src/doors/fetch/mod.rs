@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
@@ -143,20 +144,19 @@ impl Run<'_> {
     }
 
     /// To a file: each URL ends with exactly one row, whatever happens in between.
-    async fn to_file(&self, path: &Path, urls: Vec<String>, resume: bool) -> Result<Exit, Exit> {
+    async fn to_file(
+        &self,
+        path: &Path,
+        mut urls: Vec<String>,
+        resume: bool,
+    ) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
         let name = output::queue_name(path)?;
         let queue = self.queue(db.clone(), &name).await?;
-        let in_use = queue.is_in_use().await?;
         if resume {
-            if in_use {
-                output::refuse_another_format(path, self.format)?;
-                info!("another process is at work on {}; joining it", path.display());
-            } else {
-                output::repair(&db, path, self.format, self.preamble(path)).await?;
-            }
+            self.resume(&queue, path, &mut urls).await?;
         } else {
-            self.begin(&db, &queue, path, in_use).await?;
+            self.begin(&db, &queue, path).await?;
         }
         let rows = Arc::new(Mutex::new(Earlier::of(path, self.format)?));
         for some in urls.chunks(input::CHUNK).map(<[String]>::to_vec) {
@@ -180,14 +180,29 @@ impl Run<'_> {
         self.flow(&queue, instance, finish, estimate, true).await
     }
 
-    /// Makes room for a new run, unless one stands there that has not ended.
-    async fn begin(
+    /// Goes on with what earlier runs left. What was given up for a fault of ours has no result, so it is tried again:
+    /// its row is gone, and its job waits anew, or is put in where the store has none.
+    async fn resume(
         &self,
-        db: &Db,
         queue: &SqliteQueue,
         path: &Path,
-        in_use: bool,
+        urls: &mut Vec<String>,
     ) -> Result<(), Exit> {
+        let Some(repaired) = output::repair(queue, path, self.format, self.preamble(path)).await?
+        else {
+            info!("another process is at work on {}; joining it", path.display());
+            return Ok(());
+        };
+        queue.revise(&Letters::All, Revision::Retry).await?;
+        let given_up: Vec<String> =
+            repaired.given_up.into_iter().filter(|url| !urls.contains(url)).collect();
+        urls.extend(given_up);
+        Ok(())
+    }
+
+    /// Makes room for a new run, unless one stands there that has not ended.
+    async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
+        let in_use = queue.is_in_use().await?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
         if left > 0 && !in_use && path.exists() {

@@ -1,14 +1,14 @@
 //! Where results go.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{Db, revise_length};
+use fetchwell_engine::adapters::sqlite::{Db, SqliteQueue, revise_length};
 use fetchwell_engine::ports::{Sink, StoreFault};
 use tokio_util::sync::CancellationToken;
 
@@ -63,13 +63,23 @@ pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// Cuts off what was never confirmed or is torn. What another process confirms meanwhile stays.
+/// What a repair came to.
+#[derive(Default)]
+pub(super) struct Repaired {
+    /// It holds no rows of ours, and stays as it is.
+    is_foreign: bool,
+    /// The URLs whose rows were taken out: they were given up for a fault of ours, and are tried again.
+    pub(super) given_up: Vec<String>,
+}
+
+/// Cuts off what was never confirmed or is torn, and takes out the rows of URLs that were given up for a fault of ours.
+/// `None`: nothing was done, since a process is at work on it.
 pub(super) async fn repair(
-    db: &Db,
+    queue: &SqliteQueue,
     path: &Path,
     format: Format,
     preamble: Vec<u8>,
-) -> Result<(), Exit> {
+) -> Result<Option<Repaired>, Exit> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -78,13 +88,15 @@ pub(super) async fn repair(
         .map_err(|error| cannot(path, &error))?;
     refuse_another_format(path, format)?;
     let mut rows = Earlier::of(path, format)?;
-    let is_foreign = Arc::new(AtomicBool::new(false));
-    let found_foreign = is_foreign.clone();
-    let revised = revise_length(db, path, move |confirmed| {
+    let repaired = Arc::new(Mutex::new(Repaired::default()));
+    let noted = repaired.clone();
+    let output = path.to_owned();
+    let revise = move |confirmed: Option<u64>| {
         let present = file.metadata()?.len();
         let whole = rows.read_to(confirmed.map_or(present, |confirmed| confirmed.min(present)))?;
+        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
         if confirmed.is_none() && whole == 0 && present > 0 {
-            found_foreign.store(true, Ordering::Relaxed);
+            noted.is_foreign = true;
             return Err(io::Error::other("no rows of ours"));
         }
         if whole == 0 {
@@ -92,17 +104,47 @@ pub(super) async fn repair(
         }
         file.set_len(whole)?;
         file.sync_all()?;
-        Ok(whole)
-    })
-    .await;
-    if is_foreign.load(Ordering::Relaxed) {
+        let (urls, parts): (Vec<String>, Vec<Range<u64>>) = rows.given_up.drain(..).unzip();
+        noted.given_up = urls;
+        if parts.is_empty() { Ok(whole) } else { write_without(&output, &parts) }
+    };
+    let revised = queue.revise_length_unless_in_use(path, revise).await;
+    let repaired = std::mem::take(&mut *repaired.lock().unwrap_or_else(PoisonError::into_inner));
+    if repaired.is_foreign {
         return Err(not_ours(path));
     }
-    Ok(revised?)
+    Ok(revised?.then_some(repaired))
+}
+
+/// Puts a copy without these parts in the place of a file, and returns its length. After a crash the one or the other is
+/// there, whole.
+fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
+    // What is a link to the file stays one.
+    let path = path.canonicalize()?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".resume");
+    let beside = path.with_file_name(name);
+    let mut old = File::open(&path)?;
+    let mut new = File::create(&beside)?;
+    let end = old.metadata()?.len();
+    let mut from = 0;
+    for part in parts.iter().chain([&(end..end)]) {
+        old.seek(SeekFrom::Start(from))?;
+        io::copy(&mut (&old).take(part.start - from), &mut new)?;
+        from = part.end;
+    }
+    new.set_permissions(old.metadata()?.permissions())?;
+    new.sync_all()?;
+    std::fs::rename(&beside, &path)?;
+    // The store must not learn of the new length before the disk knows the new file.
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(new.metadata()?.len())
 }
 
 /// An output goes on in the format in which it began.
-pub(super) fn refuse_another_format(path: &Path, format: Format) -> Result<(), Exit> {
+fn refuse_another_format(path: &Path, format: Format) -> Result<(), Exit> {
     let is_other =
         Earlier::of(path, format)?.is_of_another_format().map_err(|error| cannot(path, &error))?;
     if is_other { Err(not_ours(path)) } else { Ok(()) }
@@ -128,4 +170,41 @@ pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
         "the output {} can't be used: {error}; name another with --output",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::time::Time;
+
+    use super::super::capture::{Archived, warcinfo};
+    use super::*;
+
+    fn row(url: &str, outcome: &str) -> String {
+        format!("{{\"url\":\"{url}\",\"outcome\":\"{outcome}\"}}\n")
+    }
+
+    #[test]
+    fn rows_of_urls_that_were_given_up_for_our_fault_are_taken_out_and_all_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        let rows = [("a", "fetched"), ("b", "internal"), ("c", "url_failure"), ("d", "internal")];
+        let lines = rows.map(|(url, outcome)| row(url, outcome).into_bytes());
+        let archived = lines.clone().map(|line| Archived::default().with_row("x", "y", &line));
+        let info = warcinfo(&path, "agent", Time::EPOCH);
+        for (format, first, [a, b, c, d]) in
+            [(Format::Json, Vec::new(), lines), (Format::Warc, info, archived)]
+        {
+            let before = [&first, &a, &b, &c, &d].map(Vec::as_slice).concat();
+            std::fs::write(&path, &before).unwrap();
+            let mut earlier = Earlier::of(&path, format).unwrap();
+            assert_eq!(earlier.read_to(u64::MAX).unwrap(), before.len() as u64);
+            let (urls, parts): (Vec<String>, Vec<Range<u64>>) =
+                earlier.given_up.into_iter().unzip();
+            assert_eq!(urls, ["b", "d"]);
+            let after = [&first, &a, &c].map(Vec::as_slice).concat();
+            assert_eq!(write_without(&path, &parts).unwrap(), after.len() as u64);
+            assert_eq!(std::fs::read(&path).unwrap(), after);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
 }

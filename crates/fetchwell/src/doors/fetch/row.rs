@@ -29,23 +29,29 @@ pub(super) enum RowOutcome {
     SiteFailure,
     RateLimited,
     Refused,
+    /// Given up for a fault of this program. That is no result: a resumed run takes the row out and tries again.
+    Internal,
 }
 
 impl RowOutcome {
     /// All of them, in the order in which a summary tells of them.
-    pub(super) const ALL: [RowOutcome; 6] = [
+    pub(super) const ALL: [RowOutcome; 7] = [
         RowOutcome::Fetched,
         RowOutcome::SkippedByRobots,
         RowOutcome::UrlFailure,
         RowOutcome::SiteFailure,
         RowOutcome::RateLimited,
         RowOutcome::Refused,
+        RowOutcome::Internal,
     ];
 
     /// Whether a fetch failed, as opposed to one that went well or was not to be made.
     pub(super) fn is_failure(self) -> bool {
         match self {
-            RowOutcome::UrlFailure | RowOutcome::SiteFailure | RowOutcome::RateLimited => true,
+            RowOutcome::UrlFailure
+            | RowOutcome::SiteFailure
+            | RowOutcome::RateLimited
+            | RowOutcome::Internal => true,
             RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused => false,
         }
     }
@@ -59,6 +65,7 @@ impl RowOutcome {
             RowOutcome::SiteFailure => "given up (site failure)",
             RowOutcome::RateLimited => "rate limited",
             RowOutcome::Refused => "refused",
+            RowOutcome::Internal => "given up (internal error)",
         }
     }
 }
@@ -132,7 +139,7 @@ impl Row {
     pub(super) fn given_up(lease: &Lease, error: &str, now: Time) -> Row {
         let attempts = lease.history.failures();
         let row = Row::refused(&lease.job.url, &format!("{INTERNAL}: {error}"), now);
-        Row { outcome: RowOutcome::UrlFailure, attempts, ..row }
+        Row { outcome: RowOutcome::Internal, attempts, ..row }
     }
 
     /// A URL whose journey is over.
@@ -304,7 +311,8 @@ fn outcome_of(happened: &Happened, status: Option<u16>) -> RowOutcome {
         (_, Blame::Site) => RowOutcome::SiteFailure,
         (_, Blame::Caller) => RowOutcome::Refused,
         (Happened::Answered(_), Blame::Nobody) => RowOutcome::Fetched,
-        (_, Blame::Url | Blame::Us | Blame::Nobody) => RowOutcome::UrlFailure,
+        (_, Blame::Us) => RowOutcome::Internal,
+        (_, Blame::Url | Blame::Nobody) => RowOutcome::UrlFailure,
     }
 }
 
@@ -354,6 +362,7 @@ mod tests {
             (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
             (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
             (Happened::NoSuchHost, UrlFailure),
+            (Happened::OurFault("x".into()), Internal),
             (wait_too_long(), SiteFailure),
         ] {
             assert_eq!(outcome_of(&happened, happened.status()), expected, "{happened:?}");

@@ -1,4 +1,4 @@
-//! `fetchwell pages status`: how many URLs stand where.
+//! `fetchwell pages status`: how many URLs stand where, and which hosts do not exist.
 
 use std::time::Duration;
 
@@ -6,24 +6,27 @@ use serde_json::json;
 
 use super::place::{UrlsStanding, open_list};
 use crate::cli::{Exit, print};
+use crate::doors::sites::missing_hosts;
 use crate::doors::table::table;
+use crate::plant::open_politeness;
 use crate::settings::Settings;
 use crate::settings::units::format_duration;
 
-/// Prints how many URLs wait, where they do, and for how long.
+/// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let list = open_list(settings).await?;
     let standing = list.standing().await?;
     let waited = list.waited_longest().await?;
+    let missing_hosts = missing_hosts(&*open_politeness(settings).await?).await?;
     let values = &settings.values;
     let names = (values.pages_input_queue.as_str(), values.pages_dlq_queue.as_str());
-    let status = Status::of(&standing, waited);
+    let status = Status::of(&standing, waited, missing_hosts);
     let text = if as_json { status.json(names) } else { status.text(names) };
     print(text.as_bytes())
 }
 
 /// How many URLs stand where. What waits is the sum of `on_list`, `queued`, `delayed` and `leased`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Status {
     waiting: u64,
     /// Where others put URLs.
@@ -35,10 +38,12 @@ struct Status {
     under_way: i64,
     dead: u64,
     waited: Option<Duration>,
+    /// Sites that failed in the last hour because their host names do not exist.
+    missing_hosts: Vec<String>,
 }
 
 impl Status {
-    fn of(standing: &UrlsStanding, waited: Option<Duration>) -> Status {
+    fn of(standing: &UrlsStanding, waited: Option<Duration>, missing_hosts: Vec<String>) -> Status {
         let UrlsStanding { sizes, ledger, on_list } = standing;
         let waiting = i64::try_from(sizes.waiting).unwrap_or(i64::MAX);
         let listed = i64::try_from(on_list.unwrap_or(0)).unwrap_or(i64::MAX);
@@ -52,6 +57,7 @@ impl Status {
             under_way: ledger.in_flight - leased,
             dead: sizes.dead,
             waited,
+            missing_hosts,
         }
     }
 
@@ -67,6 +73,7 @@ impl Status {
             "oldest_waiting_seconds": self.waited.map(|waited| waited.as_secs_f64()),
             "dead_letters": self.dead,
             "dead_letter_list": dead_letters,
+            "missing_hosts": self.missing_hosts,
         });
         format!("{status}\n")
     }
@@ -92,7 +99,16 @@ impl Status {
             None => "-".to_owned(),
         };
         rows.push(row(waited, "since the oldest was accepted".to_owned()));
-        table(["URLs", ""], &rows)
+        let mut text = table(["URLs", ""], &rows);
+        if !self.missing_hosts.is_empty() {
+            text.push_str(
+                "\nThese hosts do not exist. Their URLs wait and are tried again; check their spelling:\n",
+            );
+        }
+        for host in &self.missing_hosts {
+            text.push_str(&format!("  {host}\n"));
+        }
+        text
     }
 }
 
@@ -117,7 +133,7 @@ mod tests {
         for (on_list, waiting) in [(Some(7), 18), (None, 11)] {
             let sizes = Sizes { waiting, dead: 2 };
             let standing = UrlsStanding { sizes, ledger, on_list };
-            let status = Status::of(&standing, Some(Duration::from_millis(61_500)));
+            let status = Status::of(&standing, Some(Duration::from_millis(61_500)), Vec::new());
             assert_eq!((status.leased, status.under_way), (4, 2));
             let names = ("crawler_queue", "page_fetcher_dlq");
             let told: serde_json::Value = serde_json::from_str(&status.json(names)).unwrap();
@@ -126,6 +142,7 @@ mod tests {
             let text = status.text(names);
             assert!(text.contains("waiting for crawler_queue") && text.contains("1m1s"), "{text}");
             assert_eq!(text.contains("on the list"), on_list.is_some(), "{text}");
+            assert!(!text.contains("do not exist"), "{text}");
         }
     }
 }

@@ -11,6 +11,8 @@ use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::{Sink, SinkThenSettle, StoreFault};
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
 use fetchwell_testkit::crash::is_soak;
+use fetchwell_testkit::dns::{DnsServer, Script};
+use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::rig::Rig;
 use fetchwell_testkit::scene::StoreKind;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +84,30 @@ async fn a_site_that_comes_back_is_met_by_itself_and_others_did_not_wait() {
 async fn on_redis_a_site_that_comes_back_is_met_by_itself_and_others_did_not_wait() {
     let Some(door) = Door::on(StoreKind::Redis, sites()).await else { return };
     an_outage(door).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_lists_hosts_that_do_not_exist() {
+    let server = DnsServer::start([("nosuch.example", Script::NoSuchName(None))]).await.unwrap();
+    for store in [StoreKind::Sqlite, StoreKind::Redis] {
+        let Some(door) = Door::on(store, []).await else { continue };
+        let door = door.variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
+        let status = async |json: &[&str]| {
+            let arguments = [&["pages", "status"], json].concat();
+            door.scene.program.run(&arguments).await.expect_code(0).stdout
+        };
+        let before = status(&["--json"]).await;
+        assert!(before.contains(r#""missing_hosts":[]"#), "{before}");
+        door.add(&["http://nosuch.example/1"]).await;
+        let _running = door.start().await;
+        eventually_ok("the host in the status", async || {
+            let said = status(&["--json"]).await;
+            said.contains(r#""missing_hosts":["nosuch.example"]"#).then_some(()).ok_or(said)
+        })
+        .await;
+        let text = status(&[]).await;
+        assert!(text.contains("do not exist") && text.contains("\n  nosuch.example\n"), "{text}");
+    }
 }
 
 /// Keeps the dead letters.
