@@ -37,12 +37,21 @@ pub struct DeadBatch {
     pub reason: String,
 }
 
+/// What came of retrying dead batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetriedBatches {
+    /// How many are back on the queue.
+    pub count: usize,
+    /// The names that no dead batch has.
+    pub unknown: Vec<String>,
+}
+
 /// The dead batches of a queue: lets an operator list and retry them.
 #[async_trait]
 pub trait DeadBatches: Send + Sync {
     /// All of them.
     async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault>;
 
-    /// Puts those of these names back on the queue, or all, with a clean record. Returns how many.
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault>;
+    /// Puts those of these names back on the queue, or all, with a clean record.
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault>;
 }

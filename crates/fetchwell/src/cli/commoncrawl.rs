@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::cli::{Format, whole};
+use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
 use crate::settings::Flag;
 use crate::settings::units::parse_size;
 
@@ -23,7 +25,7 @@ pub(crate) enum CommonCrawlCommand {
         #[command(subcommand)]
         command: DeadCommand,
     },
-    /// Publish the pages of errors.jsonl again, except those that have a document by now
+    /// Publish again those pages of errors.jsonl that another attempt may read
     RetryErrors(RetryErrorsArgs),
 }
 
@@ -64,8 +66,8 @@ pub(crate) struct RetryErrorsArgs {
     /// The folder whose errors.jsonl is read [default: documents]
     #[arg(long, value_name = "DIR")]
     output: Option<String>,
-    /// Only errors of these kinds, such as unread or range; repeat or separate by commas
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    /// Only errors of these kinds; repeat or separate by commas [default: those that another attempt may mend]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = error_kind())]
     pub(crate) kind: Vec<String>,
     /// Pages in a batch
     #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
@@ -222,6 +224,10 @@ fn timestamp(text: &str) -> Result<String, String> {
     is_time
         .then(|| text.to_owned())
         .ok_or_else(|| "write digits from the year on, such as 20240712000102 or 202407".to_owned())
+}
+
+fn error_kind() -> PossibleValuesParser {
+    PossibleValuesParser::new(PASSING_KINDS.into_iter().chain(LASTING_KINDS))
 }
 
 fn size(text: &str) -> Result<u64, String> {

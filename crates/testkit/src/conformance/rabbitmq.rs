@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::rabbitmq::{REASON_HEADER, RabbitQueue};
-use fetchwell_engine::batches::{Batch, BatchQueue, DeadBatch, DeadBatches};
+use fetchwell_engine::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::StoreFault;
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
@@ -124,7 +124,7 @@ impl DeadBatches for RabbitPlace {
         self.queue.dead_batches().await
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault> {
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
         self.queue.retry_dead(ids).await
     }
 }

@@ -5,6 +5,7 @@
 //! the queue of batches. It is confirmed there before it is acknowledged here. A crash in between leaves two of
 //! it, never none.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 use super::RabbitQueue;
 use super::link::ANSWER_WITHIN;
 use super::message::{Outgoing, name_of, reason_of};
-use crate::batches::{DeadBatch, DeadBatches};
+use crate::batches::{DeadBatch, DeadBatches, RetriedBatches};
 use crate::ports::StoreFault;
 
 /// Letters that are moved at once: so many bodies are in memory.
@@ -44,17 +45,21 @@ impl DeadBatches for RabbitQueue {
         Ok(letters)
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault> {
-        let mut retried = 0;
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+        let mut count = 0;
+        let mut unknown: HashSet<&String> = ids.unwrap_or_default().iter().collect();
         let place = |letter: DeadBatch| match ids.is_none_or(|ids| ids.contains(&letter.id)) {
             true => {
-                retried += 1;
+                count += 1;
+                unknown.remove(&letter.id);
                 Place::Again
             }
             false => Place::Stays,
         };
         self.move_letters(place).await?;
-        Ok(retried)
+        let mut unknown: Vec<String> = unknown.into_iter().cloned().collect();
+        unknown.sort_unstable();
+        Ok(RetriedBatches { count, unknown })
     }
 }
 

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::SqliteQueue;
 use super::queue::read_ledger;
 use crate::adapters::NewJob;
-use crate::batches::{Batch, BatchQueue, DeadBatch, DeadBatches};
+use crate::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use crate::dead_letters::{DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision};
 use crate::ports::{Job, Lane, StoreFault};
 
@@ -41,13 +41,16 @@ impl DeadBatches for SqliteQueue {
         }
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<usize, StoreFault> {
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+        let mut retried = RetriedBatches::default();
         let Some(ids) = ids else {
-            return self.revise(&Letters::All, Revision::Retry).await;
+            retried.count = self.revise(&Letters::All, Revision::Retry).await?;
+            return Ok(retried);
         };
-        let mut retried = 0;
         for id in ids {
-            retried += self.revise(&Letters::OfUrl(id.clone()), Revision::Retry).await?;
+            let count = self.revise(&Letters::OfUrl(id.clone()), Revision::Retry).await?;
+            retried.count += count;
+            retried.unknown.extend((count == 0).then(|| id.clone()));
         }
         Ok(retried)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::Moment;
+use fetchwell_engine::ports::{Moment, Settlement};
 use fetchwell_engine::web::{Answer, Request, Timeouts};
 use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
@@ -82,6 +82,21 @@ impl ByteRange {
         };
         let there = ByteRange { length: self.length.min(file_bytes - self.offset), ..self };
         Ok((there.of(answer)?, file_bytes))
+    }
+
+    /// Another attempt, where less came than was asked for; none where all came, or after enough attempts.
+    pub(crate) fn after_short(
+        self,
+        answer: &Answer,
+        history: History,
+        moment: Moment,
+    ) -> Option<Settlement> {
+        let faults = [self.of(answer).err(), self.of_up_to_end(answer).err()];
+        let is_short = faults.iter().any(|fault| matches!(fault, Some(RangeFault::Short(..))));
+        match after_short_answer(history, moment) {
+            Next::Again { at, history } if is_short => Some(Settlement::retry(at, history)),
+            _ => None,
+        }
     }
 
     /// The range that a `Range` header of ours asks for.

@@ -1,6 +1,8 @@
 //! `fetchwell commoncrawl dead`: batches that workers have given up, and how they are tried again.
 
-use fetchwell_engine::batches::DeadBatch;
+use std::collections::BTreeSet;
+
+use fetchwell_engine::batches::{DeadBatch, RetriedBatches};
 use fetchwell_engine::clock::Clock;
 use serde_json::json;
 use tracing::error;
@@ -19,21 +21,34 @@ pub(super) async fn run(
     match command {
         DeadCommand::List(_) => print(listed(&batches.dead_batches().await?, as_json).as_bytes()),
         DeadCommand::Retry(args) => {
-            let named = (!args.all).then_some(args.batches.as_slice());
+            let names: BTreeSet<String> = args.batches.into_iter().collect();
+            let names: Vec<String> = names.into_iter().collect();
+            let named = (!args.all).then_some(names.as_slice());
             let retried = batches.retry_dead(named).await?;
-            if retried == 0 && named.is_some() {
-                error!(
-                    "there is no such dead batch; `fetchwell commoncrawl dead list` lists what there is"
-                );
-                return Ok(Exit::SomeFailed);
-            }
-            let text = match as_json {
-                true => json!({ "retried": retried }).to_string(),
-                false => format!("retried {retried}"),
-            };
-            print(format!("{text}\n").as_bytes())
+            say_retried(&retried, as_json)
         }
     }
+}
+
+/// Names that are wrong keep no other batch from going back; yet it must be learned that they are.
+fn say_retried(retried: &RetriedBatches, as_json: bool) -> Result<Exit, Exit> {
+    let RetriedBatches { count, unknown } = retried;
+    if *count > 0 || unknown.is_empty() {
+        let text = match as_json {
+            true => json!({ "retried": count }).to_string(),
+            false => format!("retried {count}"),
+        };
+        print(format!("{text}\n").as_bytes())?;
+    }
+    if unknown.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    let names: Vec<String> = unknown.iter().map(|id| id.escape_debug().to_string()).collect();
+    error!(
+        "no such dead batch: {}; `fetchwell commoncrawl dead list` lists what there is",
+        names.join(", ")
+    );
+    Ok(Exit::SomeFailed)
 }
 
 fn listed(batches: &[DeadBatch], as_json: bool) -> String {

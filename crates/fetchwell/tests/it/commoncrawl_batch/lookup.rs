@@ -1,6 +1,9 @@
 //! `find` and `get`, from a folder and from a server.
 
-use fetchwell_testkit::range_server::RangeServer;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::{Value, json};
 
 use super::archive::{TestArchive, page};
@@ -83,6 +86,46 @@ async fn a_page_is_brought_back_in_every_format() {
     assert!(bytes.starts_with(b"WARC/1."));
     let none = get(&["--timestamp", "2023"]).await.expect_code(4);
     assert!(none.stderr.contains("no capture of"), "{}", none.stderr);
+}
+
+/// The first answer for each file is cut off: `cluster.idx`, the index block and the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_that_comes_short_is_asked_for_again() {
+    let archive = archive();
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let whim = {
+        let seen = seen.clone();
+        move |path: &str, _: usize| match seen.lock().unwrap().insert(path.to_owned()) {
+            true => Manner::Part(20),
+            false => Manner::Range,
+        }
+    };
+    let server = RangeServer::start(archive.all_files(), Arc::new(whim)).await;
+    let rig = Rig::at(&server.base(), &archive);
+    let page = "example.com/00031/about";
+    let got = rig.program.run(&["commoncrawl", "get", page]).await.expect_code(0);
+    assert!(got.stdout.starts_with("# Page 00031/about"), "{}", got.stdout);
+    assert_eq!(std::mem::take(&mut *seen.lock().unwrap()).len(), 3, "each file was cut off once");
+    let found = rig.program.run(&["commoncrawl", "find", page, "--json"]).await.expect_code(0);
+    assert_eq!(found.stdout.lines().count(), 3);
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+/// What always comes short is given up after three attempts, and costs nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_always_comes_short_is_passed_over() {
+    let archive = archive();
+    let whim = |path: &str, _: usize| match path.contains("cdx-") {
+        true => Manner::Part(20),
+        false => Manner::Range,
+    };
+    let server = RangeServer::start(archive.all_files(), Arc::new(whim)).await;
+    let rig = Rig::at(&server.base(), &archive);
+    let find = ["commoncrawl", "find", "example.com/00000/00000"];
+    let said = rig.program.run(&find).await.expect_code(4).stderr;
+    assert!(said.contains("can't be read: the server sent only 20 of"), "{said}");
+    let asked = server.heads().iter().filter(|head| head.contains("cdx-")).count();
+    assert_eq!(asked % 3, 0, "each block three times: {asked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

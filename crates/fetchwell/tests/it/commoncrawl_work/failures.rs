@@ -61,7 +61,9 @@ async fn a_wrong_base_stops_the_worker_and_acknowledges_nothing() {
         let wrong = RangeServer::start(archive.files.clone(), Arc::new(move |_, _| manner)).await;
         for ground in Ground::all(&wrong.base()).await {
             ground.publish(&archive.batches(5)).await;
-            let stderr = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
+            // One batch at a time, so that each has to make room for the next.
+            let worker = ground.work(&["--prefetch", "1"]);
+            let stderr = worker.process.wait(DEADLINE).await.expect_code(4).stderr;
             assert!(stderr.contains(said) && stderr.contains("Check --base"), "{stderr}");
             assert!(stderr.contains(&wrong.base()), "{stderr}");
             assert_eq!((ground.known_pages(), ground.errors().len()), (0, 0));
@@ -76,12 +78,31 @@ async fn a_wrong_base_stops_the_worker_and_acknowledges_nothing() {
 async fn a_folder_without_the_files_stops_the_worker() {
     let folder = tempfile::tempdir().unwrap();
     let ground = Ground::embedded(folder.path().to_str().unwrap()).await;
-    // One batch is enough: it is looked at three times.
-    ground.publish(&TestArchive::of(1, 5).batches(5)).await;
+    ground.publish(&TestArchive::of(3, 5).batches(5)).await;
     let stderr = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
     assert!(stderr.contains(folder.path().to_str().unwrap()), "{stderr}");
     assert!(!stderr.contains("folder.invalid"), "{stderr}");
-    assert_eq!(ground.queue.waiting().await.unwrap(), 1);
+    assert_eq!(ground.queue.waiting().await.unwrap(), 3);
+}
+
+/// One batch, however often it is looked at, says nothing of the base. It waits, and the first record decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_missing_files_stops_no_worker() {
+    let mut archive = TestArchive::of(2, 5);
+    archive.files.remove("crawl-data/0.warc.gz");
+    let server = RangeServer::sound(archive.files.clone()).await;
+    for ground in Ground::all(&server.base()).await {
+        let batches = archive.batches(5);
+        ground.publish(&batches[..1]).await;
+        let mut worker = ground.work(&[]);
+        let looks = |said: &str| said.matches("batch batch-0 found no record").nth(3).map(|_| ());
+        worker.process.until_said("four looks", looks).await;
+        assert_eq!(ground.known_pages(), 0);
+        ground.publish(&batches[1..]).await;
+        ground.wait_for(10).await;
+        worker.stop().await;
+        assert_eq!((ground.documents().len(), ground.errors().len()), (5, 5));
+    }
 }
 
 /// Some files are missing in an archive that is there: those pages are errors, and the worker goes on.
@@ -152,6 +173,64 @@ async fn errors_are_published_again_until_they_are_read() {
     assert!(said.contains("documents: no worker has written there"), "{said}");
 }
 
+/// What can't be mended, or could be read and is not wanted, is published by name only.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_that_another_attempt_would_not_mend_are_published_only_by_name() {
+    let mut archive = TestArchive::of(2, 5);
+    archive.pages[0]["metadata"].as_object_mut().unwrap().remove("url");
+    let mut files = archive.files.clone();
+    files.remove("crawl-data/1.warc.gz");
+    let incomplete = RangeServer::sound(files).await;
+    let complete = RangeServer::sound(archive.files.clone()).await;
+    let ground = Ground::embedded(&incomplete.base()).await;
+    let retry = async |arguments: &[&str]| {
+        let command = [&["commoncrawl", "retry-errors", "--json"], arguments].concat();
+        let told = ground.program.run(&command).await.expect_code(0).stdout;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        (told["pages"].as_u64().unwrap(), told["would_fail_again"].as_u64().unwrap())
+    };
+    ground.publish(&archive.batches(5)).await;
+    ground.work_until(&[], 10).await;
+    assert_eq!((ground.documents().len(), ground.errors().len()), (4, 6));
+    assert_eq!(retry(&[]).await, (5, 1));
+    let worker = ground.work(&["--base", &complete.base(), "--min-length", "1000000"]);
+    let line = "commoncrawl_filtered_total{filter=\"too_short\"} 5\n";
+    worker.until_told("pages that are left out", |told| told.contains(line)).await;
+    worker.stop().await;
+    assert_eq!(retry(&[]).await, (0, 6));
+    assert_eq!(retry(&["--kind", "unread"]).await, (0, 0), "they could be read");
+    assert_eq!(retry(&["--kind", "left_out,url"]).await, (6, 0));
+    let worker = ground.work(&["--base", &complete.base()]);
+    let are_written = |told: &str| told.contains("commoncrawl_documents_total 5\n");
+    worker.until_told("documents of what was left out", are_written).await;
+    worker.stop().await;
+    assert_eq!(ground.documents().len(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_that_were_not_published_for_a_signal_are_told_and_so_is_a_wrong_kind() {
+    let archive = TestArchive::of(2, 3);
+    let mut files = archive.files.clone();
+    files.remove("crawl-data/1.warc.gz");
+    let server = RangeServer::sound(files).await;
+    let mut ground = Ground::embedded(&server.base()).await;
+    ground.publish(&archive.batches(3)).await;
+    ground.work_until(&[], 6).await;
+    ground.program = ground.program.variable("FETCHWELL_COMMONCRAWL__MAX_QUEUE", "1");
+    let retry = ["commoncrawl", "retry-errors", "--batch-size", "1"];
+    let wrong = [&retry[..], &["--kind", "unread,rnage"]].concat();
+    let said = ground.program.run(&wrong).await.expect_code(2).stderr;
+    assert!(said.contains("rnage") && said.contains("unread, range, truncated"), "{said}");
+    assert_eq!(ground.queue.waiting().await.unwrap(), 0);
+    let mut process = ground.program.start(&retry);
+    let is_full = |said: &str| said.contains("1 batches wait on the queue").then_some(());
+    process.until_said("a full queue", is_full).await;
+    process.terminate().await;
+    let told = process.wait(DEADLINE).await.expect_code(130).stdout;
+    assert_eq!(told, "published 1 pages in 1 batches\n");
+    assert_eq!(ground.queue.waiting().await.unwrap(), 1);
+}
+
 /// At both queues: what was given up is listed with its reason, and put back.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_batches_are_logged_listed_and_put_back() {
@@ -184,10 +263,15 @@ async fn dead_batches_are_logged_listed_and_put_back() {
             assert_eq!(listed["id"], "batch-0");
             assert!(listed["reason"].as_str().unwrap().contains("500"), "{listed}");
         }
-        assert!(dead(&["retry", "batch-9"], 4).await.stderr.contains("no such dead batch"));
+        assert!(
+            dead(&["retry", "batch-9"], 4).await.stderr.contains("no such dead batch: batch-9")
+        );
         dead(&["retry"], 2).await;
         is_well.store(1, Ordering::Relaxed);
-        assert_eq!(dead(&["retry", "batch-0"], 0).await.stdout, "retried 1\n");
+        // A name twice and a wrong one keep no batch from going back.
+        let retried = dead(&["retry", "batch-9", "batch-0", "batch-0"], 4).await;
+        assert_eq!(retried.stdout, "retried 1\n");
+        assert!(retried.stderr.contains("no such dead batch: batch-9;"), "{}", retried.stderr);
         ground.work_until(&[], 4).await;
         assert_eq!(ground.documents().len(), 4);
         assert_eq!(dead(&["retry", "--all"], 0).await.stdout, "retried 0\n");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::batches::DeadBatch;
+use fetchwell_engine::batches::{DeadBatch, RetriedBatches};
 use fetchwell_engine::ports::{Settled, Settlement};
 use fetchwell_policy::retry::History;
 
@@ -94,7 +94,8 @@ pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
 pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     assert!(trial.queue.dead_batches().await.expect("they are listed").is_empty());
-    assert_eq!(trial.queue.retry_dead(None).await.expect("there is none"), 0);
+    let nothing = trial.queue.retry_dead(None).await.expect("there is none");
+    assert_eq!(nothing, RetriedBatches::default());
     trial.publish(&["b-1", "b-2", "b-3"]).await;
     let history = History { url_failures: 2, paced: 1, ..History::default() };
     for lease in take(&*trial.worker, 3).await {
@@ -112,12 +113,14 @@ pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore)
         assert_eq!(dead, [of("b-1"), of("b-2"), of("b-3")]);
     }
     let named = ["b-2".to_owned(), "nobody".to_owned()];
-    assert_eq!(trial.queue.retry_dead(Some(&named)).await.expect("it goes back"), 1);
+    let retried = trial.queue.retry_dead(Some(&named)).await.expect("it goes back");
+    assert_eq!(retried, RetriedBatches { count: 1, unknown: vec!["nobody".to_owned()] });
     let lease = trial.take_one().await;
     assert_eq!((lease.job.url.as_str(), lease.history), ("b-2", History::default()));
     assert_eq!(lease.job.payload, b"[\"b-2\"]");
     assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Confirmed);
-    assert_eq!(trial.queue.retry_dead(None).await.expect("they go back"), 2);
+    let retried = trial.queue.retry_dead(None).await.expect("they go back");
+    assert_eq!(retried, RetriedBatches { count: 2, unknown: Vec::new() });
     let mut leases = take(&*trial.worker, 2).await;
     leases.sort_by(|a, b| a.job.url.cmp(&b.job.url));
     assert_eq!(ids(&leases), ["b-1", "b-3"]);

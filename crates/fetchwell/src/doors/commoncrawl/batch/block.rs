@@ -11,9 +11,7 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
 
-use crate::doors::commoncrawl::byte_range::{
-    ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
-};
+use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 use crate::doors::foregone::{Foregone, by_payload};
 
 /// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
@@ -198,11 +196,12 @@ impl Plan<BlockEnd> for BlockPlan {
             (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would fare no better.
             (Happened::Refused(why), _) => return Step::Halt(why.clone()),
-            (Happened::Answered(200..=299), Some(answer)) => match self.after_short(answer, moment)
-            {
-                Some(again) => return Step::Finish(Vec::new(), again),
-                None => self.read(answer),
-            },
+            (Happened::Answered(200..=299), Some(answer)) => {
+                match self.range().after_short(answer, self.history, moment) {
+                    Some(again) => return Step::Finish(Vec::new(), again),
+                    None => self.read(answer),
+                }
+            }
             (happened, _) => match self.next(&outcome, moment) {
                 Next::Again { at, history } => {
                     return Step::Finish(Vec::new(), Settlement::retry(at, history));
@@ -222,15 +221,6 @@ impl BlockPlan {
 
     fn request(&self) -> Request {
         self.range().request(self.url.clone())
-    }
-
-    /// Another attempt, where less came than was asked for.
-    fn after_short(&self, answer: &Answer, moment: Moment) -> Option<Settlement> {
-        let Err(RangeFault::Short(..)) = self.range().of(answer) else { return None };
-        match after_short_answer(self.history, moment) {
-            Next::Again { at, history } => Some(Settlement::retry(at, history)),
-            Next::Finish => None,
-        }
     }
 
     fn next(&self, outcome: &Outcome, moment: Moment) -> Next {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use fetchwell_archive::cdxj::{CdxRecord, Filter, sift};
 use fetchwell_archive::cluster_idx::ClusterEntry;
 use fetchwell_archive::gzip::inflate_member;
-use fetchwell_engine::web::{Answer, Request};
+use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
@@ -48,7 +48,7 @@ impl Captures {
     }
 
     /// What is to be asked for next; none: that was all.
-    pub(super) fn request(&self) -> Option<Request> {
+    pub(super) fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
         if self.has_more {
             return None;
         }
@@ -56,10 +56,10 @@ impl Captures {
             Some(block) => (block.cdx_file.as_str(), range_of(block)),
             None => ("cluster.idx", self.search.wanted()?),
         };
-        Some(range.request(self.indexes.join(file).ok()?))
+        Some((self.indexes.join(file).ok()?, range))
     }
 
-    /// Takes the answer to [`Captures::request`]. An error means that nothing can be found.
+    /// Takes the answer to [`Captures::wanted`]. An error means that nothing can be found.
     pub(super) fn take(&mut self, answer: &Answer) -> Result<(), String> {
         let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
         if let Err(fault) = self.take_block(&block, answer) {

@@ -10,7 +10,7 @@ use fetchwell_engine::pipeline::{self, Door, Ended};
 use fetchwell_engine::ports::{
     Job, Lane, Moment, Plan, Settlement, Sink, SinkThenSettle, Step, StoreFault,
 };
-use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
@@ -18,7 +18,7 @@ use tracing::error;
 
 use crate::cli::Exit;
 use crate::doors::commoncrawl::archive::Archive;
-use crate::doors::commoncrawl::byte_range::REFUSED_BY_ARCHIVE;
+use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 use crate::measures::DoorName;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
@@ -31,10 +31,10 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     /// What comes of it.
     type Found: Clone + Send + Sync + 'static;
 
-    /// The next request; none: it is done.
-    fn request(&self) -> Option<Request>;
+    /// The file and the range of it that are asked for next; none: it is done.
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
 
-    /// Takes an answer; one whose status is no success is for the errand to judge.
+    /// Takes the answer to what was wanted, which may be another range than that.
     fn take(&mut self, answer: &Answer) -> Result<(), String>;
 
     /// What came of it.
@@ -52,12 +52,14 @@ pub(super) async fn run<E: Errand>(
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
     let root = archive.root.clone();
+    let progress = Arc::new(Mutex::new(errand));
     let door = Door {
         source: instance.clone(),
-        planner: Arc::new(move |_| {
-            let errand = errand.clone();
+        planner: Arc::new(move |lease| {
+            let errand = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let progress = progress.clone();
             let root = root.clone();
-            Box::new(ErrandPlan { errand, root, history: History::default() })
+            Box::new(ErrandPlan { errand, progress, root, history: lease.history })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
         obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
@@ -101,6 +103,8 @@ enum End<F> {
 
 struct ErrandPlan<E> {
     errand: E,
+    /// Where an attempt after this one goes on.
+    progress: Arc<Mutex<E>>,
     /// Where the archive's files are. For a folder it is made up, and not for people to see.
     root: WebUrl,
     /// What the request under way has been through.
@@ -109,54 +113,64 @@ struct ErrandPlan<E> {
 
 impl<E: Errand> Plan<End<E::Found>> for ErrandPlan<E> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<End<E::Found>> {
-        if let Some(outcome) = last {
-            match self.take(&outcome, moment) {
-                Ok(()) => {}
-                Err(Stop::Halt) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
-                Err(Stop::End(end)) => return Step::Finish(vec![end], Settlement::Done),
-            }
+        if let Some(outcome) = last
+            && let Some(end) = self.take(&outcome, moment)
+        {
+            return end;
         }
-        match self.errand.request() {
-            Some(request) => Step::Fetch(vec![request]),
-            None => Step::Finish(vec![End::Found(self.errand.found())], Settlement::Done),
+        match self.errand.wanted() {
+            Some((url, range)) => Step::Fetch(vec![range.request(url)]),
+            None => finish(End::Found(self.errand.found())),
         }
     }
 }
 
-enum Stop<F> {
-    Halt,
-    End(End<F>),
-}
-
 impl<E: Errand> ErrandPlan<E> {
-    fn take(&mut self, outcome: &Outcome, moment: Moment) -> Result<(), Stop<E::Found>> {
-        match (&outcome.happened, &outcome.answer) {
-            (Happened::Answered(403), _) => return Err(Stop::Halt),
-            (Happened::Answered(200..=299), Some(answer)) => {
-                self.history = History::default();
-                return self.errand.take(answer).map_err(|why| Stop::End(End::Failed(why)));
+    /// Takes what came; a step where the next request does not follow at once.
+    fn take(&mut self, outcome: &Outcome, moment: Moment) -> Option<Step<End<E::Found>>> {
+        let again = match (&outcome.happened, &outcome.answer) {
+            (Happened::Answered(403), _) => {
+                return Some(Step::Halt(REFUSED_BY_ARCHIVE.to_owned()));
             }
-            (Happened::Refused(why), _) => return Err(Stop::End(End::Refused(why.clone()))),
-            _ => {}
-        }
+            (Happened::Refused(why), _) => return Some(finish(End::Refused(why.clone()))),
+            (Happened::Answered(200..=299), Some(answer)) => {
+                let (_, range) = self.errand.wanted()?;
+                let Some(again) = range.after_short(answer, self.history, moment) else {
+                    self.history = History::default();
+                    return self.errand.take(answer).err().map(|why| finish(End::Failed(why)));
+                };
+                again
+            }
+            _ => match self.after_failure(outcome, moment) {
+                Next::Again { at, history } => Settlement::retry(at, history),
+                Next::Finish => {
+                    let reason = format!("{}: {}", outcome.happened, self.file());
+                    return Some(finish(End::Failed(reason)));
+                }
+            },
+        };
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = self.errand.clone();
+        Some(Step::Finish(Vec::new(), again))
+    }
+
+    fn after_failure(&self, outcome: &Outcome, moment: Moment) -> Next {
         let attempt = Attempt {
             happened: &outcome.happened,
             retry_after: outcome.retry_after,
             site_last_served: outcome.why.site_last_served,
         };
-        // The same request goes again: the gate sees to it that the archive has had its rest by then.
-        match RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance) {
-            Next::Again { history, .. } => self.history = history,
-            Next::Finish => {
-                let url = self.errand.request().map(|request| request.url);
-                let url = url.as_ref().map_or("", WebUrl::as_str);
-                let file = url.strip_prefix(self.root.as_str()).unwrap_or(url);
-                let reason = format!("{}: {file}", outcome.happened);
-                return Err(Stop::End(End::Failed(reason)));
-            }
-        }
-        Ok(())
+        RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance)
     }
+
+    /// The file that is asked for, as the archive names it.
+    fn file(&self) -> String {
+        let url = self.errand.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
+        url.strip_prefix(self.root.as_str()).unwrap_or(&url).to_owned()
+    }
+}
+
+fn finish<F>(end: End<F>) -> Step<End<F>> {
+    Step::Finish(vec![end], Settlement::Done)
 }
 
 type Kept<F> = Arc<Mutex<Option<End<F>>>>;

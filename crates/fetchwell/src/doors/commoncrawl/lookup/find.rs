@@ -1,7 +1,8 @@
 //! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
 
 use fetchwell_archive::cdxj::CdxRecord;
-use fetchwell_engine::web::{Answer, Request};
+use fetchwell_engine::web::Answer;
+use fetchwell_policy::url::WebUrl;
 use serde_json::{Map, Value as Json};
 use tracing::{info, warn};
 
@@ -10,6 +11,7 @@ use super::errand::{self, Errand};
 use super::pattern::Keys;
 use crate::cli::{Exit, FindArgs, Running, print};
 use crate::doors::commoncrawl::archive::Archive;
+use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::settings::Settings;
 
 /// Does what was typed.
@@ -50,8 +52,8 @@ pub(super) struct Found {
 impl Errand for Captures {
     type Found = Found;
 
-    fn request(&self) -> Option<Request> {
-        Captures::request(self)
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
+        Captures::wanted(self)
     }
 
     fn take(&mut self, answer: &Answer) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_archive::warc::parse_record;
-use fetchwell_engine::web::{Answer, Request};
+use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
 use tracing::{error, info};
 
@@ -78,14 +78,13 @@ struct Fetching {
 impl Errand for Fetching {
     type Found = Option<(CdxRecord, Bytes)>;
 
-    fn request(&self) -> Option<Request> {
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
         match (&self.chosen, &self.record) {
             (Some((capture, range)), None) => {
-                let url = self.root.join(capture.filename()?).ok()?;
-                Some(range.request(url))
+                Some((self.root.join(capture.filename()?).ok()?, *range))
             }
             (Some(_), Some(_)) => None,
-            (None, _) => self.captures.request(),
+            (None, _) => self.captures.wanted(),
         }
     }
 
@@ -96,7 +95,7 @@ impl Errand for Fetching {
             return Ok(());
         }
         self.captures.take(answer)?;
-        if self.captures.request().is_none()
+        if self.captures.wanted().is_none()
             && let Some(capture) = choose(&self.captures.found, self.timestamp.as_deref())
         {
             let place = || Some(ByteRange { offset: capture.offset()?, length: capture.length()? });

@@ -2,16 +2,17 @@
 //!
 //! A wrong base answers every range with 404, a whole file or an error page. Each of these is an ordinary fault of
 //! one page, and a worker that took them for that would acknowledge every batch and write nothing. So until the
-//! first record has come, batches that find nothing of the kind are handed back; after a few of them the worker
-//! stops.
+//! first record has come, batches that find nothing go back to the end of the queue, and once several of them have
+//! found nothing the worker stops.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The start of the error message when a worker stops because its base is wrong.
 pub(in crate::doors::commoncrawl) const NO_ARCHIVE: &str = "no archive was found at ";
 
-/// So many batches may find nothing before the first record. Several, since a single one may name files that its
-/// archive does not have.
+/// The worker stops when this many different batches have found nothing and no record has come. One or two batches,
+/// however often they come, may name files that their archive does not have.
 const EMPTY_BATCHES: usize = 3;
 
 /// What is known of the archive. All batches of a worker share it.
@@ -19,39 +20,61 @@ const EMPTY_BATCHES: usize = 3;
 pub struct BaseCheck {
     /// Where the archive is, as it was typed.
     base: String,
-    has_records: AtomicBool,
-    empty_batches: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    has_records: bool,
+    /// The batches that found nothing, by name, and how often each was looked at. There are never more than
+    /// [`EMPTY_BATCHES`].
+    empty: BTreeMap<String, u32>,
+}
+
+/// What follows from a batch that found nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Others found records: the batch names files that are missing.
+    Archive,
+    /// It can't be told yet. The batch was looked at this often.
+    Unknown { looks: u32 },
+    /// The worker stops, for this reason.
+    NoArchive(String),
 }
 
 impl BaseCheck {
     /// Nothing is known yet of the archive at this place.
     #[must_use]
     pub fn of(base: &impl ToString) -> BaseCheck {
-        let has_records = AtomicBool::new(false);
-        let empty_batches = AtomicUsize::new(0);
-        BaseCheck { base: base.to_string(), has_records, empty_batches }
+        BaseCheck { base: base.to_string(), known: Mutex::default() }
     }
 
     /// A record came: there is an archive.
     pub(super) fn record_came(&self) {
-        self.has_records.store(true, Ordering::Relaxed);
+        self.known().has_records = true;
     }
 
-    /// Whether a record has come so far.
-    pub(super) fn has_records(&self) -> bool {
-        self.has_records.load(Ordering::Relaxed)
-    }
-
-    /// A batch found nothing but `answer` and the like. Gives the reason to stop, if it is time for that.
-    pub(super) fn batch_was_empty(&self, answer: &str) -> Option<String> {
-        let empty = self.empty_batches.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+    /// The batch of this name found nothing but `answer` and the like.
+    pub(super) fn batch_was_empty(&self, name: &str, answer: &str) -> Verdict {
+        let mut known = self.known();
+        if known.has_records {
+            return Verdict::Archive;
+        }
+        let looks = known.empty.entry(name.to_owned()).or_default();
+        *looks = looks.saturating_add(1);
+        let looks = *looks;
+        if known.empty.len() < EMPTY_BATCHES {
+            return Verdict::Unknown { looks };
+        }
         let base = &self.base;
-        (empty >= EMPTY_BATCHES).then(|| {
-            format!(
-                "{NO_ARCHIVE}{base}: the first batches found no record there, and the last answer was {answer}. \
-                 Check --base (commoncrawl.base): it must have the files that batches name, such as \
-                 crawl-data/…/….warc.gz. No batch was acknowledged: all are on the queue again"
-            )
-        })
+        Verdict::NoArchive(format!(
+            "{NO_ARCHIVE}{base}: the first {EMPTY_BATCHES} batches found no record there, and the last answer was \
+             {answer}. Check --base (commoncrawl.base): it must have the files that batches name, such as \
+             crawl-data/…/….warc.gz. No batch was acknowledged: all are on the queue again"
+        ))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -69,18 +69,20 @@ mod tests {
     use crate::doors::samples::lease;
 
     fn finished(broken: u64, settlement: Settlement) -> Finished<WorkRecord> {
+        let place = |offset| WarcPlace { filename: "a.warc.gz".to_owned(), offset, length: 9 };
         let page = |offset| {
             WorkRecord::Broken(Box::new(BrokenPage {
                 url: Some("https://example.com/\u{1b}[2J".to_owned()),
                 surt: "com,example)/".to_owned(),
                 timestamp: "20240712000102".to_owned(),
-                warc: Some(WarcPlace { filename: "a.warc.gz".to_owned(), offset, length: 9 }),
+                warc: Some(place(offset)),
                 kind: "gzip",
                 reason: "it is cut off".to_owned(),
                 metadata: Default::default(),
             }))
         };
-        let records = [WorkRecord::LeftOut("too_short")].into_iter().chain((0..broken).map(page));
+        let left_out = WorkRecord::LeftOut { filter: "too_short", warc: place(99) };
+        let records = [left_out].into_iter().chain((0..broken).map(page));
         let phases = Phases::default();
         let records = records.collect();
         Finished { lease: lease("b-1", "[]"), records, settlement, phases, share: Share::none() }

@@ -22,6 +22,16 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A record or a body that has more than this when inflated is large.
 pub(super) const LARGE_BYTES: usize = 1 << 20;
 
+/// Kinds of errors that another attempt may mend: the archive was incomplete, its server faulty or we too busy.
+pub(crate) const PASSING_KINDS: [&str; 6] =
+    ["unread", "range", "truncated", "gzip", "warc", "too_slow"];
+/// Kinds of errors that stay for as long as the record and the settings do. An item that is no page has none of
+/// these: it can't be published at all.
+pub(crate) const LASTING_KINDS: [&str; 7] =
+    ["too_large", "place", "url", "not_a_response", "http", "body", LEFT_OUT];
+/// The kind of pages that were errors, could be read since, and were left out by a filter.
+pub(super) const LEFT_OUT: &str = "left_out";
+
 /// A line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
@@ -247,4 +257,29 @@ fn read_text(
 fn indexed_language(page: &CdxRecord) -> Option<String> {
     let codes = page.metadata.get("languages")?;
     codes.split(',').map(str::trim).find(|code| !code.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_error_that_can_be_published_again_can_be_named() {
+        for fault in [
+            DocumentFault::Place,
+            DocumentFault::Url,
+            DocumentFault::Range(RangeFault::Status(200)),
+            DocumentFault::Unread(String::new()),
+            DocumentFault::Inflate(InflateFault::Truncated),
+            DocumentFault::Inflate(InflateFault::Corrupt(String::new())),
+            DocumentFault::Body(BodyFlaw::TooLarge),
+            DocumentFault::Body(BodyFlaw::UnknownEncoding),
+            DocumentFault::NotAResponse,
+            DocumentFault::Costly(Happened::Answered(200)),
+        ] {
+            let kind = fault.kind();
+            let is_passing = PASSING_KINDS.contains(&kind);
+            assert_ne!(is_passing, LASTING_KINDS.contains(&kind), "{kind}");
+        }
+    }
 }

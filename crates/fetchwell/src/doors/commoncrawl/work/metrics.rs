@@ -32,7 +32,7 @@ impl WorkMetrics {
         for record in records {
             match record {
                 WorkRecord::Document(_) => {}
-                WorkRecord::LeftOut(rule) => count(&self.left_out, rule),
+                WorkRecord::LeftOut { filter, .. } => count(&self.left_out, filter),
                 WorkRecord::Broken(page) => count(&self.broken, page.kind),
             }
         }
@@ -125,11 +125,14 @@ fn count(counts: &Mutex<BTreeMap<&'static str, u64>>, kind: &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doors::commoncrawl::work::document::WarcPlace;
 
     #[test]
     fn what_is_left_out_is_counted_under_the_label_that_the_batcher_has() {
         let metrics = WorkMetrics::default();
-        let records = [WorkRecord::LeftOut("too_short"), WorkRecord::LeftOut("too_short")];
+        let warc = WarcPlace { filename: "a.warc.gz".to_owned(), offset: 0, length: 9 };
+        let left_out = WorkRecord::LeftOut { filter: "too_short", warc };
+        let records = [left_out.clone(), left_out];
         metrics.settled(&records, &Settlement::Done, Settled::Confirmed);
         let text = metrics.render();
         let line = "fetchwell_commoncrawl_filtered_total{filter=\"too_short\"} 2";

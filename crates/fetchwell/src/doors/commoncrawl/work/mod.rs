@@ -24,6 +24,7 @@ pub use base_check::BaseCheck;
 pub(super) use base_check::NO_ARCHIVE;
 pub(super) use document::record_bytes;
 pub use document::{Document, WarcPlace};
+pub(crate) use document::{LASTING_KINDS, PASSING_KINDS};
 pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};
 pub(crate) use output::standing;

@@ -15,8 +15,9 @@ use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use tracing::warn;
 
-use super::base_check::BaseCheck;
+use super::base_check::{BaseCheck, Verdict};
 use super::document::{Document, DocumentFault, LARGE_BYTES, WarcPlace, is_record};
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
@@ -32,8 +33,6 @@ use crate::doors::foregone::dead;
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
 /// A batch that could not begin, since others have so much in hand, waits so long.
 const BREATH: Duration = Duration::from_millis(200);
-/// A batch that found nothing, while it is not known whether there is an archive at all, waits so long.
-const UNTIL_ANOTHER_LOOK: Duration = Duration::from_secs(1);
 
 /// What all batches of a worker go by.
 #[derive(Clone, Debug)]
@@ -64,6 +63,7 @@ pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> 
     };
     Box::new(BatchPlan {
         rules: rules.clone(),
+        name: lease.job.url.clone(),
         items,
         history: lease.history,
         ranges: VecDeque::new(),
@@ -80,6 +80,7 @@ pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> 
 
 struct BatchPlan {
     rules: Arc<WorkRules>,
+    name: String,
     items: Vec<BatchItem>,
     /// What the batch had been through when it was taken: a round counts once, however many of its
     /// ranges fail.
@@ -127,7 +128,7 @@ impl Plan<WorkRecord> for BatchPlan {
         }
         match self.ranges.pop_front() {
             Some(next) => Step::Fetch(vec![self.ask_for(next)]),
-            None => self.end(moment.now),
+            None => self.end(moment),
         }
     }
 
@@ -138,18 +139,27 @@ impl Plan<WorkRecord> for BatchPlan {
 
 impl BatchPlan {
     /// While no record has come from anywhere, what was not found may be there and the base wrong: then nothing
-    /// is said of the pages, and the batch is not acknowledged.
-    fn end(&mut self, now: Time) -> Step<WorkRecord> {
-        let base = &self.rules.base;
-        match self.nothing_there.take().filter(|_| !base.has_records()) {
-            None => Step::Finish(std::mem::take(&mut self.done), self.settlement()),
-            Some(answer) => match base.batch_was_empty(&answer) {
-                Some(reason) => Step::Halt(reason),
-                None => {
-                    let at = now + UNTIL_ANOTHER_LOOK;
-                    Step::Finish(Vec::new(), Settlement::HandBack { at })
-                }
-            },
+    /// is said of the pages, and the batch goes to the end of the queue, so that others show which of both it is.
+    fn end(&mut self, moment: Moment) -> Step<WorkRecord> {
+        let answer = self.nothing_there.take();
+        let verdict = answer.map(|answer| {
+            let verdict = self.rules.base.batch_was_empty(&self.name, &answer);
+            (verdict, answer)
+        });
+        match verdict {
+            None | Some((Verdict::Archive, _)) => {
+                Step::Finish(std::mem::take(&mut self.done), self.settlement())
+            }
+            Some((Verdict::NoArchive(reason), _)) => Step::Halt(reason),
+            Some((Verdict::Unknown { looks }, answer)) => {
+                warn!(
+                    "batch {} found no record; the last answer was {answer}. It waits until other batches show \
+                     whether these files are missing or --base is wrong",
+                    self.name.escape_debug()
+                );
+                let wait = RetryRule::ARCHIVE.site_backoff.delay(looks, moment.chance);
+                Step::Finish(Vec::new(), Settlement::retry(moment.now + wait, self.history))
+            }
         }
     }
 
@@ -225,6 +235,9 @@ impl BatchPlan {
         let file = self.file_of(asked);
         self.nothing_there = Some(match answer.header("location") {
             Some(place) => format!("{status} for {file}, a redirect to {}", place.escape_debug()),
+            None if status == 206 => {
+                format!("206 for {file}, but not the range that was asked for")
+            }
             None => format!("{status} for {file}"),
         });
     }
@@ -248,7 +261,7 @@ impl BatchPlan {
                 self.is_cut_short |= pages.len() > 0;
             }
             Err(fault) => {
-                if matches!(fault, RangeFault::Status(_)) {
+                if !matches!(fault, RangeFault::Short(..)) {
                     self.note_nothing_there(&asked, answer);
                 }
                 self.try_singly(asked, &fault.into(), moment);
@@ -295,9 +308,11 @@ impl BatchPlan {
         } else if member.trim_ascii_start().starts_with(b"<") {
             self.nothing_there = Some(format!("HTML in place of a record of {}", warc.filename));
         }
-        match self.document(page, warc, member) {
+        match self.document(page, warc.clone(), member) {
             Ok(document) => self.keep(document),
-            Err(DocumentFault::NotHtml) => self.done.push(WorkRecord::LeftOut("not_html")),
+            Err(DocumentFault::NotHtml) => {
+                self.done.push(WorkRecord::LeftOut { filter: "not_html", warc });
+            }
             Err(fault) => self.break_off(place, &fault),
         }
     }
@@ -327,7 +342,7 @@ impl BatchPlan {
 
     fn keep(&mut self, mut document: Document) {
         self.done.push(match self.rules.filter.leaves_out(&document) {
-            Some(rule) => WorkRecord::LeftOut(rule),
+            Some(filter) => WorkRecord::LeftOut { filter, warc: document.warc },
             None => {
                 self.text_bytes += document.text.len();
                 document.in_hand = self.rules.in_hand.hold(document.text.len());

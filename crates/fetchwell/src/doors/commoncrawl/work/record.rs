@@ -11,8 +11,13 @@ use super::document::{Document, WarcPlace};
 pub enum WorkRecord {
     /// A document, one per file and offset.
     Document(Box<Document>),
-    /// A page that is not wanted, by which rule.
-    LeftOut(&'static str),
+    /// A page that could be read and is not wanted.
+    LeftOut {
+        /// What it does not meet, as a word for counting.
+        filter: &'static str,
+        /// Where its capture is.
+        warc: WarcPlace,
+    },
     /// A page that can't be read: counted, and kept in a file with its place.
     Broken(Box<BrokenPage>),
 }

@@ -1,7 +1,7 @@
 //! `fetchwell commoncrawl retry-errors`: the pages of `errors.jsonl` go back on the queue.
 //!
-//! A page that is read this time becomes a document, and is not published again. One that can't be read again stays
-//! where it is: its line stands once.
+//! A page that is read this time becomes a document or is left out, and is not published again. One that can't be
+//! read again stays where it is.
 
 use std::io;
 
@@ -12,6 +12,7 @@ use fetchwell_engine::clock::Clock;
 use serde_json::json;
 use tracing::info;
 
+use super::document::LASTING_KINDS;
 use super::output::{ErrorEntry, ErrorFile};
 use crate::cli::{Exit, RetryErrorsArgs, Running, print};
 use crate::doors::commoncrawl::queue::BatchPlace;
@@ -26,6 +27,8 @@ struct Tally {
     pages: usize,
     /// Pages that have a document by now.
     read: usize,
+    /// Pages that another attempt would not mend.
+    lasting: usize,
     /// Lines that name no record.
     nowhere: usize,
     /// Lines that are none of ours.
@@ -51,19 +54,29 @@ async fn retry_errors_inner(
     let outlet = place.filled_within_bounds(settings);
     let stop = stop_on_signal();
     let mut tally = Tally::default();
-    loop {
+    let exit = loop {
         let room = outlet.room(&stop).await?;
+        let Next { batches, pages } = next_batches(&mut file, &args, room.max(1), &mut tally)?;
+        if batches.is_empty() {
+            break Exit::Ok;
+        }
         if stop.is_cancelled() {
             info!("stopped; the same command begins anew, and publishes under the same ids");
-            break;
-        }
-        let batches = next_batches(&mut file, &args, room, &mut tally)?;
-        if batches.is_empty() {
-            break;
+            break Exit::Interrupted;
         }
         outlet.queue.publish(&batches).await?;
-    }
-    tell(&tally, as_json)
+        tally.batches += batches.len();
+        tally.pages += pages;
+    };
+    tell(&tally, as_json)?;
+    Ok(exit)
+}
+
+/// Batches that are to be published, and the pages in them.
+#[derive(Default)]
+struct Next {
+    batches: Vec<Batch>,
+    pages: usize,
 }
 
 /// The next batches of the file, at most so many.
@@ -72,15 +85,17 @@ fn next_batches(
     args: &RetryErrorsArgs,
     most: usize,
     tally: &mut Tally,
-) -> io::Result<Vec<Batch>> {
-    let mut batches = Vec::new();
+) -> io::Result<Next> {
+    let mut next = Next::default();
     let mut pages: Vec<CdxRecord> = Vec::new();
-    while batches.len() < most {
+    while next.batches.len() < most {
         let entry = file.read_next()?;
         let is_end = entry.is_none();
         match entry {
             Some(ErrorEntry::Page(page, kind)) => {
-                let is_meant = args.kind.is_empty() || args.kind.contains(&kind);
+                let is_lasting = args.kind.is_empty() && LASTING_KINDS.contains(&kind.as_str());
+                tally.lasting += usize::from(is_lasting);
+                let is_meant = !is_lasting && (args.kind.is_empty() || args.kind.contains(&kind));
                 pages.extend(is_meant.then_some(page));
             }
             Some(ErrorEntry::Read) => tally.read += 1,
@@ -89,16 +104,15 @@ fn next_batches(
             None => {}
         }
         if pages.len() >= args.batch_size || is_end && !pages.is_empty() {
-            tally.batches += 1;
-            tally.pages += pages.len();
-            batches.push(batch(&pages));
+            next.pages += pages.len();
+            next.batches.push(batch(&pages));
             pages.clear();
         }
         if is_end {
             break;
         }
     }
-    Ok(batches)
+    Ok(next)
 }
 
 /// Named by its content, as all batches are: one that waits already is known by its id.
@@ -109,17 +123,18 @@ fn batch(pages: &[CdxRecord]) -> Batch {
 }
 
 fn tell(tally: &Tally, as_json: bool) -> Result<Exit, Exit> {
-    let Tally { batches, pages, read, nowhere, garbage } = tally;
+    let Tally { batches, pages, read, lasting, nowhere, garbage } = tally;
     if as_json {
         let told = json!({
-            "batches": batches, "pages": pages, "already_read": read, "without_a_place": nowhere,
-            "unreadable_lines": garbage,
+            "batches": batches, "pages": pages, "already_read": read, "would_fail_again": lasting,
+            "without_a_place": nowhere, "unreadable_lines": garbage,
         });
         return print(format!("{told}\n").as_bytes());
     }
     let mut text = format!("published {pages} pages in {batches} batches\n");
     for (count, what) in [
         (read, "have a document by now"),
+        (lasting, "would fail again; --kind publishes them all the same"),
         (nowhere, "name no record that could be read"),
         (garbage, "are not lines of this program"),
     ] {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::manifest::standing;
 use super::{ERRORS, MANIFEST};
-use crate::doors::commoncrawl::work::document::WarcPlace;
+use crate::doors::commoncrawl::work::document::{LEFT_OUT, WarcPlace};
 
 /// The error kind of an item that is not a page. Publishing it again would not help.
 const NO_PAGE: &str = "item";
@@ -39,7 +39,7 @@ struct ErrorLine {
 /// What is to be made of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum ErrorEntry {
-    /// A page to be read again, and the kind of its fault.
+    /// A page that has no document, and the kind of its fault or [`LEFT_OUT`].
     Page(CdxRecord, String),
     /// Its page has a document by now.
     Read,
@@ -79,23 +79,23 @@ impl ErrorFile {
         };
         let place = line.warc.as_ref().filter(|_| line.kind != NO_PAGE);
         let Some(place) = place else { return Ok(Some(ErrorEntry::Nowhere)) };
-        if self.has_document(place).map_err(io::Error::other)? {
-            return Ok(Some(ErrorEntry::Read));
-        }
-        let kind = line.kind.clone();
+        let kind = match self.is_broken(place).map_err(io::Error::other)? {
+            Some(true) => line.kind.clone(),
+            Some(false) => return Ok(Some(ErrorEntry::Read)),
+            None => LEFT_OUT.to_owned(),
+        };
         Ok(Some(ErrorEntry::Page(line.record(), kind)))
     }
 
-    fn has_document(&self, place: &WarcPlace) -> rusqlite::Result<bool> {
-        let is_broken: Option<bool> = self
-            .manifest
+    /// None for a page that could be read since, and was left out.
+    fn is_broken(&self, place: &WarcPlace) -> rusqlite::Result<Option<bool>> {
+        self.manifest
             .prepare_cached(
                 "SELECT is_broken FROM page JOIN file ON file.id = page.file
                  WHERE file.name = ?1 AND page.offset = ?2",
             )?
             .query_row((&place.filename, place.offset), |row| row.get(0))
-            .optional()?;
-        Ok(is_broken == Some(false))
+            .optional()
     }
 }
 

@@ -10,6 +10,8 @@ use crate::doors::commoncrawl::work::record::WorkRecord;
 pub(super) struct Lines {
     pub(super) documents: Vec<Line>,
     pub(super) errors: Vec<Line>,
+    /// Pages that could be read and are not wanted.
+    pub(super) left_out: Vec<(String, u64)>,
 }
 
 /// A line, and the page that it is about.
@@ -28,14 +30,16 @@ impl Lines {
                     lines.documents.push(Line::of(Some(&document.warc), document));
                 }
                 WorkRecord::Broken(page) => lines.errors.push(Line::of(page.warc.as_ref(), page)),
-                WorkRecord::LeftOut(_) => {}
+                WorkRecord::LeftOut { warc, .. } => {
+                    lines.left_out.push((warc.filename.clone(), warc.offset));
+                }
             }
         }
         lines
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.errors.is_empty()
+        self.documents.is_empty() && self.errors.is_empty() && self.left_out.is_empty()
     }
 }
 

@@ -69,6 +69,7 @@ pub(super) fn write(
     lines: &Lines,
 ) -> rusqlite::Result<Written> {
     write_errors(tx, folder, &lines.errors)?;
+    forget_errors(tx, &lines.left_out)?;
     let mut fresh = Vec::new();
     for line in &lines.documents {
         if is_new(tx, line, false)? {
@@ -125,6 +126,19 @@ fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Re
     let length = append(&file.map_err(io_fault)?, &fresh, before).map_err(io_fault)?;
     note(tx, ERRORS, length, 0)?;
     note_sealed(tx, ERRORS) // It has its final name from the beginning.
+}
+
+/// Pages that could be read after all and are not wanted are no errors any more. They are not noted either, since a
+/// worker with other filters may want them.
+fn forget_errors(tx: &Connection, pages: &[(String, u64)]) -> rusqlite::Result<()> {
+    let mut forget = tx.prepare_cached(
+        "DELETE FROM page
+         WHERE file = (SELECT id FROM file WHERE name = ?1) AND offset = ?2 AND is_broken = 1",
+    )?;
+    for (file, offset) in pages {
+        forget.execute((file, offset))?;
+    }
+    Ok(())
 }
 
 /// Notes a page; whether it was not there. A document takes the place of an error.

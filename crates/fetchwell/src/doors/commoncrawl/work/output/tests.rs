@@ -171,6 +171,28 @@ async fn bad_pages_stand_once_in_their_file_and_may_be_good_another_time() {
     assert_eq!(titles(&folder), ["a 1", "a 2"]);
 }
 
+/// Another worker may want what this one left out.
+#[tokio::test]
+async fn a_bad_page_that_was_left_out_is_no_error_any_more_and_may_become_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = open(&folder, SMALL).await;
+    let left_out = |offset| WorkRecord::LeftOut { filter: "too_short", warc: place("a", offset) };
+    write(&output, &[broken("a", 0), broken("a", 1), document("a", 2)]).await;
+    write(&output, &[left_out(0), left_out(2), left_out(3)]).await;
+    let kinds = || {
+        let mut file = ErrorFile::open(folder.path()).unwrap();
+        [file.read_next().unwrap(), file.read_next().unwrap()].map(|entry| match entry {
+            Some(ErrorEntry::Page(_, kind)) => kind,
+            other => format!("{other:?}"),
+        })
+    };
+    assert_eq!(kinds(), ["left_out", "gzip"]);
+    write(&output, &[document("a", 0), document("a", 2), document("a", 3)]).await;
+    assert_eq!(kinds(), ["Some(Read)", "gzip"]);
+    output.close().await.unwrap();
+    assert_eq!(titles(&folder), ["a 0", "a 2", "a 3"]);
+}
+
 #[tokio::test]
 async fn bad_pages_are_given_again_until_they_are_good() {
     let folder = tempfile::tempdir().unwrap();

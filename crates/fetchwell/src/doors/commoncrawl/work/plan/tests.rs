@@ -60,7 +60,7 @@ fn what_a_range_comes_to_decides_about_the_batch() {
     assert!(matches!(settlement, Settlement::Dead { .. }));
 }
 
-/// While no record has come, batches that find nothing are handed back, and the third ends the run.
+/// While no record has come, batches that find nothing wait, and the third ends the run.
 #[test]
 fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages() {
     for (status, header, body, said) in [
@@ -69,6 +69,7 @@ fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages()
         (416, None, "", "416 for a/b.warc.gz"),
         (301, Some(("location", "https://a.test/")), "", "a redirect to https://a.test/"),
         (206, Some(("content-range", "bytes 7-15/99")), "<!doctype", "HTML in place of a record"),
+        (206, None, "<!doctype", "206 for a/b.warc.gz, but not the range that was asked for"),
     ] {
         let answered = || {
             let mut outcome = outcome(Happened::Answered(status), body);
@@ -79,23 +80,39 @@ fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages()
             outcome
         };
         let rules = rules_at_first();
-        let end = || {
-            let mut plan = plan(&rules, &lease("b", &batch(&[(7, 9)])));
+        let end = |name| {
+            let mut plan = plan(&rules, &lease(name, &batch(&[(7, 9)])));
             assert!(matches!(plan.step(None, MOMENT), Step::Fetch(_)));
             plan.step(Some(answered()), MOMENT)
         };
-        for _ in 0..2 {
-            let Step::Finish(records, Settlement::HandBack { at }) = end() else {
+        for name in ["b-1", "b-2"] {
+            let Step::Finish(records, Settlement::Retry { at, history, payload: None }) = end(name)
+            else {
                 panic!("{said}")
             };
             assert!(records.is_empty() && at > MOMENT.now, "{said}");
+            assert_eq!(history, History::default(), "that was no failure of the batch");
         }
-        let Step::Halt(reason) = end() else { panic!("it goes on after {said}") };
+        let Step::Halt(reason) = end("b-3") else { panic!("it goes on after {said}") };
         assert!(reason.contains(said) && reason.contains("Check --base"), "{reason}");
         rules.base.record_came();
-        let Step::Finish(records, Settlement::Done) = end() else { panic!("{said}") };
+        let Step::Finish(records, Settlement::Done) = end("b-3") else { panic!("{said}") };
         assert!(matches!(&records[..], [WorkRecord::Broken(_)]), "{records:?}");
     }
+}
+
+#[test]
+fn one_batch_of_missing_files_stops_no_worker_however_often_it_comes() {
+    let rules = rules_at_first();
+    let mut due = Vec::new();
+    for _ in 0..5 {
+        let plan = plan(&rules, &lease("b", &batch(&[(7, 9)])));
+        let (records, settlement) = end_of(plan, Happened::Answered(404));
+        let Settlement::Retry { at, .. } = settlement else { panic!("{settlement:?}") };
+        assert!(records.is_empty());
+        due.push(at);
+    }
+    assert!(due.is_sorted_by(|sooner, later| sooner < later), "it is asked for ever more rarely");
 }
 
 #[test]
@@ -106,7 +123,7 @@ fn a_record_shows_that_there_is_an_archive() {
     places.push((file.len() as u64, 50)); // Behind the end of the file.
     let (_, records, settlement) = run(&mut *plan(&rules, &lease("b", &batch(&places))), &file);
     assert_eq!((records.len(), settlement), (2, Settlement::Done));
-    assert!(rules.base.has_records());
+    assert_eq!(rules.base.batch_was_empty("b", "404"), Verdict::Archive);
     let (_, records, _) = run(&mut *plan(&rules, &lease("b", &three)), &file);
     assert_eq!(records.len(), 3);
 }
