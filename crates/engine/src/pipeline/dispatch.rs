@@ -82,7 +82,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let reports = first(&mut self.reports, MOST_PER_TURN);
         let asks = first(&mut self.asks, MOST_PER_TURN);
         let (politeness, asked_at) = (self.plant.gate.politeness.clone(), self.now());
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
             Event::Turned(asked_at, reports, asks, turn)
         });
@@ -104,7 +104,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.noting = true;
         let source = self.door.source.clone();
-        self.tasks.spawn(async move { Event::StartNoted(source.started(&started).await) });
+        self.spawn(async move { Event::StartNoted(source.started(&started).await) });
     }
 
     /// Sends the next request of a room under a permit, if it is still to go.
@@ -264,7 +264,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             lease,
         };
         let request = (flight.item.request.tag, flight.item.request.url.clone());
-        let abort = self.tasks.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
+        let abort = self.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
         let site = site.clone();
         let flight = Flight { job, number, site, request, since: now.max(at), abort };
         self.flights.insert(flight.abort.id(), flight);

@@ -59,7 +59,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             resting: self.groups.resting(gate),
         };
         let source = self.door.source.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let taken = source.take(&demand).await;
             Event::Taken(demand, taken)
         });

@@ -139,7 +139,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 continue;
             }
             let politeness = self.plant.gate.politeness.clone();
-            self.tasks.spawn(async move {
+            self.spawn(async move {
                 let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
                 Event::HeldUpBy(job, unanswered.tag, held_up_by)
             });

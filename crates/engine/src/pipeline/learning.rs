@@ -66,7 +66,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         let politeness = self.plant.gate.politeness.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let known = look_up(politeness.as_ref(), &origin).await.map(Box::new);
             Event::RobotsLookedUp(origin, known)
         });
@@ -232,7 +232,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.robots_known(origin, view, true);
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
-        self.tasks.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
+        self.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
     }
 
     /// The site can't be reached, so none of the pages that wait for its robots.txt can: those whose door

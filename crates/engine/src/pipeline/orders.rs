@@ -72,7 +72,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.orders.is_listening = true;
         self.orders.next_look = Instant::now() + LISTEN_EVERY;
         let (politeness, since) = (self.plant.gate.politeness.clone(), self.orders.since);
-        self.tasks.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
+        self.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
     }
 
     /// Whatever a site waits for may be over by order: the store gives of it again, and it asks again.

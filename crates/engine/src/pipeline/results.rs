@@ -30,7 +30,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let many = self.batch_size();
         let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
         let finish = self.door.finish.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let started = Instant::now();
             let settled = finish.finish(&batch).await;
             Event::Finished(batch, settled, started.elapsed())

@@ -44,7 +44,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         oldest.is_asked_for = true;
         let source = self.door.source.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let asked_at = Instant::now();
             let found = source.oldest_waiting().await;
             Event::OldestFound(asked_at.elapsed(), found)
