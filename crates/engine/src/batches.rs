@@ -37,12 +37,12 @@ pub struct DeadBatch {
     pub reason: String,
 }
 
-/// What came of retrying dead batches.
+/// Result of retrying dead batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetriedBatches {
     /// How many are back on the queue.
     pub count: usize,
-    /// The names that no dead batch has.
+    /// Names that match no dead batch.
     pub unknown: Vec<String>,
 }
 
@@ -52,6 +52,6 @@ pub trait DeadBatches: Send + Sync {
     /// All of them.
     async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault>;
 
-    /// Puts those of these names back on the queue, or all, with a clean record.
+    /// Requeues the named dead batches, or all, and resets their history.
     async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault>;
 }

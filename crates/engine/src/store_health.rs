@@ -69,7 +69,8 @@ impl StoreCall {
 pub struct Failing {
     /// Which.
     pub call: StoreCall,
-    /// From its first to its last failure without a success. The time since then does not count: nobody asked.
+    /// From its first to its last failure without a success. Excludes the time since the last failure, because no call
+    /// was made.
     pub lasts: Duration,
     /// What the store said last.
     pub fault: StoreFault,

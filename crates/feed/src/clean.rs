@@ -5,8 +5,7 @@ use fetchwell_policy::url::WebUrl;
 use crate::redirectors::page_within;
 use crate::tracking::tracks;
 
-/// A link may have a link in it that has a link in it. One with more of them is nobody's and stays as it is: to take them
-/// all out would take the square of its length.
+/// Maximum nesting of links. Deeper links are left unchanged, because unwrapping them takes quadratic time.
 const MAX_NESTING: usize = 8;
 
 /// The page that a link means: taken out of redirectors whose links have it in them, without parameters
@@ -18,11 +17,11 @@ pub fn clean(link: &WebUrl) -> WebUrl {
     without_tracking(&page).unwrap_or(page)
 }
 
-/// The page that a link has in it, or the link itself; none where too many stand in each other.
+/// The innermost link, or `None` if nested too deeply.
 fn innermost(link: &WebUrl) -> Option<WebUrl> {
     let mut page = link.clone();
     for _ in 0..=MAX_NESTING {
-        // What is taken out is shorter than what it stands in, or it is not taken out.
+        // Unwrap only if the result is shorter.
         match page_within(&page).filter(|inner| inner.as_str().len() < page.as_str().len()) {
             Some(inner) => page = inner,
             None => return Some(page),

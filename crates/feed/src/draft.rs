@@ -47,8 +47,7 @@ pub(crate) fn plain(title: &str) -> String {
         text.push_str(before);
         if tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
             let Some((_, after)) = tag.split_once('>') else {
-                // Without an end here there is none further on: looking again for each `<` would take the square of
-                // the length.
+                // There is no `>` in the rest either; searching again for each `<` would be quadratic.
                 text.push('<');
                 rest = tag;
                 break;

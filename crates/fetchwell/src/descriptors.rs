@@ -15,8 +15,8 @@ const RESERVED: usize = 40;
 /// Incoming connections get 1/`FOR_LISTENERS` of the descriptors.
 const FOR_LISTENERS: usize = 4;
 
-/// Connections to a listener that only health checks get: at most this many, and at most 1/`FOR_HEALTH_CHECKS` of the
-/// listener's descriptors.
+/// Connections reserved for health checks: at most this many, and at most 1/`FOR_HEALTH_CHECKS` of the listener's
+/// descriptors.
 const MAX_HEALTH_CHECKS: usize = 128;
 const FOR_HEALTH_CHECKS: usize = 4;
 
@@ -52,9 +52,9 @@ pub(crate) struct Connections {
 /// How many connections a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming {
-    /// For any request.
+    /// Connections for any request.
     pub(crate) most: usize,
-    /// Beyond these, for health checks only.
+    /// Additional connections for health checks only.
     pub(crate) health_checks: usize,
 }
 

@@ -37,9 +37,9 @@ pub enum Happened {
         /// How the last one failed.
         last: SiteFault,
     },
-    /// The site has to be left alone for longer than we wait for one that is down.
+    /// We must wait longer before the next request than we would wait for a site that is down.
     WaitTooLong {
-        /// How the site asked for that.
+        /// What caused the wait.
         asked_by: WaitAskedBy,
         /// How long the wait would be.
         wait: Duration,
@@ -262,7 +262,8 @@ impl fmt::Display for Happened {
             }
             Happened::WaitTooLong { asked_by, wait, most } => write!(
                 f,
-                "the site's next request waits {:.0} s ({}), longer than --give-up-after ({} s)",
+                "the next request to this site must wait {:.0} s ({}), which is longer than \
+                 --give-up-after ({} s)",
                 wait.as_secs_f64(),
                 asked_by.in_words(),
                 most.as_secs_f64()

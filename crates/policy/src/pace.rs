@@ -182,8 +182,8 @@ impl Pace {
     /// reserved. If the last slot was taken with a shorter interval, that interval is the distance. A longer
     /// one would never pass beside a steady flow of requests, and it was kept when the slot was reserved.
     ///
-    /// Rates differ only where a retailer's limit was written down for a site that has no rate of its own: so what
-    /// gives way is our default, never a rate of the site's, and never its Crawl-delay.
+    /// Rates differ only if a retailer's limit is configured for a site without its own rate. So only our default gives
+    /// way, never the site's rate or Crawl-delay.
     fn distance_at(&self, rate: Rate) -> Duration {
         if self.burst_at(rate) > 1 {
             return Duration::ZERO;

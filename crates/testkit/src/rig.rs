@@ -58,7 +58,7 @@ pub struct Rig {
     pub retry: RetryRule,
     /// How long a site is waited for, likewise; `None`: for ever.
     pub patience: Option<Patience>,
-    /// How long a turn of the politeness store takes that fails, likewise.
+    /// How long a failing turn of the politeness store takes, likewise.
     pub failing_turns_take: Duration,
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,

@@ -21,7 +21,7 @@ pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreFault> +
 pub(crate) struct WatchedPoliteness {
     pub(crate) store: Arc<MemoryPoliteness>,
     pub(crate) watch: Watch,
-    /// How long a turn takes that fails.
+    /// How long a failing turn takes.
     pub(crate) failing_takes: Duration,
 }
 

@@ -165,7 +165,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether the permit of a room was asked for by an interval that is long enough for its next request. If
     /// another one came in between that may not go as often, that one asks for itself. A probe goes in place
-    /// of the request that asked. An ordered pace is the same for all requests that it does not undercut.
+    /// of the request that asked. An operator's rate applies to all requests that do not need a longer interval.
     fn was_asked_for_next(&mut self, site: &Site, permit: &Permit) -> bool {
         let Some(room) = self.bench.existing(site) else { return false };
         let asked = room.asked_interval;

@@ -38,7 +38,7 @@ pub(super) struct FetchEnd<R> {
 pub(super) enum End<R> {
     /// Leave was not given, or this process lacks something: the item asks anew.
     NotSent(Item),
-    /// The site answered, and by a fault of ours the answer could not be taken: this fault.
+    /// The site answered, but we could not process the answer.
     Interrupted(String),
     /// For an errand: the outcome itself.
     Errand(Outcome),
@@ -150,7 +150,7 @@ impl<R> Fetch<R> {
         let wall = self.clock.wall();
         let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
         if let Happened::OurFault(what) = happened {
-            // A site that answered must not be asked for the same again and again, so that is counted.
+            // Count it, so that an answering site is not asked for the same page forever.
             let has_answered = self.phases.first_byte > Duration::ZERO;
             let end = match has_answered {
                 true => End::Interrupted(what.clone()),
@@ -182,8 +182,8 @@ impl<R> Fetch<R> {
                 let moment = Moment { now: self.clock.now(), wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.
                 let step = locked(&plan).step(Some(outcome), moment);
-                // A lease that goes on holds nothing while it waits. Only requests under way and records that are
-                // about to be stored hold a share, so whoever waits for one waits for something that ends.
+                // A lease holds no budget between requests. Only active requests and records about to be stored do, so
+                // every wait ends.
                 let held_bytes = match &step {
                     Step::Finish(..) => locked(&plan).held_bytes().unwrap_or(body_bytes),
                     Step::Fetch(_) | Step::Halt(_) => 0,

@@ -256,8 +256,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         match step {
             Step::Finish(records, settlement) => self.end(job, records, settlement),
             Step::Halt(reason) => {
-                error!(reason, "the run can't go on");
-                self.halted.get_or_insert(reason);
+                if self.halted.is_none() {
+                    error!(reason, "the run can't go on");
+                    self.halted = Some(reason);
+                }
                 self.hand_back(job, self.now());
                 self.stop_taking();
             }

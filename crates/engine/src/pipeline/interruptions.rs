@@ -2,7 +2,7 @@
 //!
 //! None of that is ever told to a plan, since it says nothing about the page or its site.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -22,44 +22,54 @@ pub(super) const REST: Duration = Duration::from_secs(1);
 /// While something is lacking, there is a line about it so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Jobs that are remembered at once. One more, and the job that was first interrupted longest ago is counted anew.
-const MOST_REMEMBERED: usize = 1_024;
+/// Jobs that are remembered at once: more than can be under way or wait to be tried again. One more, and the job whose
+/// count is the oldest starts again at 0.
+const MOST_REMEMBERED: usize = 1 << 16;
 
 /// How often the work on a job was interrupted in this process. Crashes are counted by the store.
 #[derive(Default)]
 pub(super) struct Interruptions {
-    /// Jobs and their counts, the oldest first. There are few, mostly none: so they are looked through one by one.
-    by_age: VecDeque<(u64, u32)>,
+    by_job: HashMap<u64, Interrupted>,
+    /// All that there ever were.
+    jobs_so_far: u64,
+}
+
+struct Interrupted {
+    times: u32,
+    /// The place of the job among all.
+    place: u64,
 }
 
 impl Interruptions {
     /// How often this job was interrupted.
     pub(super) fn of(&self, lease: &Lease) -> u32 {
-        if self.by_age.is_empty() {
+        if self.by_job.is_empty() {
             return 0;
         }
-        let name = name(lease);
-        self.by_age.iter().find(|(job, _)| *job == name).map_or(0, |(_, count)| *count)
+        self.by_job.get(&name(lease)).map_or(0, |job| job.times)
     }
 
     /// Counts another interruption of this job.
     fn add(&mut self, lease: &Lease) {
         let name = name(lease);
-        if let Some((_, count)) = self.by_age.iter_mut().find(|(job, _)| *job == name) {
-            *count += 1;
+        if let Some(job) = self.by_job.get_mut(&name) {
+            job.times += 1;
             return;
         }
-        if self.by_age.len() >= MOST_REMEMBERED {
-            self.by_age.pop_front();
+        if self.by_job.len() >= MOST_REMEMBERED {
+            let oldest = self.by_job.iter().min_by_key(|(_, job)| job.place);
+            let oldest = oldest.map(|(name, _)| *name);
+            oldest.map(|name| self.by_job.remove(&name));
         }
-        self.by_age.push_back((name, 1));
+        let place = self.jobs_so_far;
+        self.jobs_so_far += 1;
+        self.by_job.insert(name, Interrupted { times: 1, place });
     }
 
     /// It came to an end.
     pub(super) fn forget(&mut self, lease: &Lease) {
-        if !self.by_age.is_empty() {
-            let name = name(lease);
-            self.by_age.retain(|(job, _)| *job != name);
+        if !self.by_job.is_empty() {
+            self.by_job.remove(&name(lease));
         }
     }
 }

@@ -91,7 +91,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             match self.next_move(site) {
                 Move::Ask { rule } => {
                     let rate = self.rate_of_next(site);
-                    // What this lets pass must pass `was_asked_for_next`, too, or the site would ask for ever.
+                    // Everything accepted here must also pass `was_asked_for_next`; otherwise this loops.
                     if let Some((permit, from)) = self.open_permit(site)
                         && (rate.interval.is_zero()
                             || (permit.rate_is_ordered && rate.least_interval.is_zero()))

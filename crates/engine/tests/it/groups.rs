@@ -138,8 +138,8 @@ async fn a_retailer_and_others_share_a_shop() {
     assert!(took(&own) < 30.0, "{} s", took(&own));
 }
 
-/// The permit that a retailer's page asked for is good for the others' pages, too. Whoever asks what to do next reads
-/// the clock, so the readings tell how often that was.
+/// A permit requested for a retailer's page also covers other pages. Each decision reads the clock, so counting reads
+/// counts decisions.
 #[tokio::test(start_paused = true)]
 async fn without_a_pace_by_order_a_retailer_and_others_share_a_permit() {
     // A permit is good for a second, which is an odd number of pages: both kinds ask for some.

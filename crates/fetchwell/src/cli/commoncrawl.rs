@@ -25,7 +25,7 @@ pub(crate) enum CommonCrawlCommand {
         #[command(subcommand)]
         command: DeadCommand,
     },
-    /// Publish again those pages of errors.jsonl that another attempt may read
+    /// Republish the pages in errors.jsonl that might succeed on another attempt
     RetryErrors(RetryErrorsArgs),
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct RetryErrorsArgs {
     /// The folder whose errors.jsonl is read [default: documents]
     #[arg(long, value_name = "DIR")]
     output: Option<String>,
-    /// Only errors of these kinds; repeat or separate by commas [default: those that another attempt may mend]
+    /// Only errors of these kinds; repeat or separate by commas [default: kinds that might succeed on another attempt]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = error_kind())]
     pub(crate) kind: Vec<String>,
     /// Pages in a batch

@@ -187,7 +187,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SitesCommand,
     },
-    /// Look for what is wrong: settings, stores, servers, clocks, limits; says the mend
+    /// Check settings, stores, servers, clocks and limits, and say how to fix what is wrong
     Doctor,
     /// Ask a service whether it is ready; exits with 0 when it is
     Health {
@@ -343,7 +343,7 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the effective settings and where each comes from
     Show,
-    /// Check the settings; names each fault with its mend
+    /// Check the settings, and say how to fix each fault
     Check,
     /// Print every setting with its default and what it is for, in Markdown
     Reference,

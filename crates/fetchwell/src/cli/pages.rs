@@ -42,7 +42,7 @@ pub(crate) enum PagesCommand {
         /// The URL, exactly as it was put on the list
         url: String,
     },
-    /// Print how many URLs wait, where, and for how long; and the hosts that do not exist
+    /// Print how many URLs are waiting, where and for how long, and which hosts do not exist
     Status,
     /// Put all that waits in Redis back on the list, for another program to take
     ///

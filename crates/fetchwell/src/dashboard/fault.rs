@@ -54,7 +54,7 @@ impl IntoResponse for Fault {
             Fault::Store(fault) => {
                 warn!("a page of the dashboard could not be shown: {fault}");
                 let text = "The store could not be reached. The log has the error; run `fetchwell doctor` for details.";
-                (StatusCode::SERVICE_UNAVAILABLE, "The store is not there", text.to_owned())
+                (StatusCode::SERVICE_UNAVAILABLE, "Store unavailable", text.to_owned())
             }
             Fault::Internal(why) => {
                 error!("a page of the dashboard could not be made: {why}");

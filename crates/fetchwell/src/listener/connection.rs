@@ -42,9 +42,9 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADER_LIST_BYTES: u32 = 16 << 10;
 const MAX_HEADERS: usize = 100;
-/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two pieces, so an end that reads
-/// nothing makes it hold `MAX_STREAMS` × 2 × `PIECE_BYTES` (512 KiB). The rest of the answer waits in `Pieces`, whose
-/// request counts against the limits of the listener.
+/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two pieces, so a client that
+/// reads nothing makes hyper buffer `MAX_STREAMS` × 2 × `PIECE_BYTES` (512 KiB). The rest of the answer waits in
+/// `Pieces`, whose request counts against the limits of the listener.
 const MAX_STREAMS: u32 = 64;
 /// What a client may send in advance over HTTP/2, in one stream and in all of a connection. It is held before
 /// anybody knows who sent it.
@@ -138,7 +138,7 @@ impl Connection {
         loop {
             tokio::select! {
                 ended = serving.as_mut() => return self.note_end(ended),
-                // Whoever is still busy with a request's head by then, or reads nothing, is not waited for.
+                // Do not wait for clients that are still sending a request head or that read nothing.
                 () = tokio::time::sleep(LAST_CALL) => {}
             }
             if !self.usage.is_under_way() || self.usage.look() == Look::Unread {

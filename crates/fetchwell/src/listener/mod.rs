@@ -61,7 +61,7 @@ pub(crate) struct Connections {
     most: usize,
     /// Connections of one address at once.
     per_address: usize,
-    /// Few people or programs use it: none of them can have all of it.
+    /// Used by few clients, so no single one may take all connections.
     few_users: bool,
     trusted_proxies: Vec<IpNet>,
     /// How long requests under way may go on after the signal to stop.
@@ -85,7 +85,7 @@ impl Connections {
         Connections { few_users: true, ..Connections::new(values, most, grace) }
     }
 
-    /// What the descriptors allow of it.
+    /// Reduces the limits to what the file descriptors allow.
     fn fit(&self, descriptors: Descriptors) -> Limits {
         let listeners = if self.few_users { LISTENERS_WITH_FEW_USERS } else { 1 };
         let Incoming { most, health_checks } = descriptors.fit_listener(self.most, listeners);
@@ -169,12 +169,12 @@ impl Warnings {
     }
 }
 
-/// Names the setting that would raise the limit, if it was a setting that set it.
+/// Names the setting that raises the limit, if a setting caused it.
 fn refusal_text(refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) -> String {
     let Limits { most, per_address, .. } = limits;
     match refusal {
         Refusal::Full => format!(
-            "all {most} connections of this listener are in use: more are refused with 503, except health checks"
+            "all {most} connections of this listener are in use: new requests get 503, except health checks"
         ),
         Refusal::Address => {
             let or_raise = if per_address < bounds.per_address {
@@ -183,8 +183,8 @@ fn refusal_text(refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connect
                 "; otherwise you can raise api.max_connections_per_address"
             };
             format!(
-                "{from} has {per_address} connections in use, the limit for one address: more are refused with \
-                 429, except health checks. If it is a proxy, add it to api.trusted_proxies{or_raise}"
+                "{from} has {per_address} connections in use, the limit for one address: new requests get 429, \
+                 except health checks. If it is a proxy, add it to api.trusted_proxies{or_raise}"
             )
         }
     }

@@ -1,8 +1,7 @@
-//! An answer in small pieces, each of which is handed over when the one before it is on its way.
+//! Splits an HTTP/2 response into small chunks, so that unread responses count against the connection limits.
 //!
-//! For HTTP/2. hyper takes whatever a body gives, and holds it until the other end has read it. That end decides when,
-//! stream by stream. So an answer in one piece would be held by nobody's count. In pieces, most of it stays here: its
-//! request is under way, and has its place, until the last piece is taken.
+//! hyper buffers whatever a body yields until the client reads it, and that memory would not be counted. With small
+//! chunks most of the body stays here, and its request keeps its place until the last chunk is taken.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

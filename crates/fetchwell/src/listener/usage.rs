@@ -12,7 +12,7 @@ pub(super) struct Usage {
     /// Pieces of answers that were handed over.
     given: AtomicU64,
     given_at_last_look: AtomicU64,
-    /// Answers that could go on, if what was handed over left.
+    /// Responses blocked because the client has not read the last chunk.
     unread: AtomicU64,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Look {
     NeverUsed,
     /// Nothing was asked since the last look, and all was answered.
     Idle,
-    /// Nobody reads what is answered: no part of it has left since the last look.
+    /// The client has read nothing since the last check.
     Unread,
     /// It is in use.
     InUse,
@@ -71,7 +71,7 @@ impl UnderWay {
         self.is_unread = true;
     }
 
-    /// There is room for the next one, if there was one before.
+    /// The last chunk was taken.
     pub(super) fn piece_taken(&mut self) {
         if std::mem::take(&mut self.is_unread) {
             self.usage.unread.fetch_sub(1, Ordering::Relaxed);

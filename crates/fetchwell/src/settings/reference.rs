@@ -24,7 +24,7 @@ In the file, `http.max_body` is `max_body` in the table `[http]`. In the environ
 of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; a bare number of a duration flag
 is seconds. Sizes take `KiB`, `MiB`, `GiB` or `KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another
 source overrides: `fetchwell config check` names the file and the line, and says how to fix it. A setting that may hold a
-secret can be read from a file instead, under its name with `_file` behind it (`store_file`, `FETCHWELL_STORE_FILE`,
+secret can be read from a file instead, under its name with the suffix `_file` (`store_file`, `FETCHWELL_STORE_FILE`,
 `PAGE_FETCHER_REDIS_URL_FILE`); `config show` never prints the secret.
 
 Where something listens is `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the

@@ -16,8 +16,8 @@ use crate::listener::network_of;
 const MOST: u32 = 10;
 /// …within this time.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How far apart the lookups are for all who failed too often. So what strangers can ask of the store is bounded, and
-/// somebody with a good token, who shares their address, is late but not locked out.
+/// Minimum time between token lookups for addresses with too many failed logins. This bounds the load on the store,
+/// while a valid user at the same address is delayed but not locked out.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(20);
 /// Accounts and addresses that are remembered; of more, all that fail count as one.
 const MOST_KEYS: usize = 4_096;
@@ -34,8 +34,8 @@ pub(in super::super) struct Attempts {
 }
 
 impl Attempts {
-    /// Looks up a token, for a login to this account. Where logins from there have failed too
-    /// often, one lookup at a time is made, with a pause before each.
+    /// Looks up a token, for a login to this account. If too many logins from this address have failed, lookups run
+    /// one at a time, with a pause before each.
     pub(super) async fn look_up<T>(
         &self,
         account: Option<&str>,

@@ -31,13 +31,20 @@ pub(crate) struct ByteRange {
 pub(crate) enum RangeFault {
     #[error("the server answered {0} instead of 206")]
     Status(u16),
-    #[error("the server sent another range: {0:?}")]
+    #[error("the server sent {}", other_range(.0.as_deref()))]
     ContentRange(Option<String>),
     #[error("the server sent {0} bytes instead of {1}")]
     Length(u64, u64),
     /// The file goes on, so all of it may come another time.
     #[error("the server sent only {0} of {1} bytes")]
     Short(u64, u64),
+}
+
+fn other_range(content_range: Option<&str>) -> String {
+    match content_range {
+        None | Some("") => "a 206 without Content-Range".to_owned(),
+        Some(other) => format!("another range: {}", other.escape_debug()),
+    }
 }
 
 /// What follows from a range that came short: a server that sends too little is asked as often as one that
@@ -84,7 +91,7 @@ impl ByteRange {
         Ok((there.of(answer)?, file_bytes))
     }
 
-    /// Another attempt, where less came than was asked for; none where all came, or after enough attempts.
+    /// Schedules a retry if the answer is too short; `None` if it is complete or attempts are used up.
     pub(crate) fn after_short(
         self,
         answer: &Answer,
@@ -180,6 +187,16 @@ mod tests {
         for other in ["bytes 0-13/99", "bytes 10-130/999", "items 10-13/99", ""] {
             let fault = RangeFault::ContentRange(Some(other.to_owned()));
             assert_eq!(taken(206, other, "abcd"), Err(fault));
+        }
+    }
+
+    #[test]
+    fn another_range_is_named() {
+        for (stated, text) in [
+            (None, "the server sent a 206 without Content-Range"),
+            (Some("bytes 0-13/99"), "the server sent another range: bytes 0-13/99"),
+        ] {
+            assert_eq!(RangeFault::ContentRange(stated.map(str::to_owned)).to_string(), text);
         }
     }
 

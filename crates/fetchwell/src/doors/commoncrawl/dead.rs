@@ -30,7 +30,7 @@ pub(super) async fn run(
     }
 }
 
-/// Names that are wrong keep no other batch from going back; yet it must be learned that they are.
+/// Unknown names do not stop the others from being retried, but they are reported.
 fn say_retried(retried: &RetriedBatches, as_json: bool) -> Result<Exit, Exit> {
     let RetriedBatches { count, unknown } = retried;
     if *count > 0 || unknown.is_empty() {
@@ -45,7 +45,7 @@ fn say_retried(retried: &RetriedBatches, as_json: bool) -> Result<Exit, Exit> {
     }
     let names: Vec<String> = unknown.iter().map(|id| id.escape_debug().to_string()).collect();
     error!(
-        "no such dead batch: {}; `fetchwell commoncrawl dead list` lists what there is",
+        "no such dead batch: {}; run `fetchwell commoncrawl dead list` to see all dead batches",
         names.join(", ")
     );
     Ok(Exit::SomeFailed)

@@ -38,7 +38,12 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Of a file that is there; nothing is read yet.
     pub(super) fn of(path: &Path, format: Format) -> Result<Earlier, Exit> {
-        let file = BufReader::new(File::open(path).map_err(|error| cannot(path, &error))?);
+        Earlier::open(path, format).map_err(|error| cannot(path, &error))
+    }
+
+    /// The same where a store is told what failed.
+    pub(super) fn open(path: &Path, format: Format) -> io::Result<Earlier> {
+        let file = BufReader::new(File::open(path)?);
         let (next, first_byte): (Next, u8) = match format {
             Format::Warc => (next_capture, 0x1f),
             _ => (next_line, b'{'),
@@ -66,7 +71,7 @@ impl Earlier {
             let start = self.read;
             self.read += part.bytes;
             if let Some(row) = part.row {
-                if row.outcome == RowOutcome::Internal {
+                if row.is_internal() {
                     self.given_up.push((row.url.clone(), start..self.read));
                 }
                 self.urls.insert(row.url);
@@ -88,6 +93,16 @@ struct Part {
 struct Seen {
     url: String,
     outcome: RowOutcome,
+    reason: Option<String>,
+}
+
+impl Seen {
+    /// Whether an internal error ended it. Earlier versions gave such rows another outcome.
+    fn is_internal(&self) -> bool {
+        let says_so = |reason: &String| reason.starts_with("internal:");
+        self.outcome == RowOutcome::Internal
+            || self.outcome == RowOutcome::UrlFailure && self.reason.as_ref().is_some_and(says_so)
+    }
 }
 
 fn next_line(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part>> {

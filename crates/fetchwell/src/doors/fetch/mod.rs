@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
+use fetchwell_engine::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::journey::Patience;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Finish, SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::ports::{Finish, LeaseId, SinkThenSettle, Source, StoreFault};
 use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;
@@ -193,10 +193,40 @@ impl Run<'_> {
             info!("another process is at work on {}; joining it", path.display());
             return Ok(());
         };
-        queue.revise(&Letters::All, Revision::Retry).await?;
+        self.revive(queue, path).await?;
         let given_up: Vec<String> =
             repaired.given_up.into_iter().filter(|url| !urls.contains(url)).collect();
         urls.extend(given_up);
+        Ok(())
+    }
+
+    /// Retries every URL that was given up and has no row. The letters are read before the rows, so that one that
+    /// another process gives up meanwhile keeps its row and is not fetched again.
+    async fn revive(&self, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
+        let mut dead = Vec::new();
+        let mut from = None;
+        loop {
+            let page = queue.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+            dead.extend(page.letters);
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        let rows = Arc::new(Mutex::new(Earlier::of(path, self.format)?));
+        let read = rows.clone();
+        let read_rows = move |confirmed| {
+            read.lock().unwrap_or_else(PoisonError::into_inner).read_to(confirmed)?;
+            Ok(Vec::new())
+        };
+        queue.enqueue_beside(path, read_rows).await?;
+        let without_row: Vec<LeaseId> = {
+            let rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            dead.iter().filter(|letter| !rows.has(&letter.url)).map(|letter| letter.id).collect()
+        };
+        for some in without_row.chunks(LETTERS_PER_PAGE) {
+            queue.take_off(some, Revision::Retry).await?;
+        }
         Ok(())
     }
 

@@ -80,18 +80,17 @@ pub(super) async fn repair(
     format: Format,
     preamble: Vec<u8>,
 ) -> Result<Option<Repaired>, Exit> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(|error| cannot(path, &error))?;
+    let mut to_open = OpenOptions::new();
+    to_open.create(true).truncate(false).write(true);
+    to_open.open(path).map_err(|error| cannot(path, &error))?;
     refuse_another_format(path, format)?;
-    let mut rows = Earlier::of(path, format)?;
     let repaired = Arc::new(Mutex::new(Repaired::default()));
     let noted = repaired.clone();
     let output = path.to_owned();
     let revise = move |confirmed: Option<u64>| {
+        // Opened only now: another process may have replaced the file before our turn came.
+        let file = to_open.open(&output)?;
+        let mut rows = Earlier::open(&output, format)?;
         let present = file.metadata()?.len();
         let whole = rows.read_to(confirmed.map_or(present, |confirmed| confirmed.min(present)))?;
         let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,8 +186,14 @@ mod tests {
     fn rows_of_urls_that_were_given_up_for_our_fault_are_taken_out_and_all_else_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
-        let rows = [("a", "fetched"), ("b", "internal"), ("c", "url_failure"), ("d", "internal")];
-        let lines = rows.map(|(url, outcome)| row(url, outcome).into_bytes());
+        let lines = [
+            row("a", "fetched"),
+            row("b", "internal"),
+            row("c", "url_failure"),
+            // As an earlier version wrote it.
+            row("d", "url_failure\",\"reason\":\"internal: a panic"),
+        ];
+        let lines = lines.map(String::into_bytes);
         let archived = lines.clone().map(|line| Archived::default().with_row("x", "y", &line));
         let info = warcinfo(&path, "agent", Time::EPOCH);
         for (format, first, [a, b, c, d]) in

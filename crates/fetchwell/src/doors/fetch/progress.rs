@@ -1,5 +1,6 @@
 //! How it goes: counts for the exit code, a bar on a terminal.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -99,6 +100,8 @@ impl Progress {
             bar.set_position(ended(ledger));
         }
         bar.abandon();
+        // The bar does not end its line.
+        drop(writeln!(std::io::stderr()));
     }
 
     /// Failures beat refusals.

@@ -173,7 +173,7 @@ async fn errors_are_published_again_until_they_are_read() {
     assert!(said.contains("documents: no worker has written there"), "{said}");
 }
 
-/// What can't be mended, or could be read and is not wanted, is published by name only.
+/// Permanent errors and filtered pages are published only if named.
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_that_another_attempt_would_not_mend_are_published_only_by_name() {
     let mut archive = TestArchive::of(2, 5);
@@ -187,7 +187,7 @@ async fn errors_that_another_attempt_would_not_mend_are_published_only_by_name()
         let command = [&["commoncrawl", "retry-errors", "--json"], arguments].concat();
         let told = ground.program.run(&command).await.expect_code(0).stdout;
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        (told["pages"].as_u64().unwrap(), told["would_fail_again"].as_u64().unwrap())
+        (told["pages"].as_u64().unwrap(), told["only_by_kind"].as_u64().unwrap())
     };
     ground.publish(&archive.batches(5)).await;
     ground.work_until(&[], 10).await;

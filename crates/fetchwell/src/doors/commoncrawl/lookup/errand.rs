@@ -31,10 +31,10 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     /// What comes of it.
     type Found: Clone + Send + Sync + 'static;
 
-    /// The file and the range of it that are asked for next; none: it is done.
+    /// The file and range to request next; `None` when done.
     fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
 
-    /// Takes the answer to what was wanted, which may be another range than that.
+    /// Handles the answer, which may not be the requested range.
     fn take(&mut self, answer: &Answer) -> Result<(), String>;
 
     /// What came of it.
@@ -103,7 +103,7 @@ enum End<F> {
 
 struct ErrandPlan<E> {
     errand: E,
-    /// Where an attempt after this one goes on.
+    /// State for the next attempt.
     progress: Arc<Mutex<E>>,
     /// Where the archive's files are. For a folder it is made up, and not for people to see.
     root: WebUrl,
@@ -126,7 +126,7 @@ impl<E: Errand> Plan<End<E::Found>> for ErrandPlan<E> {
 }
 
 impl<E: Errand> ErrandPlan<E> {
-    /// Takes what came; a step where the next request does not follow at once.
+    /// Handles an outcome; returns a step unless the next request follows immediately.
     fn take(&mut self, outcome: &Outcome, moment: Moment) -> Option<Step<End<E::Found>>> {
         let again = match (&outcome.happened, &outcome.answer) {
             (Happened::Answered(403), _) => {

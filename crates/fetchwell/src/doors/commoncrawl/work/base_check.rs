@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The start of the error message when a worker stops because its base is wrong.
 pub(in crate::doors::commoncrawl) const NO_ARCHIVE: &str = "no archive was found at ";
 
-/// The worker stops when this many different batches have found nothing and no record has come. One or two batches,
-/// however often they come, may name files that their archive does not have.
+/// The worker stops when this many different batches have found nothing and no record has come. Fewer batches
+/// prove nothing: they may name files that this archive lacks.
 const EMPTY_BATCHES: usize = 3;
 
 /// What is known of the archive. All batches of a worker share it.
@@ -26,17 +26,17 @@ pub struct BaseCheck {
 #[derive(Debug, Default)]
 struct Known {
     has_records: bool,
-    /// The batches that found nothing, by name, and how often each was looked at. There are never more than
-    /// [`EMPTY_BATCHES`].
+    /// The batches that found nothing, by name, and how often each was tried. After [`EMPTY_BATCHES`] the worker stops;
+    /// only batches that are still under way then may be added.
     empty: BTreeMap<String, u32>,
 }
 
-/// What follows from a batch that found nothing.
+/// What to do with a batch that found nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Others found records: the batch names files that are missing.
     Archive,
-    /// It can't be told yet. The batch was looked at this often.
+    /// Not known yet; this batch was tried this many times.
     Unknown { looks: u32 },
     /// The worker stops, for this reason.
     NoArchive(String),
@@ -54,7 +54,7 @@ impl BaseCheck {
         self.known().has_records = true;
     }
 
-    /// The batch of this name found nothing but `answer` and the like.
+    /// Records that this batch found no record, only answers such as `answer`.
     pub(super) fn batch_was_empty(&self, name: &str, answer: &str) -> Verdict {
         let mut known = self.known();
         if known.has_records {
@@ -69,8 +69,8 @@ impl BaseCheck {
         let base = &self.base;
         Verdict::NoArchive(format!(
             "{NO_ARCHIVE}{base}: the first {EMPTY_BATCHES} batches found no record there, and the last answer was \
-             {answer}. Check --base (commoncrawl.base): it must have the files that batches name, such as \
-             crawl-data/…/….warc.gz. No batch was acknowledged: all are on the queue again"
+             {answer}. Check --base (commoncrawl.base): it must contain the files named in the batches, such as \
+             crawl-data/…/….warc.gz. No batch was acknowledged; all of them are back on the queue"
         ))
     }
 

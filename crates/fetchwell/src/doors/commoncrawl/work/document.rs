@@ -22,14 +22,14 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A record or a body that has more than this when inflated is large.
 pub(super) const LARGE_BYTES: usize = 1 << 20;
 
-/// Kinds of errors that another attempt may mend: the archive was incomplete, its server faulty or we too busy.
+/// Error kinds that another attempt may fix.
 pub(crate) const PASSING_KINDS: [&str; 6] =
     ["unread", "range", "truncated", "gzip", "warc", "too_slow"];
-/// Kinds of errors that stay for as long as the record and the settings do. An item that is no page has none of
-/// these: it can't be published at all.
+/// Error kinds that remain until the record or the settings change. `item` is in neither list: it cannot be
+/// republished.
 pub(crate) const LASTING_KINDS: [&str; 7] =
     ["too_large", "place", "url", "not_a_response", "http", "body", LEFT_OUT];
-/// The kind of pages that were errors, could be read since, and were left out by a filter.
+/// Kind for pages that failed, were read later, and were then filtered out.
 pub(super) const LEFT_OUT: &str = "left_out";
 
 /// A line of the output.

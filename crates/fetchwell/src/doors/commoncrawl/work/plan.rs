@@ -138,8 +138,8 @@ impl Plan<WorkRecord> for BatchPlan {
 }
 
 impl BatchPlan {
-    /// While no record has come from anywhere, what was not found may be there and the base wrong: then nothing
-    /// is said of the pages, and the batch goes to the end of the queue, so that others show which of both it is.
+    /// Until a record has been read, missing files may mean that the base is wrong. So no page is reported as broken,
+    /// and the batch is requeued.
     fn end(&mut self, moment: Moment) -> Step<WorkRecord> {
         let answer = self.nothing_there.take();
         let verdict = answer.map(|answer| {
@@ -153,8 +153,8 @@ impl BatchPlan {
             Some((Verdict::NoArchive(reason), _)) => Step::Halt(reason),
             Some((Verdict::Unknown { looks }, answer)) => {
                 warn!(
-                    "batch {} found no record; the last answer was {answer}. It waits until other batches show \
-                     whether these files are missing or --base is wrong",
+                    "batch {} found no record; the last answer was {answer}. It will be retried; other batches \
+                     will show whether these files are missing or --base is wrong",
                     self.name.escape_debug()
                 );
                 let wait = RetryRule::ARCHIVE.site_backoff.delay(looks, moment.chance);

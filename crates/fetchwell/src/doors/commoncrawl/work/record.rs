@@ -13,7 +13,7 @@ pub enum WorkRecord {
     Document(Box<Document>),
     /// A page that could be read and is not wanted.
     LeftOut {
-        /// What it does not meet, as a word for counting.
+        /// The filter that excluded it, as a metric label.
         filter: &'static str,
         /// Where its capture is.
         warc: WarcPlace,

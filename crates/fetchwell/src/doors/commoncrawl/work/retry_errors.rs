@@ -61,7 +61,7 @@ async fn retry_errors_inner(
             break Exit::Ok;
         }
         if stop.is_cancelled() {
-            info!("stopped; the same command begins anew, and publishes under the same ids");
+            info!("stopped; run the same command to start over: it publishes under the same ids");
             break Exit::Interrupted;
         }
         outlet.queue.publish(&batches).await?;
@@ -126,7 +126,7 @@ fn tell(tally: &Tally, as_json: bool) -> Result<Exit, Exit> {
     let Tally { batches, pages, read, lasting, nowhere, garbage } = tally;
     if as_json {
         let told = json!({
-            "batches": batches, "pages": pages, "already_read": read, "would_fail_again": lasting,
+            "batches": batches, "pages": pages, "already_read": read, "only_by_kind": lasting,
             "without_a_place": nowhere, "unreadable_lines": garbage,
         });
         return print(format!("{told}\n").as_bytes());
@@ -134,7 +134,7 @@ fn tell(tally: &Tally, as_json: bool) -> Result<Exit, Exit> {
     let mut text = format!("published {pages} pages in {batches} batches\n");
     for (count, what) in [
         (read, "have a document by now"),
-        (lasting, "would fail again; --kind publishes them all the same"),
+        (lasting, "would fail again or were filtered out; --kind publishes them anyway"),
         (nowhere, "name no record that could be read"),
         (garbage, "are not lines of this program"),
     ] {

@@ -128,8 +128,8 @@ fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Re
     note_sealed(tx, ERRORS) // It has its final name from the beginning.
 }
 
-/// Pages that could be read after all and are not wanted are no errors any more. They are not noted either, since a
-/// worker with other filters may want them.
+/// Pages that were read later but filtered out are no longer errors. They are not recorded, because a worker with
+/// other filters may want them.
 fn forget_errors(tx: &Connection, pages: &[(String, u64)]) -> rusqlite::Result<()> {
     let mut forget = tx.prepare_cached(
         "DELETE FROM page
