@@ -74,7 +74,7 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
         Happened::RobotsDisallow,
         Happened::Refused("x".to_owned()),
         Happened::DeadlinePassed,
-        Happened::SiteStayedDown { since: Time::EPOCH },
+        Happened::SiteStayedDown { since: Time::EPOCH, last_failure: None },
         Happened::ProbesFailed { count: 3, last: SiteFault::Network },
         Happened::WaitTooLong {
             asked_by: WaitAskedBy::RetryAfter,

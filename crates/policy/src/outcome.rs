@@ -29,6 +29,8 @@ pub enum Happened {
     SiteStayedDown {
         /// Since when.
         since: Time,
+        /// How the last request failed, where we sent it.
+        last_failure: Option<String>,
     },
     /// The site was down, and as many of its probes failed as the URL had attempts left.
     ProbesFailed {
@@ -256,7 +258,12 @@ impl fmt::Display for Happened {
             Happened::BadAnswer(fault) => f.write_str(fault.in_words()),
             Happened::Refused(why) => write!(f, "refused: {why}"),
             Happened::DeadlinePassed => f.write_str("its deadline passed"),
-            Happened::SiteStayedDown { .. } => f.write_str("the site stayed down"),
+            Happened::SiteStayedDown { last_failure: None, .. } => {
+                f.write_str("the site stayed down")
+            }
+            Happened::SiteStayedDown { last_failure: Some(failure), .. } => {
+                write!(f, "the site stayed down: {failure}")
+            }
             Happened::ProbesFailed { count, last } => {
                 write!(f, "the site is down: failed probes: {count}, the last one: {last}")
             }

@@ -312,7 +312,11 @@ mod tests {
             (&RetryRule::FEEDS, answered(500), Some(3)),
             (&RetryRule::FEEDS, answered(404), Some(1)),
             (&RetryRule::FETCH, refused.clone(), None),
-            (&RetryRule::FETCH, Happened::SiteStayedDown { since: NOW }, Some(1)),
+            (
+                &RetryRule::FETCH,
+                Happened::SiteStayedDown { since: NOW, last_failure: None },
+                Some(1),
+            ),
             (retriever, Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Some(1)),
             (&RetryRule::FETCH, Happened::NoSuchHost, Some(1)),
             (

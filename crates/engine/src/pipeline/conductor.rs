@@ -169,6 +169,8 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
+    /// How the last request to a site failed, for the reason of what is given up.
+    pub(super) last_failures: HashMap<Site, String>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -227,6 +229,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             halted: None,
             stopping_since: None,
             last_line: HashMap::new(),
+            last_failures: HashMap::new(),
         };
         let renewal = conductor.door.source.renew().await;
         conductor.on_renewed(started, renewal);

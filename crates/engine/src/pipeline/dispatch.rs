@@ -397,6 +397,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         match (mark, file.filter(|_| happened.status().is_some())) {
             (Mark::Served, _) => {
                 room.has_failed = false;
+                self.last_failures.remove(site);
                 room.failed_files.clear();
             }
             (Mark::Failed, Some(file)) => {

@@ -28,6 +28,9 @@ const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
+/// Sites whose last failure is remembered. Those beyond only say that they stayed down.
+const MOST_FAILURES_KNOWN: usize = 10_000;
+
 /// What a line of the log about a site says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Line {
@@ -233,7 +236,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
         if gives_up_at <= now {
-            return self.give_up_site(site, &Happened::SiteStayedDown { since }, until);
+            let happened = self.stayed_down(site, since);
+            return self.give_up_site(site, &happened, until);
         }
         let Some(room) = self.bench.existing(site) else { return };
         let near = until <= now + HORIZON && until < gives_up_at;
@@ -249,7 +253,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         for item in errands {
             // A robots.txt that could not be asked for was not tried: it is when its pages come again.
             if !self.forget_own_errand(site, item.job) {
-                let happened = Happened::SiteStayedDown { since };
+                let happened = self.stayed_down(site, since);
                 self.answer_unsent(&item, happened, Why::default());
             }
         }
@@ -558,7 +562,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
+    fn stayed_down(&self, site: &Site, since: Time) -> Happened {
+        Happened::SiteStayedDown { since, last_failure: self.last_failures.get(site).cloned() }
+    }
+
     pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
+        let is_known = self.last_failures.contains_key(site);
+        if is_known || self.last_failures.len() < MOST_FAILURES_KNOWN {
+            self.last_failures.insert(site.clone(), happened.to_string());
+        }
         if self.is_worth_a_line(site, Line::Failure) {
             warn!("{site} failed: {happened}");
         }

@@ -140,6 +140,8 @@ async fn a_url_without_a_scheme_means_https_and_a_duration_without_a_unit_second
     let arguments = ["fetch", "--json", "--give-up-after", "1", "shop.test/hello"];
     let ended = program.run(&arguments).await.expect_code(4);
     assert_eq!(rows(&ended)[0]["url"], "https://shop.test/hello");
+    let reason = rows(&ended)[0]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("the site stayed down: the TLS handshake failed"), "{reason}");
     assert_eq!(origin.page_hits(), 0, "it was asked for without TLS");
     assert!(ended.took < Duration::from_secs(20), "it took {:?}", ended.took);
     std::fs::write(program.file("robots.txt"), "User-agent: *\n").unwrap();

@@ -359,7 +359,7 @@ mod tests {
             (Happened::Refused("x".into()), Refused),
             (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), SiteFailure),
             (Happened::TimedOut(Phase::Total), SiteFailure),
-            (Happened::SiteStayedDown { since: Time::EPOCH }, SiteFailure),
+            (Happened::SiteStayedDown { since: Time::EPOCH, last_failure: None }, SiteFailure),
             (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
             (Happened::NoSuchHost, UrlFailure),
             (Happened::OurFault("x".into()), Internal),

@@ -13,9 +13,11 @@ use fetchwell_policy::site::{Mark, Permit, SiteState, Spend, Verdict};
 use super::PolitenessStore;
 use super::trial::{Trial, report, rule, site};
 use crate::conformance::replay::{Dice, for_each_seed};
+use crate::crash::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
-const STEPS: usize = 2_000;
+/// Of each history: in the test command, and in `scripts/soak`.
+const STEPS: [usize; 2] = [600, 2_000];
 const SITES: usize = 4;
 
 /// Two processes ask, report, spend and sweep; the store does what one pure state a site does.
@@ -28,7 +30,7 @@ pub async fn a_random_history_follows_the_pure_rules(store: &dyn PolitenessStore
         let (dice, model, permits) = (Dice::seeded(seed), HashMap::new(), Vec::new());
         let sweeps = !store.forgets_by_itself();
         let mut history = RandomHistory { handles, dice, model, permits, sweeps };
-        for _ in 0..STEPS {
+        for _ in 0..STEPS[usize::from(is_soak())] {
             history.step().await;
         }
     })

@@ -13,9 +13,11 @@ use super::model::{Hold, Model, number_of};
 use super::trial::{Trial, Worker, site};
 use super::{LEASE_TTL, QueueStore};
 use crate::conformance::replay::{Dice, for_each_seed};
+use crate::crash::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
-const STEPS: usize = 1_000;
+/// Of each history: in the test command, and in `scripts/soak`.
+const STEPS: [usize; 2] = [400, 1_000];
 const WORKERS: usize = 3;
 const SITES: usize = 4;
 /// More waiting jobs than these are not put in: the model searches all of them each time.
@@ -35,7 +37,7 @@ async fn history(store: &dyn QueueStore, seed: u64) {
     let model = Model::new(WORKERS, trial.now());
     let dice = Dice::seeded(seed);
     let mut history = RandomHistory { trial: &trial, workers, model, dice, taken: Vec::new() };
-    for _ in 0..STEPS {
+    for _ in 0..STEPS[usize::from(is_soak())] {
         history.step().await;
         assert_eq!(trial.ledger().await, history.model.ledger());
     }

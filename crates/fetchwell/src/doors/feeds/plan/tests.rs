@@ -150,7 +150,7 @@ fn what_may_pass_is_tried_three_times_and_what_stays_is_not() {
         (Happened::Answered(404), 1),
         (Happened::Answered(403), 1),
         (Happened::RobotsDisallow, 1),
-        (Happened::SiteStayedDown { since: NOW }, 1),
+        (Happened::SiteStayedDown { since: NOW, last_failure: None }, 1),
     ] {
         assert_eq!(attempts(feed_lease(), &happened), expected, "a feed: {happened:?}");
         let link = link_lease("https://t.co/x");
