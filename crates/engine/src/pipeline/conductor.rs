@@ -169,7 +169,7 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
-    /// How the last request to a site failed, for the reason of what is given up.
+    /// How the last request to a site failed: the reason that its URLs get when they are given up.
     pub(super) last_failures: HashMap<Site, String>,
 }
 
@@ -259,8 +259,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Instant::now() < self.lease_good_until
     }
 
-    /// Begins a task beside the others. It is boxed, so that the runtime's code for tasks is compiled once for each kind of
-    /// record, not also for each kind of task: that was a tenth of the whole program.
+    /// Starts a task. It is boxed, so that tokio's task code is compiled once per record type instead of once per task
+    /// and record type, which made up a tenth of this program.
     pub(super) fn spawn(
         &mut self,
         task: impl Future<Output = Event<R>> + Send + 'static,

@@ -250,7 +250,7 @@ async fn only_a_url_that_was_alone_at_a_fourth_kill_is_given_up_and_has_its_row(
     assert_eq!(given_up[0]["outcome"], "internal", "{given_up:?}");
     assert!(given_up[0]["reason"].to_string().contains("quarantined"), "{given_up:?}");
 
-    // That is no result: whoever resumes tries it again.
+    // An internal error is not a result: a resumed run retries the URL.
     let before = run.origin.page_hits();
     run.resume().wait(DEADLINE).await.expect_code(0);
     let rows = run.balance();

@@ -208,7 +208,8 @@ async fn on_a_terminal(
     typed: &[u8],
 ) -> (String, Option<i32>) {
     let mut terminal = terminal(program, arguments, &[]);
-    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut keys = terminal.stdin.take().unwrap();
+    let mut shown = terminal.stdout.take().unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     keys.write_all(typed).await.unwrap();
     let mut screen = Vec::new();
@@ -255,7 +256,8 @@ async fn stays_until(variables: &[(&str, &str)], said: &str, typed: &[u8]) {
     let few = ["demo", "--sites", "10", "--pages", "20", "--rate", "50"];
     let program = program();
     let mut terminal = terminal(&program, &few, variables);
-    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut keys = terminal.stdin.take().unwrap();
+    let mut shown = terminal.stdout.take().unwrap();
     let mut screen = Vec::new();
     let text = |screen: &[u8]| String::from_utf8_lossy(screen).into_owned();
     let ended = async {

@@ -48,8 +48,15 @@ impl Earlier {
             Format::Warc => (next_capture, 0x1f),
             _ => (next_line, b'{'),
         };
-        let (urls, outcomes, given_up) = (HashSet::new(), Vec::new(), Vec::new());
-        Ok(Earlier { file, next, first_byte, read: 0, urls, outcomes, given_up })
+        Ok(Earlier {
+            file,
+            next,
+            first_byte,
+            read: 0,
+            urls: HashSet::new(),
+            outcomes: Vec::new(),
+            given_up: Vec::new(),
+        })
     }
 
     /// Whether the file begins as no output of this format does.

@@ -180,8 +180,8 @@ impl Run<'_> {
         self.flow(&queue, instance, finish, estimate, true).await
     }
 
-    /// Goes on with what earlier runs left. What was given up for a fault of ours has no result, so it is tried again:
-    /// its row is gone, and its job waits anew, or is put in where the store has none.
+    /// Resumes earlier runs. URLs that failed with an internal error are retried: their rows are removed, and their
+    /// jobs revived or enqueued again.
     async fn resume(
         &self,
         queue: &SqliteQueue,

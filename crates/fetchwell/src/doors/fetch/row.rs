@@ -29,7 +29,7 @@ pub(super) enum RowOutcome {
     SiteFailure,
     RateLimited,
     Refused,
-    /// Given up for a fault of this program. That is no result: a resumed run takes the row out and tries again.
+    /// An internal error. Not a final result: a resumed run removes the row and retries.
     Internal,
 }
 
