@@ -40,7 +40,7 @@ pub enum StoreCall {
 
 impl StoreCall {
     /// What a failure means for the user.
-    fn means(self) -> &'static str {
+    pub fn means(self) -> &'static str {
         match self {
             StoreCall::Take => "no work can be taken",
             StoreCall::Finish => "results cannot be stored",

@@ -22,7 +22,7 @@ use super::interruptions::{Interruptions, Lack};
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
-use super::verdicts::Line;
+use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::errands::Errand;
@@ -169,8 +169,8 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
-    /// How the last request to a site failed: the reason that its URLs get when they are given up.
-    pub(super) last_failures: HashMap<Site, String>,
+    /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
+    pub(super) last_failures: HashMap<Site, (Time, String)>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -292,6 +292,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.groups.sweep(now);
         self.missing_hosts.retain(|_, until| now < *until);
         self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
+        self.last_failures.retain(|_, (at, _)| now.since(*at) < FAILURE_KNOWN_FOR);
         let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
     }

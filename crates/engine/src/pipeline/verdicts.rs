@@ -31,6 +31,9 @@ const LINE_EVERY: Duration = Duration::from_secs(60);
 /// Sites whose last failure is remembered. Those beyond only say that they stayed down.
 const MOST_FAILURES_KNOWN: usize = 10_000;
 
+/// A site's last failure is forgotten after this: longer than the breaker of a site that stays down is open.
+pub(super) const FAILURE_KNOWN_FOR: Duration = Duration::from_secs(2 * 3_600);
+
 /// What a line of the log about a site says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Line {
@@ -563,13 +566,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn stayed_down(&self, site: &Site, since: Time) -> Happened {
-        Happened::SiteStayedDown { since, last_failure: self.last_failures.get(site).cloned() }
+        Happened::SiteStayedDown {
+            since,
+            last_failure: self.last_failures.get(site).map(|(_, why)| why.clone()),
+        }
     }
 
     pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
         let is_known = self.last_failures.contains_key(site);
         if is_known || self.last_failures.len() < MOST_FAILURES_KNOWN {
-            self.last_failures.insert(site.clone(), happened.to_string());
+            let why = happened.to_string();
+            self.last_failures.insert(site.clone(), (self.now(), why));
         }
         if self.is_worth_a_line(site, Line::Failure) {
             warn!("{site} failed: {happened}");

@@ -18,9 +18,9 @@ use crate::measures::DoorName;
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
 
-/// Whether the store could be read and written a moment ago.
+/// Whether the store could be read and written a moment ago; if not, what that means.
 #[derive(Default)]
-pub(super) struct Readiness(Mutex<Option<(Instant, bool)>>);
+pub(super) struct Readiness(Mutex<Option<(Instant, Result<(), &'static str>)>>);
 
 /// Whether the process lives
 #[utoipa::path(
@@ -50,14 +50,22 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     let ready = match known {
         Some(ready) => ready,
         None => {
-            let failing = api.health.failing_anywhere(StoreCall::is_storing);
-            let ready = failing.is_none() && api.stored(api.inbox.check().await).is_ok();
+            let ready = match api.health.failing_anywhere(StoreCall::is_storing) {
+                Some(failing) => Err(failing.call.means()),
+                None if api.stored(api.inbox.check().await).is_err() => Err("it does not answer"),
+                None => Ok(()),
+            };
             *last = Some((Instant::now(), ready));
             ready
         }
     };
-    let down = || Problem::new(Kind::StoreUnavailable).retry_after(super::STORE_RETRY_SECONDS);
-    if ready { Ok("ok\n") } else { Err(down()) }
+    // What the store said may name its server, and this page is public.
+    let down = |means| {
+        Problem::new(Kind::StoreUnavailable)
+            .saying(format!("The store fails: {means}. The log of the server says why."))
+            .retry_after(super::STORE_RETRY_SECONDS)
+    };
+    ready.map(|()| "ok\n").map_err(down)
 }
 
 /// Counters and gauges for Prometheus

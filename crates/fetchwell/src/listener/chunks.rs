@@ -12,31 +12,31 @@ use hyper::body::{Frame, SizeHint};
 
 use super::usage::UnderWay;
 
-/// The size of a piece.
-pub(super) const PIECE_BYTES: usize = 4 << 10;
+/// The size of a chunk.
+pub(super) const CHUNK_BYTES: usize = 4 << 10;
 
-/// The same answer in pieces. The request is under way until the last one is taken.
-pub(super) fn in_pieces(response: Response, under_way: UnderWay) -> Response {
-    response.map(|body| Body::new(Pieces { body, rest: Bytes::new(), under_way }))
+/// The same answer in chunks. The request is under way until the last one is taken.
+pub(super) fn in_chunks(response: Response, under_way: UnderWay) -> Response {
+    response.map(|body| Body::new(Chunks { body, rest: Bytes::new(), under_way }))
 }
 
-struct Pieces {
+struct Chunks {
     body: Body,
     /// What the body gave, and nobody has taken yet.
     rest: Bytes,
     under_way: UnderWay,
 }
 
-impl Pieces {
-    fn next_piece(&mut self) -> Frame<Bytes> {
-        self.under_way.gave_piece();
-        let length = self.rest.len().min(PIECE_BYTES);
+impl Chunks {
+    fn next_chunk(&mut self) -> Frame<Bytes> {
+        self.under_way.gave_chunk();
+        let length = self.rest.len().min(CHUNK_BYTES);
         // A copy: a slice would keep all of the answer in memory.
         Frame::data(Bytes::copy_from_slice(&self.rest.split_to(length)))
     }
 }
 
-impl HttpBody for Pieces {
+impl HttpBody for Chunks {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -44,9 +44,9 @@ impl HttpBody for Pieces {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.under_way.piece_taken();
+        self.under_way.chunk_taken();
         if !self.rest.is_empty() {
-            return Poll::Ready(Some(Ok(self.next_piece())));
+            return Poll::Ready(Some(Ok(self.next_chunk())));
         }
         let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
             Some(Ok(frame)) => frame,
@@ -55,7 +55,7 @@ impl HttpBody for Pieces {
         Poll::Ready(Some(Ok(match frame.into_data() {
             Ok(data) => {
                 self.rest = data;
-                self.next_piece()
+                self.next_chunk()
             }
             Err(trailers) => trailers,
         })))
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_goes_in_pieces_and_is_under_way_until_the_last_one_is_taken() {
+    fn an_answer_goes_in_chunks_and_is_under_way_until_the_last_one_is_taken() {
         let usage = Arc::new(Usage::default());
-        let whole: Vec<u8> = (0..PIECE_BYTES * 2 + 7).map(|n| (n % 251) as u8).collect();
-        let answer = in_pieces(Response::new(whole.clone().into()), usage.begin());
+        let whole: Vec<u8> = (0..CHUNK_BYTES * 2 + 7).map(|n| (n % 251) as u8).collect();
+        let answer = in_chunks(Response::new(whole.clone().into()), usage.begin());
         let mut body = answer.into_body();
         let mut taken = Vec::new();
         while taken.len() < whole.len() {
@@ -99,13 +99,13 @@ mod tests {
             assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left), false));
             let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).now_or_never();
             let frame = frame.flatten().unwrap().unwrap();
-            let piece = frame.into_data().unwrap_or_else(|_| panic!("no data"));
-            assert!(piece.len() <= PIECE_BYTES && piece.is_unique());
-            taken.extend_from_slice(&piece);
+            let chunk = frame.into_data().unwrap_or_else(|_| panic!("no data"));
+            assert!(chunk.len() <= CHUNK_BYTES && chunk.is_unique());
+            taken.extend_from_slice(&chunk);
             assert!(usage.is_under_way());
         }
         assert!(taken == whole && body.is_end_stream());
-        // Nothing moves any more, and the last piece was not seen to leave.
+        // Nothing moves any more, and the last chunk was not seen to leave.
         assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Unread));
         drop(body);
         assert!(!usage.is_under_way());

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::debug;
 
+use super::chunks::{CHUNK_BYTES, in_chunks};
 use super::held_body::until_sent;
-use super::pieces::{PIECE_BYTES, in_pieces};
 use super::places::{Busy, Forwarded, Place, Places, Refusal};
 use super::proxies::{Peer, TrustedProxies, network_of};
 use super::request::{bad_host, harden, has_one_host, is_health_check, over_limit, refused};
@@ -42,9 +42,9 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADER_LIST_BYTES: u32 = 16 << 10;
 const MAX_HEADERS: usize = 100;
-/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two pieces, so a client that
-/// reads nothing makes hyper buffer `MAX_STREAMS` × 2 × `PIECE_BYTES` (512 KiB). The rest of the answer waits in
-/// `Pieces`, whose request counts against the limits of the listener.
+/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two chunks, so a client that
+/// reads nothing makes hyper buffer `MAX_STREAMS` × 2 × `CHUNK_BYTES` (512 KiB). The rest of the answer waits in
+/// `Chunks`, whose request counts against the limits of the listener.
 const MAX_STREAMS: u32 = 64;
 /// What a client may send in advance over HTTP/2, in one stream and in all of a connection. It is held before
 /// anybody knows who sent it.
@@ -75,7 +75,7 @@ impl Shared {
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(MAX_STREAMS)
-            .max_send_buf_size(PIECE_BYTES)
+            .max_send_buf_size(CHUNK_BYTES)
             .max_header_list_size(MAX_HEADER_LIST_BYTES)
             .initial_stream_window_size(MAX_WINDOW_BYTES)
             .initial_connection_window_size(MAX_WINDOW_BYTES);
@@ -159,7 +159,7 @@ impl Connection {
         let response = harden(self.admit(request).await);
         // A body that is still being sent is a request under way, too.
         match is_http_2 {
-            true => in_pieces(response, under_way),
+            true => in_chunks(response, under_way),
             // It has one answer at a time, and counts as long as it is open.
             false => until_sent(response, under_way),
         }

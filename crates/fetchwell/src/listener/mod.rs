@@ -7,14 +7,14 @@
 //! | `proxies` | whose request it is: the other end of the connection, or whoever a trusted proxy names |
 //! | `request` | what every request must have, and every answer gets |
 //! | `held_body` | what is held until an answer is sent |
-//! | `pieces` | an HTTP/2 answer in small pieces, so that its place is held while nobody reads it |
+//! | `chunks` | an HTTP/2 answer in small chunks, so that its place is held while nobody reads it |
 //! | `usage` | whether a connection is idle, or not read |
 //!
 //! Nothing here knows who the caller is. So these limits are what a stranger meets before any authentication.
 
+mod chunks;
 mod connection;
 mod held_body;
-mod pieces;
 mod places;
 mod proxies;
 mod request;

@@ -9,7 +9,7 @@ pub(super) struct Usage {
     begun: AtomicU64,
     ended: AtomicU64,
     begun_at_last_look: AtomicU64,
-    /// Pieces of answers that were handed over.
+    /// Chunks of answers that were handed over.
     given: AtomicU64,
     given_at_last_look: AtomicU64,
     /// Responses blocked because the client has not read the last chunk.
@@ -64,15 +64,15 @@ impl Usage {
 }
 
 impl UnderWay {
-    /// A piece of the answer was handed over.
-    pub(super) fn gave_piece(&mut self) {
+    /// A chunk of the answer was handed over.
+    pub(super) fn gave_chunk(&mut self) {
         self.usage.given.fetch_add(1, Ordering::Relaxed);
         self.usage.unread.fetch_add(1, Ordering::Relaxed);
         self.is_unread = true;
     }
 
     /// The last chunk was taken.
-    pub(super) fn piece_taken(&mut self) {
+    pub(super) fn chunk_taken(&mut self) {
         if std::mem::take(&mut self.is_unread) {
             self.usage.unread.fetch_sub(1, Ordering::Relaxed);
         }
@@ -81,7 +81,7 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.piece_taken();
+        self.chunk_taken();
         self.usage.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -110,18 +110,18 @@ mod tests {
         let mut waiting = usage.begin();
         let mut other = usage.begin();
         assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::InUse), "no answer yet");
-        waiting.gave_piece();
+        waiting.gave_chunk();
         assert_eq!((usage.look(), usage.look()), (Look::InUse, Look::Unread));
-        other.gave_piece();
+        other.gave_chunk();
         assert_eq!(usage.look(), Look::InUse, "another answer goes on");
-        other.piece_taken();
-        waiting.piece_taken();
+        other.chunk_taken();
+        waiting.chunk_taken();
         assert_eq!(
             (usage.look(), usage.look()),
             (Look::InUse, Look::InUse),
             "it has no more to say"
         );
-        waiting.gave_piece();
+        waiting.gave_chunk();
         drop((waiting, other));
         assert_eq!((usage.look(), usage.is_under_way()), (Look::Idle, false));
     }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use fetchwell_engine::store_health::{StoreCall, StoreHealth};
+use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
@@ -52,12 +52,12 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Whether what comes in can be stored.
-    fn can_store(&self) -> bool {
+    /// The call that keeps what comes in from being stored.
+    fn failing(&self) -> Option<Failing> {
         let counts = |call: StoreCall| {
             call.is_storing() && !(self.events_elsewhere && call == StoreCall::Finish)
         };
-        self.health.failing_anywhere(counts).is_none()
+        self.health.failing_anywhere(counts)
     }
 }
 
@@ -108,8 +108,8 @@ async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
     if told.sizes().await.is_none() {
         return refused("the queue can't be reached\n".to_owned());
     }
-    if !told.stores.can_store() {
-        return refused("nothing can be stored; the log says why\n".to_owned());
+    if let Some(Failing { call, fault, .. }) = told.stores.failing() {
+        return refused(format!("{}: {fault}\n", call.means()));
     }
     match told.log.away_for(told.unready_after) {
         None => "ok\n".into_response(),

@@ -1,6 +1,6 @@
 //! Whether events can be published. URLs wait while they can't, so an instance whose Kafka stays away is not ready.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,18 +16,25 @@ pub(super) struct WatchedLog {
     asking: Failing,
 }
 
-/// Since when something fails, and why it did at last.
+/// Since when something has failed.
 #[derive(Default)]
-struct Failing(Mutex<Option<(Instant, String)>>);
+struct Failing(Mutex<History>);
+
+#[derive(Default)]
+struct History {
+    last_success: Option<Instant>,
+    /// When the first call that failed began, and why the latest one did.
+    failure: Option<(Instant, String)>,
+}
 
 impl WatchedLog {
     pub(super) fn new(log: Arc<dyn EventLog>) -> WatchedLog {
         WatchedLog { log, publishing: Failing::default(), asking: Failing::default() }
     }
 
-    /// The server was asked whether it is there.
-    pub(super) fn note_answer(&self, answer: &Result<(), StoreFault>) {
-        self.asking.note(answer);
+    /// Asks the server whether it is there.
+    pub(super) async fn ask(&self, question: impl Future<Output = Result<(), StoreFault>>) {
+        drop(self.asking.watch(question).await);
     }
 
     /// Why nothing could be published for at least that long; `None`: it could.
@@ -39,28 +46,42 @@ impl WatchedLog {
 #[async_trait]
 impl EventLog for WatchedLog {
     async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
-        let published = self.log.publish(events).await;
-        self.publishing.note(&published);
-        published
+        self.publishing.watch(self.log.publish(events)).await
     }
 }
 
 impl Failing {
-    fn note<T>(&self, result: &Result<T, StoreFault>) {
-        let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *failing = match result {
-            Ok(_) => None,
+    async fn watch<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreFault>>,
+    ) -> Result<T, StoreFault> {
+        let begun = Instant::now();
+        let result = call.await;
+        let mut history = self.lock();
+        match &result {
+            Ok(_) => *history = History { last_success: Some(Instant::now()), failure: None },
             Err(fault) => {
-                let since = failing.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-                Some((since, fault.to_string()))
+                let since = match &history.failure {
+                    Some((since, _)) => *since,
+                    // A call may fail after a later one has succeeded.
+                    None => history.last_success.map_or(begun, |success| success.max(begun)),
+                };
+                history.failure = Some((since, fault.to_string()));
             }
-        };
+        }
+        drop(history);
+        result
     }
 
     fn for_at_least(&self, least: Duration) -> Option<String> {
-        let failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, reason) = failing.as_ref().filter(|(since, _)| since.elapsed() >= least)?;
-        Some(format!("{reason} (for {} s)", since.elapsed().as_secs()))
+        let history = self.lock();
+        let (since, reason) = history.failure.as_ref()?;
+        let elapsed = since.elapsed();
+        (elapsed >= least).then(|| format!("{reason} (for {} s)", elapsed.as_secs()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,6 +93,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(30);
 
+    /// How long a log that is away takes to say so.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
     /// A log that is there or away.
     #[derive(Default)]
     struct Switched {
@@ -81,10 +105,11 @@ mod tests {
     #[async_trait]
     impl EventLog for Switched {
         async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
-            match self.is_away.load(Ordering::Relaxed) {
-                true => Err(StoreFault::Unavailable("Kafka's topic t at k:9092".to_owned())),
-                false => Ok(vec![Published::Confirmed; events.len()]),
+            if self.is_away.load(Ordering::Relaxed) {
+                tokio::time::sleep(PATIENCE).await;
+                return Err(StoreFault::Unavailable("Kafka's topic t at k:9092".to_owned()));
             }
+            Ok(vec![Published::Confirmed; events.len()])
         }
     }
 
@@ -100,8 +125,8 @@ mod tests {
         switched.is_away.store(true, Ordering::Relaxed);
         for _ in 0..3 {
             assert_eq!(log.away_for(LIMIT), None, "not for long enough yet");
+            // The wait for an answer counts, too.
             log.publish(&[event()]).await.unwrap_err();
-            tokio::time::advance(LIMIT / 3).await;
         }
         let reason = log.away_for(LIMIT).unwrap();
         assert!(reason.contains("k:9092") && reason.contains("for 30 s"), "{reason}");
@@ -111,14 +136,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_success_counts_though_an_earlier_call_fails_after_it() {
+        let switched = Arc::new(Switched::default());
+        let log = WatchedLog::new(switched.clone());
+        switched.is_away.store(true, Ordering::Relaxed);
+        let success = async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            switched.is_away.store(false, Ordering::Relaxed);
+            log.publish(&[event()]).await.unwrap();
+        };
+        let events = [event()];
+        let (failure, ()) = tokio::join!(log.publish(&events), success);
+        failure.unwrap_err();
+        assert_eq!(log.away_for(PATIENCE), None);
+        assert!(log.away_for(PATIENCE / 2).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_is_away_though_nothing_is_published() {
         let log = WatchedLog::new(Arc::new(Switched::default()));
-        let away = Err(StoreFault::Unavailable("no answer".to_owned()));
-        log.note_answer(&away);
+        log.ask(async { Err(StoreFault::Unavailable("no answer".to_owned())) }).await;
         tokio::time::advance(LIMIT).await;
         // Where there is nothing to publish, nothing else could tell.
         assert!(log.away_for(LIMIT).unwrap().contains("no answer"));
-        log.note_answer(&Ok(()));
+        log.ask(async { Ok(()) }).await;
         assert_eq!(log.away_for(Duration::ZERO), None);
     }
 }

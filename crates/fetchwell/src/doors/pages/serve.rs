@@ -169,7 +169,7 @@ async fn leave(source: &dyn Source, queue: &UrlList, within: Duration) {
 /// Asks from time to time whether events could be published: a quiet queue would not tell.
 async fn check_log(place: &Place, log: &WatchedLog, stop: &CancellationToken) {
     while timeout(LOG_CHECK_INTERVAL, stop.cancelled()).await.is_err() {
-        log.note_answer(&place.log.check().await);
+        log.ask(place.log.check()).await;
     }
 }
 
