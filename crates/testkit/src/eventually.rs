@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
+use crate::DEADLINE;
+
 const POLL: Duration = Duration::from_millis(20);
-/// Far longer than any wait takes, even on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until `holds` is true: `eventually("a hit", async || !origin.hits().is_empty()).await`.
 ///
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 ///
 /// # Panics
 ///
-/// After two minutes; the message names `what`.
+/// After [`DEADLINE`]; the message names `what`.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     eventually_ok(what, async || if holds().await { Ok(()) } else { Err("not yet") }).await;
 }
@@ -24,7 +24,7 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 ///
 /// # Panics
 ///
-/// After two minutes; the message names `what` and the last `Err`.
+/// After [`DEADLINE`]; the message names `what` and the last `Err`.
 pub async fn eventually_ok<T, E: Display>(
     what: &str,
     mut look: impl AsyncFnMut() -> Result<T, E>,
@@ -39,10 +39,10 @@ pub async fn eventually_ok<T, E: Display>(
             sleep(POLL).await;
         }
     };
-    let found = timeout(LIMIT, looking).await;
+    let found = timeout(DEADLINE, looking).await;
     found.unwrap_or_else(|_| match last {
-        Some(state) => panic!("waited {LIMIT:?} for {what}: {state}"),
-        None => panic!("waited {LIMIT:?} for {what}: the first look has not ended"),
+        Some(state) => panic!("waited {DEADLINE:?} for {what}: {state}"),
+        None => panic!("waited {DEADLINE:?} for {what}: the first look has not ended"),
     })
 }
 
@@ -74,20 +74,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    #[should_panic(expected = "waited 120s for a bus: not yet")]
+    #[should_panic(expected = "waited 300s for a bus: not yet")]
     async fn what_never_comes_is_named() {
         eventually("a bus", async || false).await;
     }
 
     #[tokio::test(start_paused = true)]
-    #[should_panic(expected = "waited 120s for a bus: it is three stops away")]
+    #[should_panic(expected = "waited 300s for a bus: it is three stops away")]
     async fn the_last_state_is_told() {
         let look = async || Err::<(), _>("it is three stops away");
         eventually_ok("a bus", look).await;
     }
 
     #[tokio::test(start_paused = true)]
-    #[should_panic(expected = "waited 120s for a bus: the first look has not ended")]
+    #[should_panic(expected = "waited 300s for a bus: the first look has not ended")]
     async fn a_look_that_hangs_is_not_waited_for_either() {
         eventually("a bus", pending).await;
     }

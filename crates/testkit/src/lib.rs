@@ -2,6 +2,8 @@
 //! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own
 //! with a DNS server and canaries. Never ships.
 
+use std::time::Duration;
+
 pub mod alone;
 pub mod canary;
 pub mod client;
@@ -22,3 +24,7 @@ pub mod simulated_web;
 pub mod skip;
 pub mod tls_front;
 mod watched_politeness;
+
+/// What takes longer hangs. It says nothing about speed: a disk that still writes what a build left takes seconds for each
+/// commit.
+pub const DEADLINE: Duration = Duration::from_secs(300);

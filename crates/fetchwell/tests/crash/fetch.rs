@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program, count_or, seed};
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
@@ -17,8 +18,6 @@ const INTERVAL: Duration = Duration::from_millis(200);
 const MAX_IN_FLIGHT: usize = 32;
 /// A URL that is under way at a fourth kill is suspected of having caused them, and given up.
 const KILLS_PER_LIST: usize = 3;
-/// Far longer than any run here takes.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// How long a stopped run may take to finish what is under way: the default of `shutdown_grace`.
 const GRACE: Duration = Duration::from_secs(25);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fetchwell_simweb::{SiteScript, site_name, zipf_urls};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{Control, Ledger, Origin, Program, is_soak, seed};
-
-const DEADLINE: Duration = Duration::from_secs(60);
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, site_name};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
     Control, DispatchLog, Ended, FalseClock, Ledger, Origin, OwnServer, Process, Program, is_soak,
@@ -18,7 +19,6 @@ use fetchwell_testkit::crash::{
 use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3_600);
-const DEADLINE: Duration = Duration::from_secs(300);
 const LEASE_TTL: Duration = Duration::from_secs(4);
 /// Two probes of a site are at least this far apart: the shortest open time, less its jitter.
 const LEAST_BETWEEN_PROBES: Duration = Duration::from_millis(800);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
@@ -13,8 +14,6 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::markdown::{Block, Manner};
 use crate::wildcard::{begins, matches};
 
-/// Far longer than any block takes.
-const BLOCK_DEADLINE: Duration = Duration::from_secs(60);
 /// What stays is told to stop at the end of its page; that takes no longer.
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
 /// What is to come soon is looked for so often.
@@ -66,7 +65,7 @@ impl Session {
         let began = Instant::now();
         loop {
             let outcome = self.run_once(block).await;
-            if block.manner != Manner::Soon || outcome.is_ok() || began.elapsed() > BLOCK_DEADLINE {
+            if block.manner != Manner::Soon || outcome.is_ok() || began.elapsed() > DEADLINE {
                 return outcome;
             }
             sleep(LOOK_AGAIN_AFTER).await;
@@ -112,7 +111,7 @@ impl Session {
 
     async fn code(&self, file: &Path) -> Option<i32> {
         let began = Instant::now();
-        while began.elapsed() < BLOCK_DEADLINE {
+        while began.elapsed() < DEADLINE {
             if let Ok(code) = read(file).trim().parse() {
                 return Some(code);
             }
@@ -157,7 +156,7 @@ impl Told {
             return Err("what stays must be shown to print something, by which it has begun".into());
         }
         let began = Instant::now();
-        while began.elapsed() < BLOCK_DEADLINE {
+        while began.elapsed() < DEADLINE {
             if begins(output, &read(&self.out)) && begins(log, &read(&self.err)) {
                 return Ok(());
             }

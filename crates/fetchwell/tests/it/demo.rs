@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{Ended, Program};
 use fetchwell_testkit::eventually::eventually_ok;
@@ -14,7 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The program, with a folder for what passes.
 fn program() -> Program {

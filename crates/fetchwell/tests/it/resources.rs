@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Origin, Program, is_soak};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
@@ -15,9 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use tokio::time::timeout;
-
-/// Far longer than anything here takes.
-const DEADLINE: Duration = Duration::from_secs(300);
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell")).variable("FETCHWELL_RATE", "0")
@@ -108,7 +105,7 @@ struct Size {
     group_bytes: u64,
 }
 
-const SHORT: Size = Size { pages: 16, body_budget: "64MiB", group_bytes: 280_000_000 };
+const SHORT: Size = Size { pages: 16, body_budget: "64MiB", group_bytes: 200_000_000 };
 const LONG: Size = Size { pages: 80, body_budget: "256MiB", group_bytes: 600_000_000 };
 
 /// What each hostile page is: so many bytes of `<`.

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::{
     redis_connection, run_sql, server_url, unused_postgres, unused_redis,
 };
@@ -23,7 +23,6 @@ use serde_json::{Value, json};
 const FIXTURE_SCHEMA: &str = "store_fixture";
 /// These change whenever a store is opened or used: its clock, and who is at work.
 const LIVELY: [&str; 3] = ["meta", "instance", "sqlite_sequence"];
-const DEADLINE: Duration = Duration::from_secs(60);
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))

@@ -2,16 +2,13 @@ use std::ffi::OsStr;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::process::scratch_file;
 use super::{Ended, Origin, Process};
-
-/// How long a process may run that is expected to end by itself.
-const DEADLINE: Duration = Duration::from_secs(120);
+use crate::DEADLINE;
 
 /// A program in a temporary folder of its own, cut off from the environment of the test: neither
 /// a setting of the developer's nor one of the test's can get in.

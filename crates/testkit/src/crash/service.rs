@@ -1,17 +1,14 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::Program;
+use crate::DEADLINE;
 use crate::eventually::eventually_ok;
-
-/// How long a service may take to end.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What it says goes to these files in its folder.
 const SAID: &str = "said.txt";

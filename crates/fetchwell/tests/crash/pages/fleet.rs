@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::Ledger;
 use fetchwell_simweb::{SiteScript, site_name};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::read_topic;
 use fetchwell_testkit::conformance::servers::try_redis_connection;
 use fetchwell_testkit::crash::{DispatchLog, Origin, OwnServer, Process, Program};
@@ -20,8 +21,6 @@ pub(crate) const INSTANCES: usize = 3;
 const TOPIC: &str = "webpage_log";
 const LIST: &str = "crawler_queue";
 const DEAD: &str = "page_fetcher_dlq";
-/// Longer than a server's restart and a lease together.
-const DEADLINE: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(100);
 
 /// What the instances are to do, and how.

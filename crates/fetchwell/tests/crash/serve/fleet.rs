@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fetchwell_simweb::{SiteScript, site_name};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Ended, Origin, Process, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::{Answer, ask};
@@ -16,8 +17,6 @@ use tokio::time::{Instant, sleep};
 pub(crate) const MAX_IN_FLIGHT: usize = 32;
 const SITES: usize = 40;
 const RATE: &str = "5";
-/// Far longer than anything here takes.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A service on one store.
 pub(crate) struct Fleet {

@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{OwnServer, count_or, seed};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use fleet::{DEADLINE, Fleet, Line, MAX_IN_FLIGHT, Troubles};
+use fleet::{Fleet, Line, MAX_IN_FLIGHT, Troubles};
 
 /// A caller that sends, and one that reads, until told to stop.
 struct Load {

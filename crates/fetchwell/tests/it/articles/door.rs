@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fetchwell::doors::articles::uid;
 use fetchwell_engine::adapters::StoreClock;
@@ -15,9 +14,6 @@ use fetchwell_simweb::{HitKind, SiteScript};
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::{Scene, StoreKind, sqlite_store};
 use redis::AsyncCommands;
-
-/// Far longer than anything here takes.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The door's program on a store, and the web that it is let loose on.
 pub(crate) struct Door {

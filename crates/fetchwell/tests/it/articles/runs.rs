@@ -4,9 +4,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use tokio::time::timeout;
 
-use super::door::{DEADLINE, Door};
+use super::door::Door;
 
 const SITES: usize = 10;
 const LINKS: usize = 200;

@@ -1,8 +1,9 @@
 //! Cycles of feeds and runs.
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 
-use super::door::{DEADLINE, Door};
+use super::door::Door;
 
 const FEED: &str = r#"<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>
 <item><title>One</title><link>http://news.test/1?utm_source=rss</link></item>

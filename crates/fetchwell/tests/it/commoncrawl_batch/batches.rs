@@ -1,5 +1,6 @@
 //! What is published: in order, the same each time, and in the form that workers take.
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
@@ -173,6 +174,6 @@ async fn metrics_are_told_under_the_names_of_the_design() {
     .await;
     assert!(text.contains("# TYPE fetchwell_commoncrawl_records_total counter"), "{text}");
     process.terminate().await;
-    process.wait(std::time::Duration::from_secs(60)).await.expect_code(0);
+    process.wait(DEADLINE).await.expect_code(0);
     assert_eq!(rig.published().await.len(), 10, "no more than the queue may hold");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::clock::Clock;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::crash::{OwnServer, count_or};
 use fetchwell_testkit::eventually::eventually;
@@ -20,8 +21,6 @@ use tokio::time::sleep;
 use super::archive::TestArchive;
 use super::rig::{Published, Rig};
 
-/// Longer than anything here takes on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A batcher of small steps that publishes at a broker.

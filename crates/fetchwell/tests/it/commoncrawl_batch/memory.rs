@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ async fn peak_of(
         peak_bytes = process.peak_bytes().unwrap_or(peak_bytes);
         tokio::time::sleep(POLL).await;
     }
-    (peak_bytes, process.wait(Duration::from_secs(300)).await)
+    (peak_bytes, process.wait(DEADLINE).await)
 }
 
 /// A member that inflates to just what is allowed, and how many lines it has.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 use serde_json::json;
@@ -65,7 +66,7 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     let process = rig.start(&["--batch-size", "3"]);
     eventually("40 requests", async || server.requests() >= 40).await;
     process.terminate().await;
-    let stopped = process.wait(Duration::from_secs(60)).await.expect_code(0);
+    let stopped = process.wait(DEADLINE).await.expect_code(0);
     assert!(stopped.stderr.contains("goes on where it stopped"), "{}", stopped.stderr);
     assert_eq!(rig.checkpoint()["is_finished"], json!(false));
     rig.told(&["--batch-size", "3"]).await;

@@ -1,8 +1,7 @@
 //! What a test stands on: the program, its `cluster.idx`, and a look at what it published.
 
-use std::time::Duration;
-
 use fetchwell_engine::ports::{Demand, Source, Taken};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
@@ -58,7 +57,7 @@ impl Rig {
     }
 
     pub(crate) async fn batch(&self, arguments: &[&str]) -> Ended {
-        self.start(arguments).wait(Duration::from_secs(300)).await
+        self.start(arguments).wait(DEADLINE).await
     }
 
     /// What the batcher said at its end.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fetchwell_engine::batches::BatchQueue;
 use fetchwell_policy::chance::Chance;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{OwnServer, count_or, seed};
 use fetchwell_testkit::eventually::eventually_ok;
@@ -16,7 +17,7 @@ use fetchwell_testkit::range_server::RangeServer;
 use tokio::time::{Instant, sleep};
 
 use super::archive::TestArchive;
-use super::ground::{DEADLINE, Ground, Worker, on_broker, program, reopened};
+use super::ground::{Ground, Worker, on_broker, program, reopened};
 
 const WORKERS: usize = 2;
 /// Of each round, in batches of ten.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};
 
 use super::archive::TestArchive;
-use super::ground::{DEADLINE, Ground, program};
+use super::ground::{Ground, program};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_stops_the_worker_and_loses_nothing() {

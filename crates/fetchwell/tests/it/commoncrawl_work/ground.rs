@@ -5,11 +5,11 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{Process, Program};
 use fetchwell_testkit::eventually::eventually_ok;
@@ -17,9 +17,6 @@ use fetchwell_testkit::plain_http;
 use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-/// Longer than a broker's restart and all that follows from it.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A queue, and a program that works on it.
 pub(crate) struct Ground {

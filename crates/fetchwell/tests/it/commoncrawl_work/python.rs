@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::range_server::RangeServer;
@@ -13,7 +14,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::archive::TestArchive;
-use super::ground::{DEADLINE, Ground, on_broker, program, reopened};
+use super::ground::{Ground, on_broker, program, reopened};
 
 /// Declares the queue and publishes as the design's batcher does: without durability, id or confirms.
 const BATCHER: &str = r#"

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::range_server::RangeServer;
@@ -18,7 +19,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::archive::{html, record, response};
-use super::ground::{DEADLINE, Ground};
+use super::ground::Ground;
 
 const CRAWL: &str = "CC-TEST-2024-30";
 const LINES_A_BLOCK: &str = "40";

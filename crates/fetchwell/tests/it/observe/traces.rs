@@ -1,6 +1,7 @@
 //! Traces by OTLP, as a collector gets them.
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Origin;
 
 use super::collector::{Collector, Span};
@@ -102,6 +103,6 @@ async fn nothing_is_traced_unless_a_collector_is_named() {
         &["fetch", "http://shop.test/1"],
         &[("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4317")],
     );
-    let ended = nonsense.wait(std::time::Duration::from_secs(60)).await.expect_code(2);
+    let ended = nonsense.wait(DEADLINE).await.expect_code(2);
     assert!(ended.stderr.contains("write http://HOST:4318"), "{}", ended.stderr);
 }

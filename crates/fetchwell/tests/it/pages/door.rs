@@ -18,8 +18,6 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Far longer than anything here takes.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// Less than the grace: only a request that hangs may take that long.
 const STOPS_WITHIN: Duration = Duration::from_secs(20);
 const LOG: &str = "log.txt";

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::{read_topic, unused_topic};
 use fetchwell_testkit::conformance::servers::{redis_connection, server_url, unused_redis};
 use fetchwell_testkit::eventually::eventually;
@@ -16,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::door::{DEADLINE, Door};
+use super::door::Door;
 
 const PAGES: [&str; 3] = ["http://shop.test/1", "http://shop.test/2?q=a b", "http://SHOP.test/3"];
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
-const DEADLINE: Duration = Duration::from_secs(120);
 const INTERVAL: Duration = Duration::from_millis(200);
 const PAGES: usize = 80;
 
