@@ -45,6 +45,11 @@ impl ReadLimits {
         ReadLimits { max_text_bytes, max_time: values.extract_max_time }
     }
 
+    /// The same for records of archives, whose text has no limit but the size of the record.
+    pub(crate) fn of_records(values: &Values) -> ReadLimits {
+        ReadLimits { max_text_bytes: usize::MAX, ..ReadLimits::of(values) }
+    }
+
     /// Reads the article of a page.
     pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, Happened> {
         self.within(|limits| extract_within(html, found_at, limits)).map_err(too_long)

@@ -344,6 +344,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_gap_bytes: 0,
         max_range_bytes: 1, // Each page is a range of its own.
         max_record_bytes: 1 << 20,
+        reading: ReadLimits::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),

@@ -14,6 +14,7 @@ use crate::cli::{Exit, Format, GetArgs, Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
+use crate::doors::read_limits::ReadLimits;
 use crate::settings::Settings;
 
 /// Captures of one page that are looked at.
@@ -56,7 +57,8 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
         Err(exit) => return Ok(exit),
     };
     info!("captured at {}: {}", capture.timestamp, capture.url().unwrap_or_default());
-    match render(&capture, &record, format) {
+    let reading = ReadLimits::of_records(&settings.values);
+    match render(&capture, &record, format, reading) {
         Ok(text) => print(&text),
         Err(fault) => {
             error!("{}: {fault}", args.url);
@@ -121,12 +123,17 @@ fn choose<'c>(captures: &'c [CdxRecord], timestamp: Option<&str>) -> Option<&'c 
     captures.iter().filter(is_meant).max_by_key(|capture| &capture.timestamp)
 }
 
-fn render(capture: &CdxRecord, record: &[u8], format: Format) -> anyhow::Result<Vec<u8>> {
+fn render(
+    capture: &CdxRecord,
+    record: &[u8],
+    format: Format,
+    reading: ReadLimits,
+) -> anyhow::Result<Vec<u8>> {
     if format == Format::Warc {
         return Ok(record.to_vec());
     }
     if format == Format::Json {
-        let document = Document::of_capture(capture, record, MAX_RECORD_BYTES)?;
+        let document = Document::of_capture(capture, record, MAX_RECORD_BYTES, reading)?;
         return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
     }
     let bytes = record_bytes(record, MAX_RECORD_BYTES)?;
@@ -145,7 +152,7 @@ fn render(capture: &CdxRecord, record: &[u8], format: Format) -> anyhow::Result<
         return Ok(html.into_owned().into_bytes());
     }
     let url = url::Url::parse(capture.url().unwrap_or_default())?;
-    let article = fetchwell_extract::extract(&html, &url);
+    let article = reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))?;
     let mut text = if format == Format::Text { article.text } else { article.markdown };
     text.truncate(text.trim_end().len());
     text.push('\n');
@@ -204,8 +211,8 @@ mod tests {
                 (Format::Html, "<p>Words.</p>"),
                 (Format::Json, "\"text\":"),
             ] {
-                let printed =
-                    String::from_utf8(render(&capture, &stored, format).unwrap()).unwrap();
+                let printed = render(&capture, &stored, format, ReadLimits::default()).unwrap();
+                let printed = String::from_utf8(printed).unwrap();
                 assert!(printed.contains(want), "{format:?}: {printed}");
             }
         }

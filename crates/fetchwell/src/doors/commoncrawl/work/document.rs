@@ -1,7 +1,6 @@
 //! A captured page as a text document.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
@@ -23,12 +22,11 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) const LARGE_BYTES: usize = 1 << 20;
 
 /// Error kinds that another attempt may fix.
-pub(crate) const PASSING_KINDS: [&str; 6] =
-    ["unread", "range", "truncated", "gzip", "warc", "too_slow"];
+pub(crate) const PASSING_KINDS: [&str; 5] = ["unread", "range", "truncated", "gzip", "warc"];
 /// Error kinds that remain until the record or the settings change. `item` is in neither list: it cannot be
 /// republished.
-pub(crate) const LASTING_KINDS: [&str; 7] =
-    ["too_large", "place", "url", "not_a_response", "http", "body", LEFT_OUT];
+pub(crate) const LASTING_KINDS: [&str; 8] =
+    ["too_large", "too_slow", "place", "url", "not_a_response", "http", "body", LEFT_OUT];
 /// Kind for pages that failed, were read later, and were then filtered out.
 pub(super) const LEFT_OUT: &str = "left_out";
 
@@ -145,9 +143,10 @@ impl Document {
         page: &CdxRecord,
         record: &[u8],
         max_bytes: usize,
+        reading: ReadLimits,
     ) -> anyhow::Result<Document> {
         let warc = WarcPlace::of(page).ok_or(DocumentFault::Place)?;
-        Ok(Document::read(page, warc, record, max_bytes)?)
+        Ok(Document::read(page, warc, record, max_bytes, reading)?)
     }
 
     /// Gzip member, WARC record, HTTP response, text: each is taken from the one before, and none is
@@ -157,9 +156,10 @@ impl Document {
         warc: WarcPlace,
         member: &[u8],
         max_bytes: usize,
+        reading: ReadLimits,
     ) -> Result<Document, DocumentFault> {
         let bytes = record_bytes(member, max_bytes)?;
-        Document::of(page, warc, &parse_record(&bytes)?, max_bytes)
+        Document::of(page, warc, &parse_record(&bytes)?, max_bytes, reading)
     }
 
     /// Whether what a gzip member holds is larger than `max_bytes`, without keeping it: so a bomb takes no memory.
@@ -176,6 +176,7 @@ impl Document {
         warc: WarcPlace,
         record: &Record<'_>,
         max_bytes: usize,
+        reading: ReadLimits,
     ) -> Result<Document, DocumentFault> {
         if record.kind() != Some(Kind::Response) {
             return Err(DocumentFault::NotAResponse);
@@ -199,7 +200,7 @@ impl Document {
         let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
         let indexed = indexed_language(page);
         let (title, text, declared) =
-            read_text(&html, &url, indexed.is_some()).map_err(DocumentFault::Costly)?;
+            read_text(&html, &url, indexed.is_some(), reading).map_err(DocumentFault::Costly)?;
         Ok(Document {
             url: address.to_owned(),
             surt: page.surt_url.clone(),
@@ -233,10 +234,6 @@ pub(in crate::doors::commoncrawl) fn record_bytes(
     Ok(Cow::Borrowed(stored))
 }
 
-/// Reading is bounded in time only: texts in hand have a bound of their own.
-const READING: ReadLimits =
-    ReadLimits { max_text_bytes: usize::MAX, max_time: Duration::from_secs(5) };
-
 type TitleTextLanguage = (String, String, Option<String>);
 
 /// Title, text, and the language where the index has none: finding that out costs more.
@@ -244,12 +241,13 @@ fn read_text(
     html: &str,
     url: &url::Url,
     has_language: bool,
+    reading: ReadLimits,
 ) -> Result<TitleTextLanguage, Happened> {
     if has_language {
-        let article = READING.text(html, url)?;
+        let article = reading.text(html, url)?;
         return Ok((article.title, article.text, None));
     }
-    let article = READING.article(html, url)?;
+    let article = reading.article(html, url)?;
     Ok((article.title, article.text, article.lang))
 }
 

@@ -27,6 +27,7 @@ use crate::doors::commoncrawl::byte_range::{
 };
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
 use crate::doors::foregone::dead;
+use crate::doors::read_limits::ReadLimits;
 
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
 /// does not grow with what pages say.
@@ -45,6 +46,8 @@ pub struct WorkRules {
     pub max_range_bytes: u64,
     /// The largest record, inflated.
     pub max_record_bytes: usize,
+    /// How long reading a page may take.
+    pub reading: ReadLimits,
     /// Which documents are wanted.
     pub filter: DocumentFilter,
     /// What all batches together have not written yet.
@@ -325,12 +328,12 @@ impl BatchPlan {
         warc: WarcPlace,
         member: &[u8],
     ) -> Result<Document, DocumentFault> {
-        let max_bytes = self.rules.max_record_bytes;
-        match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES)) {
+        let WorkRules { max_record_bytes: max_bytes, reading, .. } = *self.rules;
+        match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES), reading) {
             Err(fault) if fault.is_about_size() && max_bytes > LARGE_BYTES => {
                 Document::measure(member, max_bytes)?;
                 let _alone = self.rules.large.lock().unwrap_or_else(PoisonError::into_inner);
-                Document::read(page, warc, member, max_bytes)
+                Document::read(page, warc, member, max_bytes, reading)
             }
             read => read,
         }

@@ -22,6 +22,7 @@ use crate::cli::{Exit, Running, WorkArgs};
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::read_limits::ReadLimits;
 use crate::doors::telling;
 use crate::measures::DoorName;
 use crate::settings::{Settings, Values};
@@ -144,6 +145,7 @@ impl Work<'_> {
             max_gap_bytes,
             max_range_bytes,
             max_record_bytes,
+            reading: ReadLimits::of_records(&self.settings.values),
             filter,
             in_hand: InHand::for_records_of(max_record_bytes),
             large: Arc::default(),

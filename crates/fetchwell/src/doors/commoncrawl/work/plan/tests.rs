@@ -17,6 +17,7 @@ fn rules_at_first() -> Arc<WorkRules> {
         max_gap_bytes: 0,
         max_range_bytes: 1 << 20,
         max_record_bytes: 1 << 20,
+        reading: ReadLimits::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
@@ -165,9 +166,25 @@ fn a_range_that_comes_short_is_asked_for_again() {
     assert!(reason.contains("only 10 of"), "{reason}");
 }
 
+#[test]
+fn a_page_that_takes_too_long_to_read_is_reported_with_the_setting() {
+    let reading = ReadLimits { max_time: Duration::ZERO, ..ReadLimits::default() };
+    let rules = WorkRules { reading, ..(*rules()).clone() };
+    let file = record_of(&"<p>Some words of a page that is long.".repeat(20_000));
+    let batch = batch(&[(0, file.len() as u64)]);
+    let (_, records, settlement) = run(&mut *plan(&Arc::new(rules), &lease("b", &batch)), &file);
+    let [WorkRecord::Broken(page)] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((page.kind, settlement), ("too_slow", Settlement::Done));
+    assert!(page.reason.contains("extract.max_time"), "{}", page.reason);
+}
+
 /// A record that says its number, as it stands in a file.
 fn record(number: usize) -> Vec<u8> {
-    let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Page {number}.</p>");
+    record_of(&format!("<p>Page {number}.</p>"))
+}
+
+fn record_of(html: &str) -> Vec<u8> {
+    let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}");
     let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
     format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes()
 }
