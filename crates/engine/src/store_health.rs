@@ -69,8 +69,8 @@ impl StoreCall {
 pub struct Failing {
     /// Which.
     pub call: StoreCall,
-    /// From its first to its last failure without a success. Excludes the time since the last failure, because no call
-    /// was made.
+    /// Time from the first to the last failure without a success in between. Excludes the time since the last failure,
+    /// because no call has been made since then.
     pub lasts: Duration,
     /// What the store said last.
     pub fault: StoreFault,

@@ -5,7 +5,7 @@ use fetchwell_policy::url::WebUrl;
 use crate::redirectors::page_within;
 use crate::tracking::tracks;
 
-/// Maximum nesting of links. Deeper links are left unchanged, because unwrapping them takes quadratic time.
+/// Maximum nesting of links. Deeper links are not unwrapped, because that takes quadratic time.
 const MAX_NESTING: usize = 8;
 
 /// The page that a link means: taken out of redirectors whose links have it in them, without parameters

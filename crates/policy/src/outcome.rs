@@ -29,7 +29,7 @@ pub enum Happened {
     SiteStayedDown {
         /// Since when.
         since: Time,
-        /// How the last request failed, where we sent it.
+        /// How the last request failed, if this process sent it.
         last_failure: Option<String>,
     },
     /// The site was down, and as many of its probes failed as the URL had attempts left.

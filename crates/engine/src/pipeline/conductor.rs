@@ -57,7 +57,7 @@ pub(super) struct LeaseWork<R> {
     /// Requests that wait or are under way.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
-    /// What its records hold of the byte budget, once it has finished.
+    /// How much of the byte budget its records hold, once it has finished.
     pub(super) share: Share,
     /// Its plan was told, and is not told twice.
     pub(super) knows_that_its_deadline_passed: bool,
@@ -259,8 +259,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Instant::now() < self.lease_good_until
     }
 
-    /// Starts a task. It is boxed, so that tokio's task code is compiled once per record type instead of once per task
-    /// and record type, which made up a tenth of this program.
+    /// Starts a task. It is boxed, so that tokio's task code is compiled once per record type. Compiled once per task
+    /// and record type, that code made up a tenth of this program.
     pub(super) fn spawn(
         &mut self,
         task: impl Future<Output = Event<R>> + Send + 'static,

@@ -22,21 +22,21 @@ pub(super) const REST: Duration = Duration::from_secs(1);
 /// While something is lacking, there is a line about it so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Jobs that are remembered at once: more than can be under way or wait to be tried again. One more, and the job whose
-/// count is the oldest starts again at 0.
+/// How many jobs are remembered: more than can be under way or waiting for a retry. Beyond that, the job that was
+/// added first is forgotten, and its count starts again at 0.
 const MOST_REMEMBERED: usize = 1 << 16;
 
 /// How often the work on a job was interrupted in this process. Crashes are counted by the store.
 #[derive(Default)]
 pub(super) struct Interruptions {
     by_job: HashMap<u64, Interrupted>,
-    /// All that there ever were.
+    /// How many jobs were ever added.
     jobs_so_far: u64,
 }
 
 struct Interrupted {
     times: u32,
-    /// The place of the job among all.
+    /// Its number in the order in which jobs were added.
     place: u64,
 }
 

@@ -28,10 +28,10 @@ const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Sites whose last failure is remembered. Those beyond only say that they stayed down.
+/// How many sites' last failures are remembered. For further sites, the reason only says that the site stayed down.
 const MOST_FAILURES_KNOWN: usize = 10_000;
 
-/// A site's last failure is forgotten after this: longer than the breaker of a site that stays down is open.
+/// How long a site's last failure is remembered. By default a breaker is never open for that long.
 pub(super) const FAILURE_KNOWN_FOR: Duration = Duration::from_secs(2 * 3_600);
 
 /// What a line of the log about a site says.

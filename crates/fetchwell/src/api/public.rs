@@ -62,7 +62,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     // What the store said may name its server, and this page is public.
     let down = |means| {
         Problem::new(Kind::StoreUnavailable)
-            .saying(format!("The store fails: {means}. The log of the server says why."))
+            .saying(format!("The store is failing: {means}. See the server's log for the cause."))
             .retry_after(super::STORE_RETRY_SECONDS)
     };
     ready.map(|()| "ok\n").map_err(down)

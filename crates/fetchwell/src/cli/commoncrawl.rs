@@ -66,7 +66,7 @@ pub(crate) struct RetryErrorsArgs {
     /// The folder whose errors.jsonl is read [default: documents]
     #[arg(long, value_name = "DIR")]
     output: Option<String>,
-    /// Only errors of these kinds; repeat or separate by commas [default: kinds that might succeed on another attempt]
+    /// Only errors of these kinds; repeat or separate with commas [default: kinds that another attempt might fix]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = error_kind())]
     pub(crate) kind: Vec<String>,
     /// Pages in a batch
@@ -207,7 +207,7 @@ pub(crate) struct WorkArgs {
     /// Only texts of so many characters at the most
     #[arg(long, value_name = "CHARACTERS")]
     pub(crate) max_length: Option<usize>,
-    /// Only documents in one of these languages, by whole codes (eng, en); repeat or separate by commas
+    /// Only documents in one of these languages, by whole codes (eng, en); repeat or separate with commas
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
 }

@@ -343,7 +343,7 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the effective settings and where each comes from
     Show,
-    /// Check the settings, and say how to fix each fault
+    /// Check the settings and say how to fix each error
     Check,
     /// Print every setting with its default and what it is for, in Markdown
     Reference,

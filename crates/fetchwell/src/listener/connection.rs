@@ -160,7 +160,7 @@ impl Connection {
         // A body that is still being sent is a request under way, too.
         match is_http_2 {
             true => in_chunks(response, under_way),
-            // It has one answer at a time, and counts as long as it is open.
+            // An HTTP/1.1 connection has one answer at a time, and counts as long as it is open.
             false => until_sent(response, under_way),
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a connection is used, so that those that are idle or not read are closed after a while.
+//! Tracks whether a connection is in use, so that idle ones, and those whose client reads nothing, can be closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -126,7 +126,7 @@ async fn serve_on_a_full_disk() {
     let filler = fill(&disk.0);
     until(503).await;
     let problem = get("/readyz").await.expect(503).json();
-    assert!(problem["detail"].as_str().unwrap().starts_with("The store fails: "), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().starts_with("The store is failing: "), "{problem}");
     let bearer = format!("Bearer {}", service.token);
     let headers = [("authorization", &*bearer), ("content-type", "application/json")];
     let body = json!({"url": "http://a.test/", "retailer": "r", "correlation_id": "c"}).to_string();

@@ -134,7 +134,7 @@ impl Db {
             .spawn(move || {
                 let mut connection = connection;
                 serve(&mut connection, behaviour, receiver, &thread_path);
-                // One after the other: of two that close at once, each would leave the merge to the other.
+                // Close one at a time. If two closed at once, each would leave merging the WAL to the other.
                 let _turn = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
                 drop(connection);
                 drop(open);

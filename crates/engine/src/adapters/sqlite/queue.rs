@@ -128,8 +128,8 @@ impl SqliteQueue {
         self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
     }
 
-    /// Revises how long an output is, as [`revise_length`](super::revise_length) does, unless an instance is at
-    /// work on the queue. Returns whether it did.
+    /// Updates the length of an output, like [`revise_length`](super::revise_length), unless an instance is using the
+    /// queue. Returns whether it did.
     pub async fn revise_length_unless_in_use(
         &self,
         output: &Path,

@@ -43,7 +43,7 @@ pub(crate) enum RangeFault {
 fn other_range(content_range: Option<&str>) -> String {
     match content_range {
         None | Some("") => "a 206 without Content-Range".to_owned(),
-        Some(other) => format!("another range: {}", other.escape_debug()),
+        Some(other) => format!("a different range: {}", other.escape_debug()),
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     fn another_range_is_named() {
         for (stated, text) in [
             (None, "the server sent a 206 without Content-Range"),
-            (Some("bytes 0-13/99"), "the server sent another range: bytes 0-13/99"),
+            (Some("bytes 0-13/99"), "the server sent a different range: bytes 0-13/99"),
         ] {
             assert_eq!(RangeFault::ContentRange(stated.map(str::to_owned)).to_string(), text);
         }

@@ -18,20 +18,20 @@ use crate::cli::{Exit, Format};
 /// A record with a row in it is shorter; of longer ones no more is kept in memory.
 const MAX_ROW_BYTES: u64 = 4 << 20;
 
-/// Reads what stands or falls together, of so many bytes at most; none where that is no result of ours.
-type Next = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
+/// Reads the next result, of at most this many bytes. `None`: what follows is no complete result of ours.
+type NextResult = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
 
 /// The rows that stand in an output, read as far as they are trusted.
 #[derive(Debug)]
 pub(super) struct Earlier {
     file: BufReader<File>,
-    next: Next,
+    next: NextResult,
     /// What an output of this format begins with.
     first_byte: u8,
     read: u64,
     urls: HashSet<String>,
     pub(super) outcomes: Vec<RowOutcome>,
-    /// The URLs that were given up for a fault of ours, and where their rows stand.
+    /// The URLs that were given up because of an internal error, and the byte ranges of their results.
     pub(super) given_up: Vec<(String, Range<u64>)>,
 }
 
@@ -41,10 +41,10 @@ impl Earlier {
         Earlier::open(path, format).map_err(|error| cannot(path, &error))
     }
 
-    /// The same where a store is told what failed.
+    /// Like [`Earlier::of`], for callers that need the I/O error itself.
     pub(super) fn open(path: &Path, format: Format) -> io::Result<Earlier> {
         let file = BufReader::new(File::open(path)?);
-        let (next, first_byte): (Next, u8) = match format {
+        let (next, first_byte): (NextResult, u8) = match format {
             Format::Warc => (next_capture, 0x1f),
             _ => (next_line, b'{'),
         };
@@ -104,7 +104,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether an internal error ended it. Earlier versions gave such rows another outcome.
+    /// Whether an internal error ended it. Earlier versions wrote such rows as `url_failure`.
     fn is_internal(&self) -> bool {
         let says_so = |reason: &String| reason.starts_with("internal:");
         self.outcome == RowOutcome::Internal

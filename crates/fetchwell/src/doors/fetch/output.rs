@@ -63,17 +63,17 @@ pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// What a repair came to.
+/// Result of a repair.
 #[derive(Default)]
 pub(super) struct Repaired {
-    /// It holds no rows of ours, and stays as it is.
+    /// The file holds no rows of ours, and was left unchanged.
     is_foreign: bool,
-    /// The URLs whose rows were taken out: they were given up for a fault of ours, and are tried again.
+    /// The URLs whose rows were removed. They were given up because of an internal error, and are retried.
     pub(super) given_up: Vec<String>,
 }
 
-/// Cuts off what was never confirmed or is torn, and takes out the rows of URLs that were given up for a fault of ours.
-/// `None`: nothing was done, since a process is at work on it.
+/// Cuts off unconfirmed and torn rows, and removes the rows of URLs that were given up because of an internal error.
+/// `None`: nothing was done, because another process is using the output.
 pub(super) async fn repair(
     queue: &SqliteQueue,
     path: &Path,
@@ -115,10 +115,10 @@ pub(super) async fn repair(
     Ok(revised?.then_some(repaired))
 }
 
-/// Puts a copy without these parts in the place of a file, and returns its length. After a crash the one or the other is
-/// there, whole.
+/// Replaces a file with a copy that lacks these parts, and returns the new length. After a crash, either the old or the
+/// new file is there, complete.
 fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
-    // What is a link to the file stays one.
+    // Replace the target of a symbolic link, not the link.
     let path = path.canonicalize()?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".resume");
@@ -135,7 +135,7 @@ fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
     new.set_permissions(old.metadata()?.permissions())?;
     new.sync_all()?;
     std::fs::rename(&beside, &path)?;
-    // The store must not learn of the new length before the disk knows the new file.
+    // The rename must be on disk before the store records the new length.
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }

@@ -52,7 +52,7 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// The call that keeps what comes in from being stored.
+    /// The failing store call that makes this instance not ready.
     fn failing(&self) -> Option<Failing> {
         let counts = |call: StoreCall| {
             call.is_storing() && !(self.events_elsewhere && call == StoreCall::Finish)

@@ -11,25 +11,25 @@ use tokio::time::Instant;
 pub(super) struct WatchedLog {
     log: Arc<dyn EventLog>,
     /// Events are not taken.
-    publishing: Failing,
+    publishing: CallWatch,
     /// The server does not answer, though there may be nothing to publish.
-    asking: Failing,
+    asking: CallWatch,
 }
 
 /// Since when something has failed.
 #[derive(Default)]
-struct Failing(Mutex<History>);
+struct CallWatch(Mutex<CallHistory>);
 
 #[derive(Default)]
-struct History {
+struct CallHistory {
     last_success: Option<Instant>,
-    /// When the first call that failed began, and why the latest one did.
+    /// When the first call that failed began, and why the latest one failed.
     failure: Option<(Instant, String)>,
 }
 
 impl WatchedLog {
     pub(super) fn new(log: Arc<dyn EventLog>) -> WatchedLog {
-        WatchedLog { log, publishing: Failing::default(), asking: Failing::default() }
+        WatchedLog { log, publishing: CallWatch::default(), asking: CallWatch::default() }
     }
 
     /// Asks the server whether it is there.
@@ -50,7 +50,7 @@ impl EventLog for WatchedLog {
     }
 }
 
-impl Failing {
+impl CallWatch {
     async fn watch<T>(
         &self,
         call: impl Future<Output = Result<T, StoreFault>>,
@@ -59,7 +59,7 @@ impl Failing {
         let result = call.await;
         let mut history = self.lock();
         match &result {
-            Ok(_) => *history = History { last_success: Some(Instant::now()), failure: None },
+            Ok(_) => *history = CallHistory { last_success: Some(Instant::now()), failure: None },
             Err(fault) => {
                 let since = match &history.failure {
                     Some((since, _)) => *since,
@@ -80,7 +80,7 @@ impl Failing {
         (elapsed >= least).then(|| format!("{reason} (for {} s)", elapsed.as_secs()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, History> {
+    fn lock(&self) -> MutexGuard<'_, CallHistory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

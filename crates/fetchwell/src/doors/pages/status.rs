@@ -102,7 +102,7 @@ impl Status {
         let mut text = table(["URLs", ""], &rows);
         if !self.missing_hosts.is_empty() {
             text.push_str(
-                "\nThese hosts do not exist. Their URLs wait and are tried again; check their spelling:\n",
+                "\nThese hosts do not exist. Their URLs wait and are retried; check the spelling of the hosts:\n",
             );
         }
         for host in &self.missing_hosts {

@@ -1,7 +1,7 @@
 //! `fetchwell commoncrawl retry-errors`: the pages of `errors.jsonl` go back on the queue.
 //!
-//! A page that is read this time becomes a document or is left out, and is not published again. One that can't be
-//! read again stays where it is.
+//! A page that is read this time becomes a document, and is not published again, or is left out, and is published again
+//! only with `--kind left_out`. One that still can't be read is published by the next run.
 
 use std::io;
 
@@ -27,7 +27,7 @@ struct Tally {
     pages: usize,
     /// Pages that have a document by now.
     read: usize,
-    /// Pages that another attempt would not mend.
+    /// Pages that another attempt would not fix.
     lasting: usize,
     /// Lines that name no record.
     nowhere: usize,
@@ -56,7 +56,8 @@ async fn retry_errors_inner(
     let mut tally = Tally::default();
     let exit = loop {
         let room = outlet.room(&stop).await?;
-        let Next { batches, pages } = next_batches(&mut file, &args, room.max(1), &mut tally)?;
+        let NextBatches { batches, pages } =
+            next_batches(&mut file, &args, room.max(1), &mut tally)?;
         if batches.is_empty() {
             break Exit::Ok;
         }
@@ -74,7 +75,7 @@ async fn retry_errors_inner(
 
 /// Batches that are to be published, and the pages in them.
 #[derive(Default)]
-struct Next {
+struct NextBatches {
     batches: Vec<Batch>,
     pages: usize,
 }
@@ -85,8 +86,8 @@ fn next_batches(
     args: &RetryErrorsArgs,
     most: usize,
     tally: &mut Tally,
-) -> io::Result<Next> {
-    let mut next = Next::default();
+) -> io::Result<NextBatches> {
+    let mut next = NextBatches::default();
     let mut pages: Vec<CdxRecord> = Vec::new();
     while next.batches.len() < most {
         let entry = file.read_next()?;

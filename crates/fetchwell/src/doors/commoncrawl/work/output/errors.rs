@@ -87,7 +87,7 @@ impl ErrorFile {
         Ok(Some(ErrorEntry::Page(line.record(), kind)))
     }
 
-    /// None for a page that could be read since, and was left out.
+    /// `None` for a page that has been read since then, and was filtered out.
     fn is_broken(&self, place: &WarcPlace) -> rusqlite::Result<Option<bool>> {
         self.manifest
             .prepare_cached(
