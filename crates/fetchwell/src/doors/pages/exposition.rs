@@ -138,17 +138,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_not_ready_while_events_cannot_be_published() {
+    async fn it_is_not_ready_while_nothing_can_be_stored_or_published() {
         let folder = tempfile::tempdir().unwrap();
         let db = sqlite::open(&folder.path().join("a.db"), Durability::Process).unwrap();
         let ttl = Duration::from_secs(20);
         let queue = SqliteQueue::open(db, "crawler_queue", Clock::system(), ttl, false).await;
         let log = Arc::new(WatchedLog::new(Arc::new(Away)));
+        let health = Arc::<StoreHealth>::default();
         let told = Exposition {
             queue: UrlList::Sqlite(queue.unwrap()),
             metrics: Arc::default(),
             measures: Arc::default(),
-            stores: Stores { health: Arc::default(), events_elsewhere: true },
+            stores: Stores { health: health.clone(), events_elsewhere: true },
             log: log.clone(),
             unready_after: Duration::ZERO,
             last: LastSizes::default(),
@@ -160,6 +161,12 @@ mod tests {
             let answer = ask(address, "", "GET /readyz", &[], "").await.unwrap();
             (answer.status, String::from_utf8(answer.body).unwrap())
         };
+        assert_eq!(ready().await, (200, "ok\n".to_owned()));
+        health.failed(StoreCall::Take, &StoreFault::Unavailable("the disk is full".to_owned()));
+        let (status, why) = ready().await;
+        assert!(status == 503 && why.starts_with("no work can be taken: "), "{status} {why}");
+        assert!(why.contains("the disk is full"), "{why}");
+        health.worked(StoreCall::Take);
         assert_eq!(ready().await, (200, "ok\n".to_owned()));
         let event = Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
         log.publish(&[event]).await.unwrap_err();
