@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-/// How long what was let go may take to be gone: the other side of a connection sees its end a moment
-/// later.
-const WIND_DOWN: Duration = Duration::from_secs(10);
+use crate::DEADLINE;
 
 /// What is held at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +42,8 @@ impl Held {
         status_bytes("VmHWM:").saturating_sub(self.resident_bytes)
     }
 
-    /// Waits until there are no more tasks and descriptors than now; fails the test when that does
-    /// not come.
+    /// Waits until there are no more tasks and descriptors than now: the other side of a connection sees its end a moment
+    /// later. Fails the test when that does not come.
     pub async fn await_return(&self) {
         let began = Instant::now();
         loop {
@@ -53,7 +51,7 @@ impl Held {
             if now.tasks <= self.tasks && now.descriptors <= self.descriptors {
                 return;
             }
-            assert!(began.elapsed() < WIND_DOWN, "left behind: {now:?}; before: {self:?}");
+            assert!(began.elapsed() < DEADLINE, "left behind: {now:?}; before: {self:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

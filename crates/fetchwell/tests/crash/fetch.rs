@@ -18,8 +18,6 @@ const INTERVAL: Duration = Duration::from_millis(200);
 const MAX_IN_FLIGHT: usize = 32;
 /// A URL that is under way at a fourth kill is suspected of having caused them, and given up.
 const KILLS_PER_LIST: usize = 3;
-/// How long a stopped run may take to finish what is under way: the default of `shutdown_grace`.
-const GRACE: Duration = Duration::from_secs(25);
 const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume"];
 
 /// A web, the program let loose on it, and what it is to fetch.
@@ -51,8 +49,11 @@ impl FetchRun {
         urls: Vec<String>,
     ) -> FetchRun {
         let origin = Origin::start(sites);
-        let program =
-            Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(flags.to_vec());
+        // A stop that waited for its grace to end would hang.
+        let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+            .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
+            .on(&origin)
+            .flags(flags.to_vec());
         let mut run = FetchRun { origin, program, ledger: Ledger::of(Vec::new()) };
         run.put_in(urls);
         run
@@ -185,8 +186,7 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     let process = run.resume();
     run.origin.until_page_hits(100).await;
     process.terminate().await;
-    // Nothing here takes longer than 100 ms.
-    let ended = process.wait(GRACE / 2).await.expect_code(130);
+    let ended = process.wait(DEADLINE).await.expect_code(130);
     assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
     let rows = run.output().iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(rows, run.origin.page_hits(), "what was asked for has its row");
@@ -205,7 +205,7 @@ async fn a_run_that_was_stopped_says_so_though_a_page_failed() {
     let process = run.resume();
     run.origin.until_page_hits(5).await;
     process.terminate().await;
-    let ended = process.wait(GRACE / 2).await.expect_code(130);
+    let ended = process.wait(DEADLINE).await.expect_code(130);
     let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
 }

@@ -1,15 +1,12 @@
 //! A client that says exactly what a test wants, and hears exactly what comes back.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
-
-/// No answer of a test takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What came back.
 #[derive(Clone, Debug)]
@@ -92,7 +89,7 @@ fn hex_port(address: SocketAddr) -> String {
 
 pub(crate) async fn read_to_end(mut stream: TcpStream) -> Response {
     let mut bytes = Vec::new();
-    timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an answer").unwrap();
+    timeout(DEADLINE, stream.read_to_end(&mut bytes)).await.expect("an answer").unwrap();
     parse(&bytes)
 }
 
@@ -107,7 +104,7 @@ pub(crate) async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> 
             text.push_str(&String::from_utf8_lossy(&piece[..read]));
         }
     };
-    timeout(PATIENCE, reading).await.expect("enough of it");
+    timeout(DEADLINE, reading).await.expect("enough of it");
     text
 }
 

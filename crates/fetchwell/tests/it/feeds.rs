@@ -10,8 +10,6 @@ use redis::AsyncCommands;
 use serde_json::Value;
 
 const RSS: &str = "application/rss+xml";
-/// Far less than `feeds.max_wait`: what an ingest takes that waits for no closed site.
-const NOT_LONG: Duration = Duration::from_secs(90);
 
 /// A program that reads feeds on a simulated web.
 struct Place {
@@ -262,12 +260,12 @@ async fn a_feed_whose_site_fails_for_a_moment_is_read_all_the_same(place: Place)
     assert_eq!(place.statuses("/shaky"), [503, 503, 200]);
 }
 
+/// Who waited for it would do so for `feeds.max_wait`, longer than any test may take.
 async fn a_dead_site_without_a_known_robots_txt_holds_up_nobody_for_long(place: Place) {
     place.add("news", &["http://dead.test/feed", "http://news.test/feed.rss"]).await;
     let ended = place.scene.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
     let counts: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&counts["read"], &counts["failed"]), (&1.into(), &1.into()), "{counts}");
-    assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
     assert_eq!(place.listed("http://dead.test/feed").await["failures"], 1);
 }
 
@@ -353,13 +351,13 @@ on_both_stores!(
     a_trial_tells_what_would_be_added_and_adds_nothing,
 );
 
+/// Who waited for the site would do so for `feeds.max_wait`, longer than any test may take.
 #[tokio::test]
 async fn a_trial_of_a_feed_whose_site_is_closed_ends_soon() {
     let program = unpaced().variable("FETCHWELL_BREAKER__FAILURE_THRESHOLD", "1");
     let scene = Scene::embedded(program, sites());
     let ended = scene.program.run(&["feeds", "test", "http://dead.test/feed"]).await.expect_code(4);
     assert!(ended.stderr.contains("http://dead.test/feed can't be read"), "{}", ended.stderr);
-    assert!(ended.took < NOT_LONG, "it took {:?}: {}", ended.took, ended.stderr);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! `fetchwell fetch` let loose on the hostile server: every URL comes to its one row.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use fetchwell_testkit::alone::turn;
 use fetchwell_testkit::crash::Program;
@@ -21,9 +20,6 @@ const LIMITS: [(&str, &str); 9] = [
     ("FETCHWELL_BREAKER__MAX_BACKOFF", "2s"),
     ("FETCHWELL_FETCH__GIVE_UP_AFTER", "2s"),
 ];
-
-/// The whole list, on a machine that is busy with other tests.
-const LONGEST: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_behaviour_comes_to_its_one_row() {
@@ -76,7 +72,6 @@ async fn fetch_all(server: &HostileServer) -> BTreeMap<String, String> {
     std::fs::write(program.file("list"), urls.join("\n")).unwrap();
     let ended = program.run(&["fetch", "@list", "--output", "rows.jsonl"]).await.expect_code(4);
     assert!(!ended.stderr.contains("panic"), "{}", ended.stderr);
-    assert!(ended.took < LONGEST, "it took {:?}", ended.took);
     rows_of(&std::fs::read_to_string(program.file("rows.jsonl")).unwrap(), &urls)
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use fetchwell_testkit::crash::{Origin, Program, Service, count_or};
 use fetchwell_testkit::plain_http;
@@ -44,7 +45,7 @@ async fn submit(service: &Service, url: &str, key: &str) -> String {
 async fn results(service: &Service, many: usize) -> Vec<Value> {
     let (mut found, began) = (Vec::new(), Instant::now());
     while found.len() < many {
-        assert!(began.elapsed() < Duration::from_secs(120), "{} of {many} results", found.len());
+        assert!(began.elapsed() < DEADLINE, "{} of {many} results", found.len());
         let line = format!("GET /outbox?after={}&wait=5", found.len());
         found.extend(
             ask(service, &line, &[], &Value::Null).await["messages"].as_array().unwrap().clone(),

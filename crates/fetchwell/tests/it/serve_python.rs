@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use fetchwell_testkit::crash::{Origin, Program, Service};
 use fetchwell_testkit::plain_http::ask;
@@ -19,7 +20,6 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(120);
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// The sites that clients/python/tests/end_to_end.py names.
@@ -66,7 +66,7 @@ async fn run(python: &Path, service: &Service, arguments: &[&str], input: &str) 
         .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
-    let ended = timeout(PATIENCE, child.wait_with_output()).await.expect("an end in time").unwrap();
+    let ended = timeout(DEADLINE, child.wait_with_output()).await.expect("an end in time").unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{arguments:?}:\n{said}\nthe service:\n{}", service.log());
     String::from_utf8(ended.stdout).unwrap()
@@ -141,7 +141,7 @@ async fn a_receiver_knows_a_delivery_by_its_signature() {
                          "callback_url": hook});
     let sent = ask(service.address, &service.token, "POST /fetch", &[], &message.to_string()).await;
     let id = sent.unwrap().json()["message_id"].as_str().unwrap().to_owned();
-    let delivery = timeout(PATIENCE, receive(&listener)).await.expect("a delivery");
+    let delivery = timeout(DEADLINE, receive(&listener)).await.expect("a delivery");
     let said = run(&python, &service, &["-c", VERIFY], &delivery.to_string()).await;
     assert_eq!(said.trim_end(), id);
 }

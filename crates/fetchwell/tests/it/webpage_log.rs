@@ -14,6 +14,7 @@ use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::{Event, EventLog, PageCache, SinkThenSettle};
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::unused_topic;
 use fetchwell_testkit::conformance::servers::{
     redis_connection, server_url, unused_redis_database,
@@ -26,7 +27,6 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What a run of the door on a simulated web leaves: pages and events.
@@ -80,7 +80,7 @@ async fn run(
         .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
-    let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    let output = timeout(DEADLINE, child.wait_with_output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{program} failed; its own words are above");
     String::from_utf8(output.stdout).unwrap()
 }

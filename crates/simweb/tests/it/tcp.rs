@@ -140,7 +140,7 @@ async fn a_stalled_client_hears_nothing_until_the_server_stops() {
     let mut buffer = [0; 1];
     let heard = timeout(Duration::from_millis(100), stream.read(&mut buffer)).await;
     assert!(heard.is_err(), "{heard:?}");
-    timeout(Duration::from_secs(10), server.stop()).await.unwrap();
+    timeout(Duration::from_secs(300), server.stop()).await.unwrap();
     assert_eq!(stream.read(&mut buffer).await.unwrap_or(0), 0);
 }
 

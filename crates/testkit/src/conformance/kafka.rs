@@ -1,7 +1,6 @@
 //! Kafka, as the suites want it: a topic of its own on the cluster that an environment variable names.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::kafka::{ID_HEADER, KafkaLog};
@@ -17,9 +16,8 @@ use tokio::sync::OnceCell;
 
 use super::events::EventStore;
 use super::servers::{server_url, unique};
+use crate::DEADLINE;
 
-/// A cluster that takes longer than this for an answer is stuck.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Several, so that the place of a key matters.
 const PARTITIONS: i32 = 3;
 
@@ -68,7 +66,7 @@ pub fn unused_topic() -> String {
 /// Makes a topic.
 pub async fn create_topic(servers: &str, topic: &NewTopic<'_>) {
     let admin: AdminClient<DefaultClientContext> = config(servers).create().expect("an address");
-    let options = AdminOptions::new().operation_timeout(Some(ANSWER_WITHIN));
+    let options = AdminOptions::new().operation_timeout(Some(DEADLINE));
     let created = admin.create_topics([topic], &options).await.expect("the cluster answers");
     assert!(created.iter().all(Result::is_ok), "{created:?}");
 }
@@ -89,14 +87,13 @@ fn config(servers: &str) -> ClientConfig {
 
 fn read_to_the_end(config: &ClientConfig, topic: &str) -> Vec<Event> {
     let consumer: BaseConsumer = config.create().expect("an address");
-    let metadata =
-        consumer.fetch_metadata(Some(topic), ANSWER_WITHIN).expect("the cluster answers");
+    let metadata = consumer.fetch_metadata(Some(topic), DEADLINE).expect("the cluster answers");
     let partitions = metadata.topics()[0].partitions().iter().map(MetadataPartition::id);
     partitions.flat_map(|partition| read_partition(&consumer, topic, partition)).collect()
 }
 
 fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<Event> {
-    let marks = consumer.fetch_watermarks(topic, partition, ANSWER_WITHIN);
+    let marks = consumer.fetch_watermarks(topic, partition, DEADLINE);
     let (first, end) = marks.expect("the cluster answers");
     let mut place = TopicPartitionList::new();
     place.add_partition_offset(topic, partition, Offset::Beginning).expect("an offset");
@@ -104,7 +101,7 @@ fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<E
     let mut events = Vec::new();
     let mut next = first;
     while next < end {
-        let message = consumer.poll(ANSWER_WITHIN).expect("there is more").expect("it is readable");
+        let message = consumer.poll(DEADLINE).expect("there is more").expect("it is readable");
         next = message.offset() + 1;
         events.push(event_in(&message));
     }

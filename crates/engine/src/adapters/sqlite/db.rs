@@ -3,13 +3,14 @@
 //! A transaction is a closure that runs to its end in that thread: it can't be cancelled half-way, and
 //! no await stands inside it. Closures that arrive while another commit is under way share the next one.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
@@ -27,8 +28,9 @@ static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
 static CLOSING: Mutex<()> = Mutex::new(());
 
-/// How long a writer waits for another's transaction to end, and how often it looks.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a writer waits for another's transaction to end, and how often it looks. A process that was suspended or has no
+/// CPU time keeps the lock for seconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const BUSY_STEP: Duration = Duration::from_micros(100);
 /// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
 /// putting in many at once touches many pages.
@@ -216,29 +218,37 @@ pub(super) fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Where SQLite does not ask its busy handler: when the first process makes a file a WAL file, a second
 /// one that opens it in that moment is told at once that it is locked.
 fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    let mut times_waited = 0;
+    let began = Instant::now();
     loop {
         match step() {
-            Err(error)
-                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-                    && wait_for_another_writer(times_waited) =>
-            {
-                times_waited += 1;
-            }
+            Err(error) if is_busy(&error) && began.elapsed() < BUSY_TIMEOUT => wait_a_step(),
             done => return done,
         }
     }
 }
 
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+thread_local! {
+    /// When the connection of this thread began to wait for another writer.
+    static WAITING_SINCE: Cell<Instant> = Cell::new(Instant::now());
+}
+
 /// SQLite's own handler waits in steps of many milliseconds; transactions here take a fraction of one,
 /// and a slot must not be missed for them.
 fn wait_for_another_writer(times_waited: i32) -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a thread of its own, that has nothing else to do"
-    )]
+    if times_waited == 0 {
+        WAITING_SINCE.set(Instant::now());
+    }
+    wait_a_step();
+    WAITING_SINCE.get().elapsed() < BUSY_TIMEOUT
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread of its own, that has nothing else to do")]
+fn wait_a_step() {
     std::thread::sleep(BUSY_STEP);
-    BUSY_STEP.saturating_mul(times_waited.unsigned_abs()) < BUSY_TIMEOUT
 }
 
 fn serve(
@@ -316,6 +326,9 @@ pub(super) fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
     }
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
+        Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            "; another process keeps it locked: let that one finish, or stop it"
+        }
         Some(rusqlite::ErrorCode::CannotOpen) => {
             "; check that its folder exists and can be written to, or name another with --store"
         }
@@ -380,6 +393,23 @@ mod tests {
         let text = fault.err().unwrap().to_string();
         assert!(text.contains("/no/such/folder/x.db") && text.contains("--store"), "{text}");
     }
+
+    #[tokio::test]
+    async fn a_lock_is_waited_for_and_then_the_error_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let db = open(&path);
+        let holder = Connection::open(&path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let insert = || db.write(|tx| tx.execute("INSERT INTO t VALUES (1)", []));
+        let began = Instant::now();
+        let fault = insert().await.unwrap_err().to_string();
+        assert!(began.elapsed() >= BUSY_TIMEOUT, "{:?}", began.elapsed());
+        assert!(fault.contains("x.db") && fault.contains("another process"), "{fault}");
+        holder.execute_batch("COMMIT").unwrap();
+        insert().await.unwrap();
+    }
+
     #[test]
     fn only_its_owner_can_read_a_new_file_and_what_belongs_to_it() {
         use std::os::unix::fs::PermissionsExt;

@@ -8,13 +8,13 @@
 mod fleet;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{OwnServer, count_or, seed};
+use fetchwell_testkit::crash::{OwnServer, count_or, is_soak, seed};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -25,17 +25,17 @@ struct Load {
     sender: JoinHandle<(HashSet<String>, Troubles)>,
     reader: JoinHandle<(HashSet<String>, Troubles)>,
     enough: Arc<AtomicBool>,
-    all_sent: Arc<AtomicBool>,
+    expected: Arc<OnceLock<usize>>,
 }
 
 impl Load {
     fn on(line: &Line) -> Load {
-        let (enough, all_sent) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (enough, expected) = (Arc::<AtomicBool>::default(), Arc::<OnceLock<usize>>::default());
         Load {
             sender: tokio::spawn(send(line.clone(), enough.clone())),
-            reader: tokio::spawn(read(line.clone(), all_sent.clone())),
+            reader: tokio::spawn(read(line.clone(), expected.clone())),
             enough,
-            all_sent,
+            expected,
         }
     }
 
@@ -43,7 +43,7 @@ impl Load {
     async fn balance(self) -> (usize, Troubles) {
         self.enough.store(true, Ordering::Relaxed);
         let (accepted, mut troubles) = self.sender.await.unwrap();
-        self.all_sent.store(true, Ordering::Relaxed);
+        self.expected.set(accepted.len()).unwrap();
         let (results, others) = self.reader.await.unwrap();
         for (name, times) in others.0 {
             *troubles.0.entry(name).or_default() += times;
@@ -71,8 +71,9 @@ async fn send(line: Line, enough: Arc<AtomicBool>) -> (HashSet<String>, Troubles
     (accepted, troubles)
 }
 
-/// Follows the cursor: each result is the next one, and none comes twice.
-async fn read(line: Line, all_sent: Arc<AtomicBool>) -> (HashSet<String>, Troubles) {
+/// Follows the cursor: each result is the next one, and none comes twice. Ends when as many came as are expected, and no
+/// more came for a while.
+async fn read(line: Line, expected: Arc<OnceLock<usize>>) -> (HashSet<String>, Troubles) {
     let (mut results, mut troubles) = (HashSet::new(), Troubles::default());
     let (mut after, mut last_news) = (0, Instant::now());
     loop {
@@ -87,12 +88,12 @@ async fn read(line: Line, all_sent: Arc<AtomicBool>) -> (HashSet<String>, Troubl
             assert!(results.insert(id), "two results of one message: {message}");
             last_news = Instant::now();
         }
-        let quiet = messages.is_empty() && all_sent.load(Ordering::Relaxed);
-        // Long enough for a dead instance's messages to be rescued and fetched.
-        if quiet && last_news.elapsed() > Duration::from_secs(15) {
+        let is_complete = expected.get().is_some_and(|expected| results.len() >= *expected);
+        // Long enough for a dead instance's messages to be rescued and, wrongly, fetched again.
+        let patience = if is_complete { Duration::from_secs(15) } else { DEADLINE };
+        if messages.is_empty() && last_news.elapsed() > patience {
             return (results, troubles);
         }
-        assert!(last_news.elapsed() < DEADLINE, "no results any more: {troubles:?}");
     }
 }
 
@@ -151,7 +152,7 @@ async fn stopped_gently_nothing_is_fetched_again() {
     let repeated = fleet.origin.repeated_pages();
     println!("{stops} stops, the slowest {slowest:?}, {accepted} messages; {troubles:?}");
     assert_eq!(repeated, 0, "pages fetched again");
-    assert!(slowest < Duration::from_secs(30), "{slowest:?}");
+    assert!(!is_soak() || slowest < Duration::from_secs(30), "{slowest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

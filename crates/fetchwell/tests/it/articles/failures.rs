@@ -50,7 +50,7 @@ const LINKS: [(&str, Option<&str>, usize); 15] = [
 async fn every_code_is_earned() {
     for door in Door::on_each_store(&[site()]).await {
         let door = door
-            .variable("FETCHWELL_ARTICLES__REQUEST_TIMEOUT", "1s")
+            .variable("FETCHWELL_ARTICLES__REQUEST_TIMEOUT", "5s")
             .variable("FETCHWELL_HTTP__MAX_REDIRECTS", "2");
         door.add("news", &LINKS.map(|(url, ..)| url)).await;
         let said = door.run().await.stderr;

@@ -118,7 +118,7 @@ async fn a_run_that_is_stopped_hands_back_what_it_holds() {
 async fn a_run_waits_only_so_long_and_what_is_left_stays() {
     let slow = SiteScript::new("slow.test").crawl_delay(Duration::from_secs(3_600));
     for door in Door::on_each_store(&[slow, SiteScript::new("fast.test")]).await {
-        let door = door.variable("FETCHWELL_ARTICLES__MAX_WAIT", "3s");
+        let door = door.variable("FETCHWELL_ARTICLES__MAX_WAIT", "6s");
         let slow = ["http://slow.test/1", "http://slow.test/2", "http://slow.test/3"];
         door.add("news", &slow).await;
         door.add("news", &["http://fast.test/1", "http://fast.test/2"]).await;

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::dead_letters::DeadLetter;
 use fetchwell_engine::ports::{Job, Lane, Ledger};
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
@@ -18,8 +18,6 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Less than the grace: only a request that hangs may take that long.
-const STOPS_WITHIN: Duration = Duration::from_secs(20);
 const LOG: &str = "log.txt";
 const QUEUE: &str = "crawler_queue";
 
@@ -177,7 +175,7 @@ impl Running<'_> {
         let id = self.child.id().unwrap();
         let sent = Command::new("kill").args(["-s", "TERM", &id.to_string()]).status().await;
         assert!(sent.unwrap().success());
-        let ended = timeout(STOPS_WITHIN, self.child.wait()).await;
+        let ended = timeout(DEADLINE, self.child.wait()).await;
         let ended =
             ended.unwrap_or_else(|_| panic!("it does not stop:\n{}", self.door.log())).unwrap();
         assert!(ended.success(), "it ended badly:\n{}", self.door.log());
@@ -189,6 +187,8 @@ fn program() -> Program {
         .store_variable("PAGE_FETCHER_REDIS_URL")
         .variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "50")
         .variable("FETCHWELL_BREAKER__JITTER", "0")
+        // A stop that waited for its grace to end would hang.
+        .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
 }
 
 /// What stands on the list, each with what the hash says of it.

@@ -199,6 +199,7 @@ async fn a_stop_ends_what_waits_and_the_process_ends_well() {
     assert!(sent.unwrap().success());
     read_to_end(polling).await.expect(200);
     assert_eq!(service.child.wait().await.unwrap().code(), Some(0));
-    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+    // It had asked for 60 s.
+    assert!(stopped.elapsed() < Duration::from_secs(30), "{:?}", stopped.elapsed());
     drop(idle);
 }

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Origin, Program};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -48,7 +48,7 @@ impl Service {
                 said.push('\n');
             }
         };
-        timeout(Duration::from_secs(20), reading).await.expect("a welcome in time");
+        timeout(DEADLINE, reading).await.expect("a welcome in time");
         let word = |beginning: &str| {
             let found = said.split_whitespace().find_map(|word| word.strip_prefix(beginning));
             found.unwrap_or_else(|| panic!("no {beginning} in {said}")).to_owned()

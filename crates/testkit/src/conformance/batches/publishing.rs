@@ -4,7 +4,8 @@ use fetchwell_engine::ports::Settlement;
 use tokio::time::timeout;
 
 use super::BatchStore;
-use super::trial::{DELIVERED_WITHIN, Trial, batch, ids, settle, take, take_what_is_there};
+use super::trial::{Trial, batch, ids, settle, take, take_what_is_there};
+use crate::DEADLINE;
 
 /// Its id and its body, byte for byte; also one that is no JSON at all.
 pub async fn a_batch_is_taken_as_it_was_published(store: &dyn BatchStore) {
@@ -71,7 +72,7 @@ pub async fn several_workers_share_what_is_there(store: &dyn BatchStore) {
             }
         }
     };
-    timeout(DELIVERED_WITHIN, sharing).await.expect("what was published is delivered");
+    timeout(DEADLINE, sharing).await.expect("what was published is delivered");
     seen.sort_unstable();
     assert_eq!(seen, names);
     assert!(shares.iter().all(|share| *share > 0), "{shares:?}");

@@ -8,11 +8,10 @@ use fetchwell_engine::ports::{Demand, Lease, Settled, Settlement, Taken};
 use tokio::time::timeout;
 
 use super::{BatchStore, Batches};
+use crate::DEADLINE;
 use crate::conformance::HandClock;
 use crate::conformance::queue::Instance;
 
-/// A broker that has not delivered by then never will.
-pub(super) const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
 /// A queue that announces nothing is asked again this much later.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -64,7 +63,7 @@ pub(super) async fn take(worker: &dyn Instance, many: usize) -> Vec<Lease> {
             leases.extend(take_what_is_there(worker, many - leases.len()).await);
         }
     };
-    timeout(DELIVERED_WITHIN, taking).await.expect("what was published is delivered");
+    timeout(DEADLINE, taking).await.expect("what was published is delivered");
     leases
 }
 
