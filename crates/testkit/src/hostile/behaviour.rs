@@ -68,6 +68,12 @@ impl Good {
 }
 
 impl Behaviour {
+    /// Whether a good client may run out of time. If not, it is given [`DEADLINE`](crate::DEADLINE): on a busy machine a
+    /// short limit could run out before the outcome that is to be seen.
+    pub fn may_time_out(&self) -> bool {
+        self.good.contains(&Good::TimedOut)
+    }
+
     /// Over TCP or TLS.
     pub(super) fn new(name: &'static str, does: &'static str, script: Vec<Step>) -> Behaviour {
         let (over, method, good) = (Over::Either, Method::Get, Vec::new());

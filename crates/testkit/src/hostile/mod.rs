@@ -15,4 +15,4 @@ pub use certificates::Identity;
 pub use server::{HostileServer, RobotsAre, Target};
 pub use step::Step;
 pub use table::behaviours;
-pub use visitor::{Visit, Visitor, short_limits};
+pub use visitor::{Visit, Visitor, long_limits, short_limits};

@@ -16,7 +16,7 @@ use fetchwell_policy::url::WebUrl;
 
 use super::behaviour::Good;
 use super::server::{HostileServer, Target};
-use crate::client;
+use crate::{DEADLINE, client};
 
 /// Nothing here depends on the time.
 const MOMENT: Moment = Moment { now: Time::EPOCH, wall: Time::EPOCH, chance: 0.5 };
@@ -24,12 +24,22 @@ const MOMENT: Moment = Moment { now: Time::EPOCH, wall: Time::EPOCH, chance: 0.5
 /// As many redirects as are followed by default.
 const MAX_REDIRECTS: u32 = 5;
 
-/// Limits so short that a test can let them run out, and long enough for a busy machine.
+/// Limits of time so short that a test can let them run out.
 pub fn short_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: Duration::from_secs(3),
         request_timeout: Duration::from_secs(10),
         idle_read_timeout: Duration::from_secs(4),
+        ..long_limits()
+    }
+}
+
+/// Limits of time that only what hangs reaches.
+pub fn long_limits() -> HttpLimits {
+    HttpLimits {
+        connect_timeout: DEADLINE,
+        request_timeout: DEADLINE,
+        idle_read_timeout: DEADLINE,
         max_body_bytes: 2 << 20,
         body_budget_bytes: 16 << 20,
         max_idle_connections: 64,
