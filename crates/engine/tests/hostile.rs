@@ -7,11 +7,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::held::Held;
 use fetchwell_testkit::hostile::{
     HostileServer, RobotsAre, Target, Visitor, long_limits, short_limits,
 };
 use futures::{StreamExt, stream};
+use tokio::time::timeout;
 
 /// Visits at the same time: enough to be quick, and few enough that all get their turn in time.
 const AT_ONCE: usize = 16;
@@ -44,7 +46,9 @@ fn chosen(server: &HostileServer) -> Vec<Target> {
 /// Says what went wrong, if anything did.
 async fn visit(visitor: Arc<Visitor>, target: Target) -> Option<String> {
     let (began, behaviour) = (Instant::now(), &target.behaviour);
-    let visit = visitor.visit(&target).await;
+    let Ok(visit) = timeout(DEADLINE, visitor.visit(&target)).await else {
+        return Some(format!("{}: not finished after {DEADLINE:?}", target.url));
+    };
     let took = began.elapsed();
     (!visit.is_one_of(&behaviour.good)).then(|| {
         format!(

@@ -7,10 +7,10 @@ use fetchwell_policy::url::WebUrl;
 use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::*;
 
-/// Far more processor time than any of these takes, and far less than one that takes the square of its length.
+/// Far more CPU time than any of these takes, and far less than the square of its length would.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Unlike the time on a clock it does not grow with what else the machine does.
+/// The CPU time of this thread. Unlike the time on a clock, it does not depend on what else the machine does.
 fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }

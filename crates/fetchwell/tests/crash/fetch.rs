@@ -49,7 +49,7 @@ impl FetchRun {
         urls: Vec<String>,
     ) -> FetchRun {
         let origin = Origin::start(sites);
-        // A stop that waited for its grace to end would hang.
+        // A stop that waits out the grace exceeds `DEADLINE`.
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
             .on(&origin)
@@ -208,6 +208,7 @@ async fn a_run_that_was_stopped_says_so_though_a_page_failed() {
     let ended = process.wait(DEADLINE).await.expect_code(130);
     let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
+    assert!(run.origin.page_hits() < run.ledger.urls().len(), "it went on to the end");
 }
 
 #[tokio::test(flavor = "multi_thread")]

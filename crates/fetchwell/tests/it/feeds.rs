@@ -260,7 +260,7 @@ async fn a_feed_whose_site_fails_for_a_moment_is_read_all_the_same(place: Place)
     assert_eq!(place.statuses("/shaky"), [503, 503, 200]);
 }
 
-/// Who waited for it would do so for `feeds.max_wait`, longer than any test may take.
+/// An ingest that waits for the dead site takes `feeds.max_wait`, which is longer than `DEADLINE`.
 async fn a_dead_site_without_a_known_robots_txt_holds_up_nobody_for_long(place: Place) {
     place.add("news", &["http://dead.test/feed", "http://news.test/feed.rss"]).await;
     let ended = place.scene.program.run(&["feeds", "ingest", "--json"]).await.expect_code(0);
@@ -351,7 +351,7 @@ on_both_stores!(
     a_trial_tells_what_would_be_added_and_adds_nothing,
 );
 
-/// Who waited for the site would do so for `feeds.max_wait`, longer than any test may take.
+/// A trial that waits for the dead site takes `feeds.max_wait`, which is longer than `DEADLINE`.
 #[tokio::test]
 async fn a_trial_of_a_feed_whose_site_is_closed_ends_soon() {
     let program = unpaced().variable("FETCHWELL_BREAKER__FAILURE_THRESHOLD", "1");

@@ -7,15 +7,15 @@ use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::hostile::{Good, HostileServer, Over, RobotsAre, Step, Target};
 use serde_json::Value;
 
-/// For those that let time run out.
+/// Timeouts for behaviours that may time out.
 const SHORT_TIMES: [(&str, &str); 3] = [
     ("FETCHWELL_HTTP__CONNECT_TIMEOUT", "3s"),
     ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "10s"),
     ("FETCHWELL_HTTP__IDLE_READ_TIMEOUT", "4s"),
 ];
 
-/// For the others, which take long on a busy machine, too. Some HTTP/2 servers answer only the first request on a connection,
-/// which is for robots.txt; this is how long the second one waits in vain.
+/// Timeouts for the others, long enough for a busy machine. Not longer, because some HTTP/2 behaviours answer only the first
+/// request on a connection, which is for robots.txt; the page's request then waits for the whole timeout.
 const LONG_TIMES: [(&str, &str); 3] = [
     ("FETCHWELL_HTTP__CONNECT_TIMEOUT", "40s"),
     ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "40s"),

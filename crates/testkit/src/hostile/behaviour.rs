@@ -68,8 +68,8 @@ impl Good {
 }
 
 impl Behaviour {
-    /// Whether a good client may run out of time. If not, it is given [`DEADLINE`](crate::DEADLINE): on a busy machine a
-    /// short limit could run out before the outcome that is to be seen.
+    /// Whether a timeout is a good outcome. Other behaviours get long limits, because on a busy machine a short one could run
+    /// out before the expected outcome.
     pub fn may_time_out(&self) -> bool {
         self.good.contains(&Good::TimedOut)
     }

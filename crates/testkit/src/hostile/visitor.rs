@@ -24,7 +24,7 @@ const MOMENT: Moment = Moment { now: Time::EPOCH, wall: Time::EPOCH, chance: 0.5
 /// As many redirects as are followed by default.
 const MAX_REDIRECTS: u32 = 5;
 
-/// Limits of time so short that a test can let them run out.
+/// Timeouts short enough for a test to wait for.
 pub fn short_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: Duration::from_secs(3),
@@ -34,7 +34,7 @@ pub fn short_limits() -> HttpLimits {
     }
 }
 
-/// Limits of time that only what hangs reaches.
+/// Timeouts that only a hang reaches.
 pub fn long_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: DEADLINE,

@@ -28,8 +28,8 @@ static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
 static CLOSING: Mutex<()> = Mutex::new(());
 
-/// How long a writer waits for another's transaction to end, and how often it looks. A process that was suspended or has no
-/// CPU time keeps the lock for seconds.
+/// How long a writer waits for another's transaction to end, and how often it looks. A process that is suspended or gets no
+/// CPU time can hold the lock for seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const BUSY_STEP: Duration = Duration::from_micros(100);
 /// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
@@ -232,7 +232,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 thread_local! {
-    /// When the connection of this thread began to wait for another writer.
+    /// When the connection of this thread began to wait for the lock.
     static WAITING_SINCE: Cell<Instant> = Cell::new(Instant::now());
 }
 
@@ -246,7 +246,7 @@ fn wait_for_another_writer(times_waited: i32) -> bool {
     WAITING_SINCE.get().elapsed() < BUSY_TIMEOUT
 }
 
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, that has nothing else to do")]
+#[expect(clippy::disallowed_methods, reason = "a thread of its own that has nothing else to do")]
 fn wait_a_step() {
     std::thread::sleep(BUSY_STEP);
 }
@@ -327,7 +327,7 @@ pub(super) fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
         Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            "; another process keeps it locked: let that one finish, or stop it"
+            "; another process has it locked: wait until that one has finished, or stop it"
         }
         Some(rusqlite::ErrorCode::CannotOpen) => {
             "; check that its folder exists and can be written to, or name another with --store"
@@ -406,8 +406,13 @@ mod tests {
         let fault = insert().await.unwrap_err().to_string();
         assert!(began.elapsed() >= BUSY_TIMEOUT, "{:?}", began.elapsed());
         assert!(fault.contains("x.db") && fault.contains("another process"), "{fault}");
-        holder.execute_batch("COMMIT").unwrap();
-        insert().await.unwrap();
+        // The next wait begins anew.
+        let (inserted, released) = tokio::join!(insert(), async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            holder.execute_batch("COMMIT")
+        });
+        inserted.unwrap();
+        released.unwrap();
     }
 
     #[test]

@@ -47,6 +47,8 @@ impl Fleet {
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .on(&origin)
             .flags(flags)
+            // A stop that waits out the grace exceeds `DEADLINE`.
+            .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
             .variable("FETCHWELL_LEASE__TTL", "4s")
             .variable("FETCHWELL_LEASE__HEARTBEAT", "500ms")
             .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "1000")

@@ -71,8 +71,8 @@ async fn send(line: Line, enough: Arc<AtomicBool>) -> (HashSet<String>, Troubles
     (accepted, troubles)
 }
 
-/// Follows the cursor: each result is the next one, and none comes twice. Ends when as many came as are expected, and no
-/// more came for a while.
+/// Follows the cursor: each result is the next one, and none comes twice. Returns once all expected results have come and no
+/// more follow for a while, or after [`DEADLINE`] without news.
 async fn read(line: Line, expected: Arc<OnceLock<usize>>) -> (HashSet<String>, Troubles) {
     let (mut results, mut troubles) = (HashSet::new(), Troubles::default());
     let (mut after, mut last_news) = (0, Instant::now());
@@ -89,8 +89,9 @@ async fn read(line: Line, expected: Arc<OnceLock<usize>>) -> (HashSet<String>, T
             last_news = Instant::now();
         }
         let is_complete = expected.get().is_some_and(|expected| results.len() >= *expected);
-        // Long enough for a dead instance's messages to be rescued and, wrongly, fetched again.
-        let patience = if is_complete { Duration::from_secs(15) } else { DEADLINE };
+        let is_enough = is_complete || is_soak() && expected.get().is_some();
+        // Long enough for a dead instance's messages to be rescued and fetched.
+        let patience = if is_enough { Duration::from_secs(15) } else { DEADLINE };
         if messages.is_empty() && last_news.elapsed() > patience {
             return (results, troubles);
         }

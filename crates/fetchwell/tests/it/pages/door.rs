@@ -187,7 +187,7 @@ fn program() -> Program {
         .store_variable("PAGE_FETCHER_REDIS_URL")
         .variable("PAGE_FETCHER_RATE_LIMIT_PER_SECOND", "50")
         .variable("FETCHWELL_BREAKER__JITTER", "0")
-        // A stop that waited for its grace to end would hang.
+        // A stop that waits out the grace exceeds `DEADLINE`.
         .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Service;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use super::place::{PAGE, accepted, message, no_way_out};
 use super::refused::{expect_all_refused, expect_says, malformed, send};
@@ -105,15 +107,17 @@ async fn a_body_that_comes_too_slowly_is_not_waited_for() {
     let headers = [
         ("authorization", &*bearer),
         ("content-type", "application/json"),
-        ("content-length", "99"),
+        ("content-length", "9999"),
     ];
     let mut stream = connect(service.address).await;
     stream.write_all(&request("POST", "/fetch", &headers, "")).await.unwrap();
     // A byte now and then does not help.
-    for byte in message().to_string().bytes().take(15) {
-        stream.write_all(&[byte]).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    let is_answered = async {
+        while stream.write_all(b" ").await.is_ok()
+            && timeout(Duration::from_secs(1), stream.peek(&mut [0])).await.is_err()
+        {}
+    };
+    timeout(DEADLINE, is_answered).await.expect("an answer while bytes still come");
     read_to_end(stream).await.expect(408);
     assert_eq!(accepted(&service).await, 0.0);
 }

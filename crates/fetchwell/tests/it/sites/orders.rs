@@ -11,9 +11,6 @@ use tokio::time::Instant;
 const INTERVAL: Duration = Duration::from_millis(200);
 const PAGES: usize = 80;
 
-/// A head that was on its way when the order came may arrive this much later: machines are slow.
-const ON_ITS_WAY: Duration = Duration::from_millis(500);
-
 /// Two processes that fetch from the same three sites, five pages a second each.
 struct TwoFetchers {
     origin: Origin,
@@ -82,16 +79,18 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
     let paused_at = fetchers.now().await;
     fetchers.sites(&["set-rate", "rated.test", "1"]).await;
     let rated_at = fetchers.now().await;
-    // Ten more pages of the free site take two seconds, in which the paused one would have as many.
+    // In the time of these pages of the free site the paused one would have as many.
     let free = fetchers.pages_of("free.test").len();
-    fetchers.until("free.test", free + 10).await;
+    fetchers.until("free.test", free + 20).await;
     let quiet_until = fetchers.now().await;
     let paused = fetchers.pages_of("paused.test");
 
-    let resumed = Instant::now();
+    let (resumed, free) = (Instant::now(), fetchers.pages_of("free.test").len());
     fetchers.sites(&["resume", "paused.test"]).await;
     fetchers.until("paused.test", paused.len() + 1).await;
     let felt_after = resumed.elapsed();
+    let meanwhile = fetchers.pages_of("free.test").len() - free;
+    assert!(meanwhile <= 30, "a resume was felt after {meanwhile} pages of another site");
     fetchers.until("rated.test", fetchers.pages_of("rated.test").len() + 3).await;
     fetchers.sites(&["set-rate", "rated.test", "--clear"]).await;
     let cleared_at = fetchers.now().await;
@@ -106,9 +105,8 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
     let verdict = fetchers.origin.verdict(INTERVAL, tolerance);
     println!("a resume was felt after {felt_after:?}; {verdict}; tolerance {tolerance:?}");
     assert!(verdict.is_polite(), "{verdict}");
-    let quiet = paused_at + ON_ITS_WAY + tolerance..quiet_until;
-    let during = paused.iter().filter(|hit| quiet.contains(&hit.at)).count();
-    assert_eq!(during, 0, "a paused site is not asked for anything");
+    let during = paused.iter().filter(|hit| (paused_at..quiet_until).contains(&hit.at)).count();
+    assert!(during <= 2, "{during} pages of a paused site: one per process may be on its way");
     assert!(!is_soak() || felt_after < Duration::from_secs(5), "{felt_after:?}");
     let mut hits = fetchers.origin.hits();
     hits.retain(|hit| &*hit.site == "rated.test" && hit.at > rated_at && hit.at < cleared_at);
