@@ -29,8 +29,8 @@ static CLOSED: Condvar = Condvar::new();
 static CLOSING: Mutex<()> = Mutex::new(());
 
 /// How long a writer waits for another's transaction to end, and how often it looks. A process that is suspended or gets no
-/// CPU time can hold the lock for seconds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// CPU time can hold the lock for seconds. It is shorter than the default `shutdown_grace`.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 const BUSY_STEP: Duration = Duration::from_micros(100);
 /// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
 /// putting in many at once touches many pages.
