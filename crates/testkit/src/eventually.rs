@@ -11,7 +11,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until `holds` is true: `eventually("a hit", async || !origin.hits().is_empty()).await`.
 ///
-/// If the test is about how soon that is, wrap it in a [`timeout`] that is far longer than a busy machine needs.
+/// If only time tells right from wrong, wrap it in a [`timeout`] that is far longer than a busy machine needs and shorter
+/// than the wrong way takes.
 ///
 /// # Panics
 ///

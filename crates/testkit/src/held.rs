@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use crate::DEADLINE;
 use crate::crash::is_soak;
 
-/// How soon what was let go is gone on a machine that is not busy.
+/// How long an idle machine may take to release tasks and descriptors.
 const SOON: Duration = Duration::from_secs(10);
 
 /// What is held at one moment.
@@ -46,10 +46,11 @@ impl Held {
         status_bytes("VmHWM:").saturating_sub(self.resident_bytes)
     }
 
-    /// Waits until the process holds no more tasks and descriptors than `self`: the peer of a connection sees its end a
-    /// moment later. Panics if that does not come.
+    /// Waits until the process holds no more tasks and descriptors than `self`, because a peer notices a closed
+    /// connection a moment later. Panics if they are not released in time.
     pub async fn await_return(&self) {
-        let (began, patience) = (Instant::now(), if is_soak() { SOON } else { DEADLINE });
+        let began = Instant::now();
+        let patience = if is_soak() { SOON } else { DEADLINE };
         loop {
             let now = Held::now();
             if now.tasks <= self.tasks && now.descriptors <= self.descriptors {

@@ -7,10 +7,10 @@ use fetchwell_policy::url::WebUrl;
 use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::*;
 
-/// Far more CPU time than any of these takes, and far less than the square of its length would.
+/// Far more CPU time than any of these takes, and far less than quadratic parsing would take.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The CPU time of this thread. Unlike the time on a clock, it does not depend on what else the machine does.
+/// The CPU time of this thread. Unlike wall-clock time, it does not depend on what else the machine does.
 fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }

@@ -188,7 +188,12 @@ mod tests {
         ];
         for happened in passing {
             let first = end_of(delivery(0), happened.clone()).1;
-            assert!(matches!(first, Settlement::Retry { .. }), "{happened:?}");
+            // Half of the first back-off, because the chance is one half.
+            let soon = MOMENT.now + Duration::from_millis(2_500);
+            assert!(
+                matches!(first, Settlement::Retry { at, .. } if at == soon),
+                "{happened:?}: {first:?}"
+            );
             let last = end_of(delivery(MAX_ATTEMPTS - 1), happened.clone()).1;
             assert!(matches!(last, Settlement::Dead { .. }), "{happened:?}");
         }

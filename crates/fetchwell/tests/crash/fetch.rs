@@ -208,7 +208,10 @@ async fn a_run_that_was_stopped_says_so_though_a_page_failed() {
     let ended = process.wait(DEADLINE).await.expect_code(130);
     let rows = String::from_utf8(run.output()).unwrap();
     assert!(rows.contains("url_failure") && ended.stderr.contains("--resume"), "{rows}");
-    assert!(run.origin.page_hits() < run.ledger.urls().len(), "it went on to the end");
+    assert!(
+        run.origin.page_hits() < run.ledger.urls().len(),
+        "it fetched the whole list after SIGTERM"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

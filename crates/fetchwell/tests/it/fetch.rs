@@ -143,7 +143,7 @@ async fn a_url_without_a_scheme_means_https_and_a_duration_without_a_unit_second
     let reason = rows(&ended)[0]["reason"].as_str().unwrap().to_owned();
     assert!(reason.starts_with("the site stayed down: the TLS handshake failed"), "{reason}");
     assert_eq!(origin.page_hits(), 0, "it was asked for without TLS");
-    // Read as minutes, it would take 120 s.
+    // If `2` meant minutes, this would take 120 s.
     assert!(ended.took < Duration::from_secs(100), "it took {:?}", ended.took);
     std::fs::write(program.file("robots.txt"), "User-agent: *\n").unwrap();
     let explain = ["explain", "--json", "--robots", "robots.txt", "shop.test:8443/hello"];
@@ -318,11 +318,12 @@ async fn a_site_that_stays_down_is_given_up() {
 
 /// What is waited for is told, and none of it for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_does_not_exist_fails_within_seconds() {
+async fn pages_of_a_host_that_does_not_exist_fail_together() {
     let server = DnsServer::start([("nosuch.test", Script::NoSuchName(None))]).await.unwrap();
     let program = program().variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
     let urls: Vec<String> = (0..200).map(|page| format!("http://nosuch.test/{page}")).collect();
     std::fs::write(program.file("list"), urls.join("\n")).unwrap();
+    // One by one, they would take longer than `run` waits.
     let ended = program.run(&["fetch", "--json", "@list"]).await.expect_code(4);
     let rows = rows(&ended);
     assert_eq!(rows.len(), 200);
@@ -330,7 +331,6 @@ async fn a_host_that_does_not_exist_fails_within_seconds() {
         assert_eq!(row["outcome"], "url_failure", "{row}");
         assert!(row["reason"].as_str().unwrap().contains("it does not exist"), "{row}");
     }
-    // One after the other, they would take minutes.
     assert!(ended.took >= Duration::from_secs(4), "it took {:?}", ended.took);
     assert!(ended.stderr.contains("200 URLs in ") && ended.stderr.contains(": 200 failed"));
 }
@@ -367,7 +367,7 @@ async fn a_site_that_asks_for_too_long_a_wait_is_given_up_and_the_row_says_why()
     assert!(reason(4).contains("Crawl-delay"), "{}", reason(4));
     // Five minutes are the most that "fetch" puts up with, whatever it waits for.
     assert!(reason(5).contains("robots.max_crawl_delay (300 s)"), "{}", reason(5));
-    // Less than --give-up-after: none of them waits for it.
+    // Shorter than --give-up-after: no URL waits that long.
     assert!(ended.took < Duration::from_secs(90), "it took {:?}", ended.took);
     let told = "6 URLs in ";
     assert!(ended.stderr.contains(told) && ended.stderr.contains("1 fetched"), "{}", ended.stderr);
@@ -417,16 +417,16 @@ async fn a_reader_that_has_had_enough_ends_it_quietly() {
     // As `| head -1` does it.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next_line().await.unwrap().is_some());
-    let wanted = origin.page_hits();
+    let hits_before = origin.page_hits();
     drop(lines);
     let ended = timeout(DEADLINE, child.wait_with_output())
         .await
-        .expect("an end when nobody reads")
+        .expect("fetch exits when its output is closed")
         .unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("panic") && !stderr.contains("pipe"), "{stderr}");
-    assert!(origin.page_hits() < wanted + 50, "{} pages for nobody", origin.page_hits());
+    assert!(origin.page_hits() < hits_before + 50, "{} pages for nobody", origin.page_hits());
 }
 
 /// Also when it is longer than pages are held for their turn.
@@ -436,8 +436,10 @@ async fn a_long_wait_is_told() {
     let program = program.flags(["--rate", "0.005"]);
     let mut process = program.start(&["fetch", "http://shop.test/hello", "http://shop.test/other"]);
     let is_told = |said: &str| said.contains("before request to shop.test").then_some(());
-    process.until_said("word of the wait", is_told).await;
-    assert!(origin.page_hits() < 2, "it was told after the wait");
+    let told = process.until_said("the log line about the wait", is_told);
+    // Half of the wait: a line that comes only when it ends is too late.
+    timeout(Duration::from_secs(100), told).await.expect("the wait is logged while it lasts");
+    assert!(origin.page_hits() < 2, "the wait was logged only after it ended");
     process.kill().await;
 }
 

@@ -28,8 +28,8 @@ static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
 static CLOSING: Mutex<()> = Mutex::new(());
 
-/// How long a writer waits for another's transaction to end, and how often it looks. A process that is suspended or gets no
-/// CPU time can hold the lock for seconds. It is shorter than the default `shutdown_grace`.
+/// How long a writer waits for another's transaction to end, and how often it retries. A process that is suspended or gets
+/// no CPU time can hold the lock for seconds. The timeout is shorter than the default `shutdown_grace`.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 const BUSY_STEP: Duration = Duration::from_micros(100);
 /// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
@@ -327,7 +327,7 @@ pub(super) fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
         Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            "; another process has it locked: wait until that one has finished, or stop it"
+            "; another process is using it: wait for that process to finish, or stop it"
         }
         Some(rusqlite::ErrorCode::CannotOpen) => {
             "; check that its folder exists and can be written to, or name another with --store"
@@ -406,7 +406,7 @@ mod tests {
         let fault = insert().await.unwrap_err().to_string();
         assert!(began.elapsed() >= BUSY_TIMEOUT, "{:?}", began.elapsed());
         assert!(fault.contains("x.db") && fault.contains("another process"), "{fault}");
-        // The next wait begins anew.
+        // The next wait starts from zero.
         let (inserted, released) = tokio::join!(insert(), async {
             tokio::time::sleep(Duration::from_millis(300)).await;
             holder.execute_batch("COMMIT")

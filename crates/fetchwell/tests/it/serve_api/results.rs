@@ -55,6 +55,7 @@ async fn a_long_poll_ends_when_there_is_a_result() {
     let started = Instant::now();
     let empty = service.get("/outbox?after=1&wait=1").await.expect(200).json();
     assert_eq!(empty["next"], "1");
+    // Shorter than the longest wait (60 s), which would be wrong here.
     assert!(started.elapsed() < Duration::from_secs(45), "{:?}", started.elapsed());
 }
 
@@ -117,7 +118,7 @@ async fn results_are_gone_soon_after_their_time() {
     submit(&service, 0..1).await;
     let is_gone = async || service.get("/outbox?after=0").await.status == 410;
     let going = eventually("the end of the results", is_gone);
-    // Less than the minute between two cleanups of longer retentions.
+    // Shorter than the minute between cleanups at longer retentions.
     timeout(Duration::from_secs(45), going).await.expect("they are gone in time");
 }
 

@@ -1,9 +1,8 @@
 //! Results that are delivered.
 
-use std::time::Duration;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use fetchwell_testkit::DEADLINE;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -16,8 +15,7 @@ use crate::client::read_until;
 
 /// One delivery, answered with this status.
 async fn receive(listener: &TcpListener, status: &str) -> (String, String) {
-    // Less than the third of the waits between two attempts.
-    let accepted = timeout(Duration::from_secs(100), listener.accept()).await.expect("a delivery");
+    let accepted = timeout(DEADLINE, listener.accept()).await.expect("a delivery");
     let (mut stream, _) = accepted.unwrap();
     let is_whole = |text: &str| {
         let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

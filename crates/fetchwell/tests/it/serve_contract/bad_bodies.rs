@@ -112,12 +112,12 @@ async fn a_body_that_comes_too_slowly_is_not_waited_for() {
     let mut stream = connect(service.address).await;
     stream.write_all(&request("POST", "/fetch", &headers, "")).await.unwrap();
     // A byte now and then does not help.
-    let is_answered = async {
+    let until_answered = async {
         while stream.write_all(b" ").await.is_ok()
             && timeout(Duration::from_secs(1), stream.peek(&mut [0])).await.is_err()
         {}
     };
-    timeout(DEADLINE, is_answered).await.expect("an answer while bytes still come");
+    timeout(DEADLINE, until_answered).await.expect("an answer while bytes keep arriving");
     read_to_end(stream).await.expect(408);
     assert_eq!(accepted(&service).await, 0.0);
 }

@@ -86,8 +86,12 @@ async fn health_is_told_while_strangers_hold_more_connections_than_there_are() {
     .await;
     let stopped = Instant::now();
     service.stop().await;
-    let is_soon = stopped.elapsed() < Duration::from_secs(15);
-    assert!(!is_soak() || is_soon, "nobody waits for slow strangers");
+    // Only time tells: the shutdown grace or the timeout for a request's head would end a stop that waits for them.
+    let took = stopped.elapsed();
+    assert!(
+        !is_soak() || took < Duration::from_secs(15),
+        "the stop waited for slow clients: {took:?}"
+    );
     drop(strangers);
 }
 

@@ -9,7 +9,8 @@ use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
 const INTERVAL: Duration = Duration::from_millis(200);
-const PAGES: usize = 80;
+/// Enough for the slowest `sites` commands: a busy machine may take seconds to start each.
+const PAGES: usize = 150;
 
 /// Two processes that fetch from the same three sites, five pages a second each.
 struct TwoFetchers {
@@ -79,18 +80,19 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
     let paused_at = fetchers.now().await;
     fetchers.sites(&["set-rate", "rated.test", "1"]).await;
     let rated_at = fetchers.now().await;
-    // In the time of these pages of the free site the paused one would have as many.
+    // Unpaused, paused.test would get as many pages in this time.
     let free = fetchers.pages_of("free.test").len();
     fetchers.until("free.test", free + 20).await;
     let quiet_until = fetchers.now().await;
     let paused = fetchers.pages_of("paused.test");
 
-    let (resumed, free) = (Instant::now(), fetchers.pages_of("free.test").len());
     fetchers.sites(&["resume", "paused.test"]).await;
+    let resumed = Instant::now();
+    let free = fetchers.pages_of("free.test").len();
     fetchers.until("paused.test", paused.len() + 1).await;
-    let felt_after = resumed.elapsed();
+    let effect_after = resumed.elapsed();
     let meanwhile = fetchers.pages_of("free.test").len() - free;
-    assert!(meanwhile <= 30, "a resume was felt after {meanwhile} pages of another site");
+    assert!(meanwhile <= 30, "a resume took effect only after {meanwhile} pages of another site");
     fetchers.until("rated.test", fetchers.pages_of("rated.test").len() + 3).await;
     fetchers.sites(&["set-rate", "rated.test", "--clear"]).await;
     let cleared_at = fetchers.now().await;
@@ -103,11 +105,14 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
     }
     let tolerance = fetchers.control.tolerance(&fetchers.origin).await;
     let verdict = fetchers.origin.verdict(INTERVAL, tolerance);
-    println!("a resume was felt after {felt_after:?}; {verdict}; tolerance {tolerance:?}");
+    println!("a resume took effect after {effect_after:?}; {verdict}; tolerance {tolerance:?}");
     assert!(verdict.is_polite(), "{verdict}");
     let during = paused.iter().filter(|hit| (paused_at..quiet_until).contains(&hit.at)).count();
-    assert!(during <= 2, "{during} pages of a paused site: one per process may be on its way");
-    assert!(!is_soak() || felt_after < Duration::from_secs(5), "{felt_after:?}");
+    assert!(
+        during <= 2,
+        "{during} pages of a paused site: at most one per process may be in flight"
+    );
+    assert!(!is_soak() || effect_after < Duration::from_secs(5), "{effect_after:?}");
     let mut hits = fetchers.origin.hits();
     hits.retain(|hit| &*hit.site == "rated.test" && hit.at > rated_at && hit.at < cleared_at);
     let gaps: Vec<Duration> = hits.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
