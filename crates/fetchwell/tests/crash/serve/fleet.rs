@@ -61,6 +61,12 @@ impl Fleet {
         Fleet { origin, program, token, addresses, processes }
     }
 
+    /// How long a lease lasts that its instance does not renew.
+    pub(crate) fn leased_for(mut self, ttl: &str) -> Fleet {
+        self.program = self.program.variable("FETCHWELL_LEASE__TTL", ttl);
+        self
+    }
+
     pub(crate) fn line(&self) -> Line {
         Line { addresses: self.addresses.clone(), token: self.token.clone() }
     }
@@ -102,7 +108,8 @@ impl Fleet {
 /// Below the range of ports that outgoing connections get, so that nobody takes it while it is free.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let from = 15_000 + usize::try_from(std::process::id()).unwrap_or(0) % 4_000;
+    // Tests that begin at the same time have process ids that follow each other.
+    let from = 15_000 + usize::try_from(std::process::id()).unwrap_or(0) % 500 * 8;
     loop {
         let port = from + NEXT.fetch_add(1, Ordering::Relaxed);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap()));
