@@ -11,8 +11,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until `holds` is true: `eventually("a hit", async || !origin.hits().is_empty()).await`.
 ///
-/// If only time tells right from wrong, wrap it in a [`timeout`] that is far longer than a busy machine needs and shorter
-/// than the wrong way takes.
+/// If only elapsed time distinguishes right from wrong, wrap it in a [`timeout`] that is far longer than a busy machine
+/// needs and shorter than the wrong behaviour would take.
 ///
 /// # Panics
 ///

@@ -46,8 +46,8 @@ impl Held {
         status_bytes("VmHWM:").saturating_sub(self.resident_bytes)
     }
 
-    /// Waits until the process holds no more tasks and descriptors than `self`, because a peer notices a closed
-    /// connection a moment later. Panics if they are not released in time.
+    /// Waits until the process holds no more tasks and descriptors than `self`. This can take a moment,
+    /// because peers notice a closed connection late. Panics if they are not released in time.
     pub async fn await_return(&self) {
         let began = Instant::now();
         let patience = if is_soak() { SOON } else { DEADLINE };

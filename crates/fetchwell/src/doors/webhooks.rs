@@ -188,7 +188,7 @@ mod tests {
         ];
         for happened in passing {
             let first = end_of(delivery(0), happened.clone()).1;
-            // Half of the first back-off, because the chance is one half.
+            // `MOMENT.chance` is 0.5, so the delay is half of the first back-off.
             let soon = MOMENT.now + Duration::from_millis(2_500);
             assert!(
                 matches!(first, Settlement::Retry { at, .. } if at == soon),

@@ -77,8 +77,8 @@ async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
         let count = |part: &str, word: &str| trouble[part][word].as_u64().unwrap_or_default();
         [count("outcomes", outcome), count("messages", status)]
     };
-    // On a busy machine requests may come no faster than this site allows.
-    let is_busy = report["origin"]["tolerance_ms"].as_f64() > Some(20.0);
+    // On a busy machine, requests may arrive too slowly to trigger the limiter.
+    let is_busy = report["origin"]["tolerance_ms"].as_f64() > Some(50.0);
     let was_limited = trouble("limiter")["answers"]["429"].as_u64() > Some(0);
     assert!(was_limited || is_busy, "{report}");
     for (name, outcome, status, urls) in [

@@ -323,7 +323,7 @@ async fn pages_of_a_host_that_does_not_exist_fail_together() {
     let program = program().variable("FETCHWELL_DNS__SERVERS", &server.address.to_string());
     let urls: Vec<String> = (0..200).map(|page| format!("http://nosuch.test/{page}")).collect();
     std::fs::write(program.file("list"), urls.join("\n")).unwrap();
-    // One by one, they would take longer than `run` waits.
+    // One by one, they would exceed `DEADLINE`.
     let ended = program.run(&["fetch", "--json", "@list"]).await.expect_code(4);
     let rows = rows(&ended);
     assert_eq!(rows.len(), 200);
@@ -426,7 +426,11 @@ async fn a_reader_that_has_had_enough_ends_it_quietly() {
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("panic") && !stderr.contains("pipe"), "{stderr}");
-    assert!(origin.page_hits() < hits_before + 50, "{} pages for nobody", origin.page_hits());
+    assert!(
+        origin.page_hits() < hits_before + 50,
+        "{} pages, some after the reader had left",
+        origin.page_hits()
+    );
 }
 
 /// Also when it is longer than pages are held for their turn.
@@ -437,7 +441,7 @@ async fn a_long_wait_is_told() {
     let mut process = program.start(&["fetch", "http://shop.test/hello", "http://shop.test/other"]);
     let is_told = |said: &str| said.contains("before request to shop.test").then_some(());
     let told = process.until_said("the log line about the wait", is_told);
-    // Half of the wait: a line that comes only when it ends is too late.
+    // Half of the 200 s wait: a line that is logged only at its end would miss this.
     timeout(Duration::from_secs(100), told).await.expect("the wait is logged while it lasts");
     assert!(origin.page_hits() < 2, "the wait was logged only after it ended");
     process.kill().await;

@@ -61,8 +61,8 @@ impl Fleet {
         Fleet { origin, program, token, addresses, processes }
     }
 
-    /// How long a lease lasts that its instance does not renew.
-    pub(crate) fn leased_for(mut self, ttl: &str) -> Fleet {
+    /// Overrides the lease TTL.
+    pub(crate) fn lease_ttl(mut self, ttl: &str) -> Fleet {
         self.program = self.program.variable("FETCHWELL_LEASE__TTL", ttl);
         self
     }
@@ -108,8 +108,8 @@ impl Fleet {
 /// Below the range of ports that outgoing connections get, so that nobody takes it while it is free.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Tests that begin at the same time have process ids that follow each other.
-    let from = 15_000 + usize::try_from(std::process::id()).unwrap_or(0) % 500 * 8;
+    // Tests that start together have consecutive process ids, so each gets its own block of eight ports.
+    let from = 15_000 + usize::try_from(std::process::id()).unwrap_or(0) % 2_000 * 8;
     loop {
         let port = from + NEXT.fetch_add(1, Ordering::Relaxed);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap()));

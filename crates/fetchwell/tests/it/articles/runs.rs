@@ -99,7 +99,7 @@ async fn a_killed_run_is_ended_by_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_stopped_hands_back_what_it_holds() {
     for door in Door::on_each_store(&sites()).await {
-        // Nothing comes back by itself.
+        // Leases do not expire during the test: the second run gets only what the first handed back.
         let door = door.variable("FETCHWELL_LEASE__TTL", "1h");
         let links = links(LINKS);
         add(&door, &links).await;

@@ -190,12 +190,13 @@ async fn a_caller_has_a_limit_of_its_own() {
 async fn a_stop_ends_what_waits_and_the_process_ends_well() {
     let mut service = Service::start(&[("FETCHWELL_SHUTDOWN_GRACE", "1h")]).await;
     let bearer = format!("Bearer {}", service.token);
-    let idle = connect(service.address).await;
     let mut polling = connect(service.address).await;
     let poll = request("GET", "/outbox?wait=60", &[("authorization", &bearer)], "");
     polling.write_all(&poll).await.unwrap();
     eventually("the service reads the request", async || has_read(&polling)).await;
     let id = service.child.id().unwrap().to_string();
+    // Its idle timeout begins here.
+    let idle = connect(service.address).await;
     let stopped = Instant::now();
     let sent = tokio::process::Command::new("kill").args(["-s", "TERM", &id]).status().await;
     assert!(sent.unwrap().success());

@@ -86,7 +86,8 @@ async fn health_is_told_while_strangers_hold_more_connections_than_there_are() {
     .await;
     let stopped = Instant::now();
     service.stop().await;
-    // Only time tells: the shutdown grace or the timeout for a request's head would end a stop that waits for them.
+    // Only the duration shows it: a stop that waited for these clients would still end, at the shutdown grace or the
+    // timeout for a request's head.
     let took = stopped.elapsed();
     assert!(
         !is_soak() || took < Duration::from_secs(15),

@@ -9,7 +9,7 @@ use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Enough for the slowest `sites` commands: a busy machine may take seconds to start each.
+/// Enough pages to outlast the `sites` commands on a busy machine.
 const PAGES: usize = 150;
 
 /// Two processes that fetch from the same three sites, five pages a second each.
