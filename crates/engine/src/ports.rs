@@ -1,5 +1,7 @@
 //! The ports: what a door brings, and what a store must do.
 
+#![warn(missing_docs)]
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! Everything here can be shown by tables and property tests. The engine carries it out.
 
+#![warn(missing_docs)]
+
 pub mod address;
 pub mod breaker;
 pub mod chance;

@@ -21,8 +21,8 @@ use super::problem::Kind;
 use crate::listener::Peer;
 use objects::{schema_name, write_objects};
 
-const STYLE: &str = include_str!("docs/style.css");
-const BEGINNING: &str = include_str!("docs/beginning.html");
+const STYLE: &str = include_str!("style.css");
+const BEGINNING: &str = include_str!("beginning.html");
 const METHODS: [&str; 2] = ["get", "post"];
 /// Stands for the address of this server, which whoever reads the page knows best.
 const ADDRESS: &str = "{address}";

@@ -10,9 +10,9 @@ use super::Dashboard;
 use super::fault::Fault;
 use crate::doors::notation::sha256_hex;
 
-const STYLE: &str = include_str!("assets/style.css");
-const SCRIPT: &str = include_str!("assets/live.js");
-const ICON: &str = include_str!("assets/icon.svg");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("live.js");
+const ICON: &str = include_str!("icon.svg");
 
 /// Where pages find them.
 pub(super) struct Assets {
