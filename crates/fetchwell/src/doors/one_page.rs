@@ -6,7 +6,7 @@ use fetchwell_engine::web::{Outcome, Timeouts};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
-use super::read_limits::{ReadLimits, decoding_bytes};
+use super::read_limits::decoding_bytes;
 
 /// Redirects that are followed, unless a door says otherwise.
 pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 5;
@@ -40,9 +40,12 @@ impl<F> OnePage<F> {
         OnePage { journey, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
     }
 
-    /// The same for one whose end takes more than decoding.
-    pub(crate) fn with_reading(mut self, limits: ReadLimits) -> OnePage<F> {
-        self.working_bytes = Box::new(move |body_bytes| limits.working_bytes(body_bytes));
+    /// The same for one whose end takes more than decoding: so much for a body of so many bytes.
+    pub(crate) fn with_working_bytes(
+        mut self,
+        working_bytes: impl Fn(usize) -> usize + Send + 'static,
+    ) -> OnePage<F> {
+        self.working_bytes = Box::new(working_bytes);
         self
     }
 

@@ -55,6 +55,11 @@ impl fmt::Display for StoreUrl {
 pub struct SecretUrl(String);
 
 impl SecretUrl {
+    /// A URL as it was written, with its password.
+    pub fn new(url: &str) -> SecretUrl {
+        SecretUrl(url.to_owned())
+    }
+
     /// The URL with its password, for the one who connects.
     pub fn reveal(&self) -> &str {
         &self.0
@@ -102,11 +107,11 @@ impl Kind for Store {
         let server = text.split_once("://").filter(|(_, address)| !address.is_empty());
         match server.map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => cfg_select! {
-                feature = "postgres" => Ok(StoreUrl::Postgres(SecretUrl(text.to_owned()))),
+                feature = "postgres" => Ok(StoreUrl::Postgres(SecretUrl::new(text))),
                 _ => Err(super::features::POSTGRES.missing()),
             },
             Some("redis" | "rediss") => cfg_select! {
-                feature = "redis" => Ok(StoreUrl::Redis(SecretUrl(text.to_owned()))),
+                feature = "redis" => Ok(StoreUrl::Redis(SecretUrl::new(text))),
                 _ => Err(super::features::REDIS.missing()),
             },
             _ => Err(Wrong::new(
@@ -137,7 +142,7 @@ impl Kind for Broker {
         #[cfg(feature = "rabbitmq")]
         fetchwell_engine::adapters::rabbitmq::check_address(text)
             .map_err(|wrong| Wrong::new(format!("names no broker: {wrong}"), MEND))?;
-        Ok(SecretUrl(text.to_owned()))
+        Ok(SecretUrl::new(text))
     }
 
     fn show(&self, value: &SecretUrl) -> Json {

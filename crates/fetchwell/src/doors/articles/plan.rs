@@ -49,7 +49,8 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
                 let page = OnePage::new(lease, url, RetryRule::ARTICLES, move |arrival, moment| {
                     conclude(&queued, &link, &arrival, rules.reading, moment)
                 });
-                let page = page.with_timeouts(rules.timeouts).with_reading(rules.reading);
+                let working_bytes = move |bytes| rules.reading.working_bytes(bytes);
+                let page = page.with_timeouts(rules.timeouts).with_working_bytes(working_bytes);
                 Box::new(page.with_max_redirects(rules.max_redirects))
             }
             Err(fault) => Box::new(Foregone(move |moment: Moment| {

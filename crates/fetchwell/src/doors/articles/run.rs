@@ -22,7 +22,7 @@ use super::record::ArticleRecord;
 use super::uid;
 use super::unattempted::Unattempted;
 use crate::cli::Exit;
-use crate::doors::fetch::input::key;
+use crate::doors::fetch::input::job_key;
 use crate::doors::read_limits::ReadLimits;
 use crate::measures::DoorName;
 use crate::plant::{Parts, Told, gate_rules};
@@ -83,7 +83,7 @@ async fn new_links(place: &Place, run: Time) -> Result<Vec<(String, Link)>, Stor
 
 fn job(url: String, link: &Link) -> NewJob {
     let site = WebUrl::parse(&url).ok().map(|url| url.site());
-    let key = key(site.as_ref(), &url);
+    let key = job_key(site.as_ref(), &url);
     let payload = serde_json::to_vec(link).unwrap_or_default();
     let job = Job { url, site, lane: Lane::default(), payload, deadline: None };
     NewJob { key: Some(key), ..NewJob::now(job) }

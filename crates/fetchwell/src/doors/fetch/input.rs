@@ -62,7 +62,7 @@ fn has_scheme(text: &str) -> bool {
 pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
-        let key = Some(key(site.as_ref(), url));
+        let key = Some(job_key(site.as_ref(), url));
         let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
         NewJob { job: Job { url: url.clone(), site, lane, payload, deadline }, key, due: None }
     };
@@ -109,7 +109,7 @@ fn without_comment(line: &str) -> &str {
 
 /// Tells equal URLs: 14 bytes of a SHA-256, so that two different ones never meet. Before them stand
 /// two that the URLs of a site have in common: side by side in an index, a long list touches few pages.
-pub(crate) fn key(site: Option<&Site>, url: &str) -> [u8; 16] {
+pub(crate) fn job_key(site: Option<&Site>, url: &str) -> [u8; 16] {
     let common = Sha256::digest(site.map_or("", Site::as_str).as_bytes());
     let own = Sha256::digest(url.as_bytes());
     let mut key = [0; 16];

@@ -42,7 +42,10 @@ pub fn plan(
                 end(arrival, extract.as_ref(), &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
-            let page = if options.extract { page.with_reading(limits) } else { page };
+            let page = match options.extract {
+                true => page.with_working_bytes(move |bytes| limits.working_bytes(bytes)),
+                false => page,
+            };
             Box::new(Storied::new(page.with_max_redirects(max_redirects)))
         }
         // The API answers such a URL at once; one that comes by another way ends here.
