@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use fetchwell_engine::ports::Lane;
+use fetchwell_engine::ports::job::Lane;
 use fetchwell_engine::web::Request;
 use fetchwell_engine::workbench::{Item, Workbench};
 use fetchwell_policy::time::Time;

@@ -9,20 +9,21 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use clap::Args;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, FileFinish, SqlitePoliteness, SqliteQueue,
 };
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
-use fetchwell_engine::journey::{Journey, Stage};
+use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
-use fetchwell_engine::ports::{
-    Finish, Job, Lane, Lease, Moment, Plan, Politeness, Settlement, Sink, SinkThenSettle, Source,
-    Step, StoreFault,
-};
+use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::Politeness;
+use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;

@@ -7,15 +7,16 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
+use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
-use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits};
-use fetchwell_engine::ports::{
-    Demand, Finish, Finished, LeaseId, Politeness, Renewal, RobotsRecord, Settled, SiteAsk,
-    SiteReport, Source, StoreFault, Taken, Turn,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;

@@ -7,7 +7,9 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Demand, Lease, Settle, Settlement, Source, Taken};
+use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::url::Site;
 
 use crate::flow::{LEASE_TTL, keyed};

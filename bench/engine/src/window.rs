@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
+use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{self, Door, Limits};
-use fetchwell_engine::ports::{
-    Demand, Finish, Finished, Lease, LeaseId, Renewal, Settled, Source, StoreFault, Taken,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::retry::History;

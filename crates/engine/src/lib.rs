@@ -1,26 +1,19 @@
 //! The engine: one flow from a queued URL to a settled result, whatever the door.
 //!
-//! Read [`pipeline`] first. A door brings a [`ports::Source`], a [`ports::Plan`] and a
-//! [`ports::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
+//! Read [`pipeline`] first. A door brings a [`ports::source::Source`], a [`ports::plan::Plan`] and a
+//! [`ports::finish::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
 
 pub mod adapters;
-pub mod articles;
-pub mod batches;
+pub mod budget;
 pub mod clock;
-pub mod dead_letters;
-pub mod errands;
-pub mod feeds;
 pub mod gate;
 pub mod http;
-pub mod inbox;
-pub mod journey;
-pub mod links;
-pub mod oversight;
+pub mod internal_fetch;
+pub mod memory;
 pub mod pipeline;
+pub mod plan;
 pub mod ports;
-mod readable;
-pub mod rounds;
-pub mod sites;
+pub mod seed;
 pub mod store_health;
 pub mod web;
 pub mod workbench;

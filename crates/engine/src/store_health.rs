@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// While a store fails, there is a line about it this often.
 const LINE_EVERY: Duration = Duration::from_secs(60);

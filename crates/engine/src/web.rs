@@ -10,7 +10,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use tokio::time::Instant;
 
-use crate::http::budget::Share;
+use crate::budget::Share;
 
 /// One request that a plan wants made.
 #[derive(Clone, Debug)]

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::MemoryQueue;
-use fetchwell_engine::errands::{RobotsErrand, RobotsStep};
 use fetchwell_engine::gate::{Gate, RobotsView};
+use fetchwell_engine::internal_fetch::{RobotsErrand, RobotsStep};
+use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{
-    Job, Lane, Moment, Plan, RobotsRecord, Settlement, Sink, SinkThenSettle, Step, StoreFault,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::breaker::State;
 use fetchwell_policy::outcome::Happened;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
 #[cfg(feature = "postgres")]
 use fetchwell_engine::adapters::postgres;
 #[cfg(feature = "redis")]
@@ -17,8 +16,11 @@ use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness}
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
+use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::sites::Sites;
+use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
@@ -29,7 +31,7 @@ use fetchwell_policy::url::Site;
 use crate::cli::Exit;
 use crate::descriptors::{Connections, Descriptors};
 use crate::measures::{DoorName, Measures};
-use crate::settings::{Settings, StoreUrl, WhenUnreachable};
+use crate::settings::{Settings, WhenUnreachable};
 use crate::traces::Tracer;
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
@@ -428,9 +430,4 @@ fn private_only(settings: &Settings) -> Arc<dyn Fn(&Site) -> bool + Send + Sync>
         }
     }
     Arc::new(move |site| unpaced.contains(site) || (unpaced_by_default && !paced.contains(site)))
-}
-
-/// Jitter must differ between processes; a clock would do, but this can't repeat.
-pub(crate) fn random_seed() -> u64 {
-    getrandom::u64().unwrap_or(0)
 }

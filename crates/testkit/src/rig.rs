@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
-use fetchwell_engine::journey::{Journey, Patience, Stage};
+use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
-use fetchwell_engine::ports::{
-    Finish, Finished, Job, Lane, Lease, Moment, Plan, Settle, Settled, Settlement, SiteAsk, Step,
-    StoreFault,
-};
+use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::SiteAsk;
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::outcome::Happened;

@@ -11,8 +11,8 @@ use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisLinks, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqliteLinks, SqliteQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::links::CategoryLinks;
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_simweb::SiteScript;
 use redis::aio::MultiplexedConnection;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::budget::Share;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
 use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
 use fetchwell_simweb::{Manner, World};

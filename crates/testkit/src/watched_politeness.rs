@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
-use fetchwell_engine::ports::{
-    Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn,
+use fetchwell_engine::memory::MemoryPoliteness;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{
+    Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend};

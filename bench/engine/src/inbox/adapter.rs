@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fetchwell_engine::adapters::{postgres, sqlite};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{NewMessage, RetrieverStore, Submission};
+use fetchwell_engine::ports::inbox::{NewMessage, Submission};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::url::WebUrl;
 use tokio::task::JoinSet;
 

@@ -5,8 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{FetchResult, Inbox, RetrieverStore, Station};
-use fetchwell_engine::ports::{Demand, Finished, Lease, Settlement, Taken};
+use fetchwell_engine::ports::finish::{Finished, Settlement};
+use fetchwell_engine::ports::inbox::{FetchResult, Inbox};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_engine::web::Phases;
 
 use super::message::{Names, Text};

@@ -5,9 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{FetchResult, RetrieverStore};
-use fetchwell_engine::oversight::{Attempt, Filter, MessageState};
-use fetchwell_engine::ports::{Demand, Finished, Lease, Settlement, StoreFault, Taken};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finished, Settlement};
+use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_engine::web::Phases;
 
 use super::message::{Names, Text};

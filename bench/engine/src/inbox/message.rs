@@ -1,7 +1,7 @@
 //! The messages: the same for the program and for the bare loops.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::ports::inbox::MessageId;
 
 /// So many lanes: one caller with so many retailers.
 pub(super) const RETAILERS: usize = 4;

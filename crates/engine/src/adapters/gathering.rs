@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::inbox::{Submission, Submitted};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{Submission, Submitted};
 
 /// The most messages that go in by one transaction, unless one submission has more. A large one writes each
 /// page of an index once for many rows; a single message has to wait for it, about 50 ms.
@@ -141,7 +141,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::inbox::{MessageId, NewMessage};
+    use crate::ports::inbox::{MessageId, NewMessage};
 
     const COMMIT: Duration = Duration::from_millis(40);
 

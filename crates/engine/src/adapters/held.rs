@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::ports::{Lease, LeaseId};
+use crate::ports::job::{Lease, LeaseId};
 
 /// The leases that an instance knows to be its own.
 #[derive(Default)]

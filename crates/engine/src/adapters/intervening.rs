@@ -3,8 +3,8 @@
 use fetchwell_policy::time::Time;
 use sha2::{Digest, Sha256};
 
-use crate::inbox::{FetchResult, MessageId};
-use crate::oversight::{Act, Deed};
+use crate::ports::inbox::{FetchResult, MessageId};
+use crate::ports::oversight::{Act, Deed};
 
 /// Where a message stands, in the transaction that acts on it.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use fetchwell_policy::time::Time;
 
-use crate::oversight::{Filter, MessageState};
-use crate::ports::Ledger;
+use crate::ports::oversight::{Filter, MessageState};
+use crate::ports::queue::Ledger;
 
 /// The most rows that one look goes through.
 pub(super) const ROWS_PER_LOOK: i64 = 50_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fetchwell_policy::time::Time;
 
-use crate::inbox::{AuditEntry, Submission};
+use crate::ports::inbox::{AuditEntry, Submission};
 
 /// One entry for all submissions of a caller from one address that share a commit: it names each of them.
 pub(super) fn entries(submissions: &[&Submission], at: Time) -> Vec<AuditEntry> {
@@ -34,7 +34,7 @@ mod tests {
     use fetchwell_policy::url::WebUrl;
 
     use super::*;
-    use crate::inbox::{MessageId, NewMessage};
+    use crate::ports::inbox::{MessageId, NewMessage};
 
     fn submission(caller: &str, from: &str, ids: &[u8]) -> Submission {
         let message = |id: &u8| NewMessage {

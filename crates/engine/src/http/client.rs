@@ -15,7 +15,6 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::breach::{died_unanswered, is_breach_of_http};
-use super::budget::{Budget, Share};
 use super::connect::{connect, tls_config};
 use super::decode::{Decoding, read_body};
 use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
@@ -24,6 +23,7 @@ use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
 use super::timely::is_overslept;
 use super::{HttpSettings, OwnListeners};
+use crate::budget::{Budget, Share};
 use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
 
 /// The HTTP client. There is one in a process.

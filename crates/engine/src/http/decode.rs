@@ -21,9 +21,9 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
 
 use super::HttpLimits;
-use super::budget::{Budget, Share};
 use super::patience::Patience;
 use super::wire::{Wire, WireFault};
+use crate::budget::{Budget, Share};
 
 /// A body may inflate to this size whatever the ratio.
 const RATIO_FREE_BYTES: usize = 1 << 20;

@@ -4,7 +4,6 @@
 //! the answer within every limit. What goes wrong is an outcome, never a panic and never a hang.
 
 mod breach;
-pub mod budget;
 mod client;
 mod connect;
 mod decode;

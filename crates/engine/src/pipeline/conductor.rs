@@ -25,12 +25,14 @@ use super::seniority::Seniority;
 use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
-use crate::errands::Errand;
-use crate::http::budget::Share;
-use crate::ports::{
-    Demand, Finished, Lease, LeaseId, Moment, Plan, RecentOrders, Renewal, RobotsRecord, Settled,
-    SiteAsk, SiteReport, StoreFault, Taken, Turn,
-};
+use crate::budget::Share;
+use crate::internal_fetch::Errand;
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finished, Settled};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::plan::{Moment, Plan};
+use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
+use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};

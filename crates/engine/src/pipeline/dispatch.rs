@@ -15,7 +15,8 @@ use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
 use super::{LeaseTag, News, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
-use crate::ports::{Lane, LeaseId, SiteReport};
+use crate::ports::job::{Lane, LeaseId};
+use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
 

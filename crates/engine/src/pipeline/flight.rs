@@ -14,10 +14,11 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::conductor::SharedPlan;
 use super::{AnswerFacts, LeaseTag, Purpose, Requested};
+use crate::budget::Share;
 use crate::clock::Clock;
 use crate::gate::GateLeave;
-use crate::http::budget::Share;
-use crate::ports::{Moment, Plan, SiteReport, Step};
+use crate::ports::plan::{Moment, Plan, Step};
+use crate::ports::politeness::SiteReport;
 use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 

@@ -11,7 +11,7 @@ use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 
 use crate::gate::Gate;
-use crate::ports::Lane;
+use crate::ports::job::Lane;
 
 /// All groups that something is here of.
 #[derive(Default)]

@@ -11,8 +11,12 @@ use tracing::error;
 
 use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
-use crate::http::budget::Share;
-use crate::ports::{Demand, Finished, Lease, Settlement, Step, StoreFault, Taken};
+use crate::budget::Share;
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finished, Settlement};
+use crate::ports::job::Lease;
+use crate::ports::plan::Step;
+use crate::ports::source::{Demand, Taken};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};

@@ -12,7 +12,8 @@ use tracing::{error, warn};
 use super::INTERNAL;
 use super::conductor::{Conductor, Work};
 use super::intake::{INTERRUPTIONS_UNTIL_ALONE, guarded};
-use crate::ports::{Lease, Settlement};
+use crate::ports::finish::Settlement;
+use crate::ports::job::Lease;
 use crate::workbench::JobKey;
 
 /// How long nothing is sent after we lacked something: requests under way end meanwhile, and give back what they
@@ -146,7 +147,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{Job, Lane};
+    use crate::ports::job::{Job, Lane};
 
     fn lease(number: usize) -> Lease {
         let url = format!("http://a.test/{number}");

@@ -11,7 +11,8 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
 use super::conductor::{Conductor, Event, Work};
-use crate::ports::{Lease, LeaseId, Politeness, RobotsRecord};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
 use crate::workbench::JobKey;
 

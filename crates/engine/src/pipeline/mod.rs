@@ -33,7 +33,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::ports::{Finish, Lease, Plan, Source, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::Finish;
+use crate::ports::job::Lease;
+use crate::ports::plan::Plan;
+use crate::ports::source::Source;
 use crate::web::Web;
 use conductor::Conductor;
 pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};

@@ -9,7 +9,9 @@ use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 
-use crate::ports::{Lease, LeaseId, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::Settlement;
+use crate::ports::job::{Lease, LeaseId};
 use crate::web::Phases;
 
 /// Something that a pipeline did or met with.

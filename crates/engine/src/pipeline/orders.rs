@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::conductor::{Conductor, Event};
-use crate::ports::{ORDERS_AT_ONCE, RecentOrders, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
 
 /// How often orders are asked for: one is felt within a second.
 const LISTEN_EVERY: Duration = Duration::from_millis(400);

@@ -8,7 +8,8 @@ use tracing::{debug, warn};
 
 use super::conductor::{Conductor, Event};
 use super::{News, SettledLease};
-use crate::ports::{Finished, Settled, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finished, Settled, Settlement};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
 

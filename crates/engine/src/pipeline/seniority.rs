@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fetchwell_policy::time::Time;
 
-use crate::ports::Lease;
+use crate::ports::job::Lease;
 
 /// When the leases in hand were accepted, in order.
 #[derive(Default)]

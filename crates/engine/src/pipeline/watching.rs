@@ -9,7 +9,7 @@ use tracing::{debug, error};
 
 use super::conductor::{Conductor, Event};
 use super::{News, Window};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// How much is in hand is told so often at the most.
 const TELL_EVERY: Duration = Duration::from_secs(1);

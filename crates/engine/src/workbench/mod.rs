@@ -16,7 +16,7 @@ use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::ports::{Lane, LeaseId};
+use crate::ports::job::{Lane, LeaseId};
 
 pub use room::{FlightNumber, Item, JobKey, Room, Standing};
 pub use shelf::Parcel;

@@ -9,7 +9,7 @@ use fetchwell_policy::url::Origin;
 
 use super::turns::Turns;
 use crate::gate::RobotsView;
-use crate::ports::Lane;
+use crate::ports::job::Lane;
 use crate::web::Request;
 
 /// Names a job within the pipeline.

@@ -4,7 +4,7 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::ports::{Job, Lane, Lease, LeaseId};
+use crate::ports::job::{Job, Lane, Lease, LeaseId};
 
 /// A lease that waits for its turn. Its site is where it waits.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ports::Lane;
+use crate::ports::job::Lane;
 
 /// What waits, lane by lane. Most have one lane, and many one entry, so neither takes more room than it
 /// needs.

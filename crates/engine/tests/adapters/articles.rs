@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
-use fetchwell_engine::articles::{Articles, Failure, Gleaned, Wanted};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::links::CategoryLinks;
+use fetchwell_engine::ports::articles::{Articles, Failure, Gleaned, Wanted};
+use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_policy::time::Time;
 use fetchwell_testkit::conformance::servers::{redis_connection, unique, unused_redis};
 use redis::AsyncCommands;

@@ -9,7 +9,8 @@ use fetchwell_engine::adapters::shared::{
     Change, Keeper, Reading, SharedPoliteness, Texts, Vigilant,
 };
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::Verdict;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::sqlite::{self, Durability, Reading, SqliteEvents};
-use fetchwell_engine::ports::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{Event, EventLog};
 use fetchwell_testkit::conformance::HandClock;
 
 const DAY: Duration = Duration::from_secs(86_400);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::adapters::kafka::KafkaLog;
-use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use fetchwell_testkit::conformance::kafka::{create_topic, read_topic, unused_topic};
 use fetchwell_testkit::conformance::servers::server_url;
 use fetchwell_testkit::crash::OwnServer;

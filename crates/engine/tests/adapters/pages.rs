@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetchwell_engine::adapters::memory::MemoryPages;
 use fetchwell_engine::adapters::redis::RedisPages;
 use fetchwell_engine::adapters::sqlite::{self, Durability, SqlitePages, bind_politeness};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{PageCache, StoreFault};
+use fetchwell_engine::memory::MemoryPages;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_policy::time::Time;
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 

@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::adapters::postgres::{Database, StoreClock, open_retriever};
+use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::inbox::{
-    FetchResult, MessageId, MessageStatus, NewMessage, OutboxMost, OutboxPage, RetrieverStore,
-    Submission, Submitted,
+use fetchwell_engine::ports::finish::{Finished, Settlement};
+use fetchwell_engine::ports::inbox::{
+    FetchResult, MessageId, MessageStatus, NewMessage, OutboxMost, OutboxPage, Submission,
+    Submitted,
 };
-use fetchwell_engine::ports::{Demand, Finished, Lease, Settlement, Source, Taken};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::url::WebUrl;

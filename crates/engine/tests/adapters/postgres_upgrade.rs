@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::adapters::postgres::{Database, StoreClock, open_retriever};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::oversight::Filter;
+use fetchwell_engine::ports::oversight::Filter;
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use sqlx::{Connection, Executor, PgConnection};
 

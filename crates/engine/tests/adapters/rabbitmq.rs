@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetchwell_engine::adapters::rabbitmq::{RabbitInstance, RabbitQueue};
-use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{
-    Demand, Lease, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use fetchwell_engine::ports::batches::{Batch, BatchQueue};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};

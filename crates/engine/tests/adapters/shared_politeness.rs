@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_engine::adapters::postgres::PostgresKeeper;
 use fetchwell_engine::adapters::redis::RedisKeeper;
 use fetchwell_engine::adapters::shared::{Keeper, SharedPoliteness};
-use fetchwell_engine::ports::{Politeness, SiteAsk, SiteReport};
+use fetchwell_engine::ports::politeness::{Politeness, SiteAsk, SiteReport};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};

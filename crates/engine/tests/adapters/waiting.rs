@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::postgres::{self, PostgresQueue};
 use fetchwell_engine::adapters::redis::{QueueNames, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
-use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Demand, Job, Lane, Source, Taken};
-use fetchwell_engine::sites::Waiting;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use fetchwell_testkit::conformance::servers::{server_url, unique};

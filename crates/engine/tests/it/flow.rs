@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Politeness, SiteAsk, StoreFault};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{Politeness, SiteAsk};
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::site::{Spend, Verdict};

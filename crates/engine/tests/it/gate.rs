@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{
     Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable,
 };
-use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use fetchwell_engine::memory::MemoryPoliteness;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 use fetchwell_engine::web::Leave;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::chance::Chance;

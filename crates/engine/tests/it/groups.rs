@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Job, Lane};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::url::Site;

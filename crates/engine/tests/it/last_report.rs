@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::{
-    Lease, Moment, Plan, Politeness, Settlement, Sink, SinkThenSettle, Step, StoreFault,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web};
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 use fetchwell_policy::time::Time;

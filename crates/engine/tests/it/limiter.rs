@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::memory::MemoryPoliteness;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Politeness, SiteAsk};
+use fetchwell_engine::memory::MemoryPoliteness;
+use fetchwell_engine::ports::politeness::{Politeness, SiteAsk};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::Verdict;

@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::http::budget::{Budget, Share};
+use fetchwell_engine::budget::{Budget, Share};
 use fetchwell_engine::pipeline::{Door, Ended};
-use fetchwell_engine::ports::{
-    Demand, Finish, Finished, Job, LeaseId, Moment, Plan, Politeness, Renewal, Settle, Settled,
-    Settlement, Sink, SinkThenSettle, Source, Step, StoreFault, Taken,
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{
+    Finish, Finished, Settle, Settled, Settlement, Sink, SinkThenSettle,
 };
+use fetchwell_engine::ports::job::{Job, LeaseId, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::Politeness;
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::web::{Answer, Exchange, Leave, Outcome, Phases, Request, Web};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;

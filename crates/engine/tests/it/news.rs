@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::pipeline::{News, Purpose, Requested, Window};
-use fetchwell_engine::ports::Settlement;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::NewJob;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::rig::{Rig, job};
 use tokio_util::sync::CancellationToken;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fetchwell_engine::budget::Share;
 use fetchwell_engine::gate::WhenUnreachable;
-use fetchwell_engine::http::budget::Share;
 use fetchwell_engine::pipeline::News;
-use fetchwell_engine::ports::{Politeness, RobotsRecord, Unreachable};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, Unreachable};
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::{Happened, SiteFault};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::journey::Patience;
-use fetchwell_engine::ports::Politeness;
+use fetchwell_engine::plan::redirect_chain::Patience;
+use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::breaker::Breaker;
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault, WaitAskedBy};

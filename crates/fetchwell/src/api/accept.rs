@@ -1,6 +1,7 @@
 //! From what was posted to what is committed.
 
-use fetchwell_engine::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
+use fetchwell_engine::ports::inbox::options::kind;
+use fetchwell_engine::ports::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use tracing::debug;
@@ -9,7 +10,6 @@ use super::Api;
 use super::fields::{FetchRequest, Judge};
 use super::identity::Identity;
 use super::problem::{FieldError, Kind, Problem};
-use crate::doors::retriever::kind;
 
 const MAX_KEY_BYTES: usize = 255;
 

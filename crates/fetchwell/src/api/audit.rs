@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::AuditEntry;
+use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_policy::time::Time;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use fetchwell_engine::inbox::OutboxMessage;
+use fetchwell_engine::ports::inbox::OutboxMessage;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;

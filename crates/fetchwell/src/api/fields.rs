@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -12,7 +13,6 @@ use super::problem::FieldError;
 use super::schemas::{Deadline, MaxAge, SentHeaders};
 use super::values::Fault;
 use super::{times, values};
-use crate::doors::retriever::Options;
 
 const KNOWN: [&str; 8] = [
     "url",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
-use fetchwell_engine::inbox::{Caller, Role, TokenHash};
+use fetchwell_engine::ports::inbox::{Caller, Role, TokenHash};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::ports::inbox::MessageId;
 
 use super::Api;
 use super::identity::Identity;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 
 use crate::prometheus::family;
 

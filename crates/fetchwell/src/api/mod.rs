@@ -46,9 +46,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
-use fetchwell_engine::oversight::Oversight;
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
+use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
 use http::HeaderMap;
 use http::header::ACCEPT;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::Response;
-use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 use serde::Serialize;

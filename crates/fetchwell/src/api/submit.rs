@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::{Message, MessageId};
+use fetchwell_engine::ports::inbox::{Message, MessageId};
 use http::HeaderValue;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,11 +1,11 @@
 //! What single fields of a message may be.
 
+use fetchwell_engine::ports::inbox::options::ALLOWED_HEADERS;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::url::{Site, WebUrl};
 use http::HeaderValue;
 
 use super::json::Json;
-use crate::doors::retriever::ALLOWED_HEADERS;
 
 const MAX_CORRELATION_ID_CHARS: usize = 256;
 const MAX_RETAILER_BYTES: usize = 32;

@@ -1,6 +1,6 @@
 //! Messages and results as callers see them.
 
-use fetchwell_engine::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
+use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
 use serde::Serialize;
 use utoipa::ToSchema;
 

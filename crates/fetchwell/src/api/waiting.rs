@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::inbox::{Message, MessageId};
+use fetchwell_engine::ports::inbox::{Message, MessageId};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

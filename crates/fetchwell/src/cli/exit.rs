@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 
 /// How the program ends.
 #[derive(Debug)]

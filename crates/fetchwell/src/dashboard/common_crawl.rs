@@ -8,6 +8,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use fetchwell_engine::ports::crawl_progress::{BatcherStanding, FolderStanding};
 use http::Uri;
 use tokio::time::Instant;
 
@@ -16,8 +17,8 @@ use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
 use super::words;
-use crate::doors::commoncrawl::batch::standing::{BatcherStanding, batchers};
-use crate::doors::commoncrawl::work::standing::{FolderStanding, folder};
+use crate::doors::commoncrawl::batch::standing::batchers;
+use crate::doors::commoncrawl::work::standing::folder;
 
 /// A rate is said of this long.
 const LATELY: Duration = Duration::from_secs(300);

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use http::StatusCode;
 use tracing::{error, warn};
 use url::form_urlencoded;

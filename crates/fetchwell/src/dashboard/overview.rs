@@ -6,7 +6,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
 use http::Uri;
 

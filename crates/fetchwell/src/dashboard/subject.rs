@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::articles::Articles;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::DeadLetters;
-use fetchwell_engine::oversight::Oversight;
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::dead_letters::DeadLetters;
+use fetchwell_engine::ports::oversight::Oversight;
 
 use super::{Doorkeeper, History, Trail};
 use crate::api::AuthFailures;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::inbox::AuditEntry;
-use fetchwell_engine::oversight::{InstanceView, QueueLedger};
+use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
 use http::Uri;
 
 use super::Dashboard;

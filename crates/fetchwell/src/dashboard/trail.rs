@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{AuditEntry, Inbox};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
 use tracing::info;
 
 /// Entries that are kept in memory where no store keeps them.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 use serde::Serialize;
 
 /// The account of a door.

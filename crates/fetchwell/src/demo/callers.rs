@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{Caller, Inbox, MessageId, NewMessage, Role, Submission, Submitted};
+use fetchwell_engine::ports::inbox::options::Options;
+use fetchwell_engine::ports::inbox::{
+    Caller, Inbox, MessageId, NewMessage, Role, Submission, Submitted,
+};
 use fetchwell_policy::url::WebUrl;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Exit;
-use crate::doors::retriever::{self, Options, add_caller};
+use crate::doors::retriever::add_caller;
 
 /// Who sends messages.
 pub(super) const CALLERS: [&str; 3] = ["price-watch", "news-desk", "link-check"];
@@ -87,7 +90,7 @@ fn message(
         correlation_id: format!("{caller}-{number}"),
         deadline_in,
         callback_url: None,
-        kind: retriever::kind(caller, url, &options),
+        kind: fetchwell_engine::ports::inbox::options::kind(caller, url, &options),
         options,
         max_age: None,
     })

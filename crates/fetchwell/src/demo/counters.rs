@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::inbox::FetchResult;
 use fetchwell_engine::pipeline::{News, Watcher};
-use fetchwell_engine::ports::Settlement;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 
 use crate::api::Metrics;

@@ -22,7 +22,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::seed::random_seed;
 use tempfile::TempDir;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ use tracing::info;
 
 use crate::cli::{DemoArgs, Exit, GlobalFlags, Running};
 use crate::doors::fetch;
-use crate::plant::{Parts, random_seed};
+use crate::plant::Parts;
 use crate::settings::{Flag, Settings, Sources};
 use board::Board;
 use counters::Counters;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fetchwell_engine::inbox::FetchResult;
+use fetchwell_engine::ports::inbox::FetchResult;
 use serde::Serialize;
 
 use super::account::{Account, Outcome};

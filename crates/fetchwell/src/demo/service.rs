@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{MessageId, OutboxMost, OutboxPage, RetrieverStore};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 

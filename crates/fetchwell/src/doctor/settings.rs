@@ -1,6 +1,8 @@
 //! What the settings alone show.
 
-use crate::settings::{Settings, SettingsFaults, StoreUrl};
+use fetchwell_engine::ports::store_url::StoreUrl;
+
+use crate::settings::{Settings, SettingsFaults};
 
 use super::finding::Finding;
 

@@ -28,9 +28,7 @@ pub(crate) mod sites;
 pub(crate) mod top;
 pub mod webhooks;
 
-mod foregone;
 pub(crate) mod notation;
-mod one_page;
 #[cfg(feature = "redis")]
 mod redis_queues;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::ThreadTime;
+use fetchwell_engine::plan::one_page::decoding_bytes;
 use fetchwell_extract::{
     Article, Limits, TitledText, TookTooLong, extract_text_within, extract_within,
 };
@@ -11,8 +12,6 @@ use url::Url;
 
 use crate::settings::Values;
 
-/// Decoding makes a copy of a page, which may have three bytes for each.
-const BYTES_PER_BYTE_DECODED: usize = 3;
 /// A node takes at least so many bytes of a page…
 const LEAST_BYTES_PER_NODE: usize = 2;
 /// …so much memory, with all that is known of it…
@@ -75,11 +74,6 @@ impl ReadLimits {
         let text = body_bytes.min(self.max_text_bytes).saturating_mul(COPIES_OF_TEXT);
         decoding_bytes(body_bytes).saturating_add(nodes * NODE_BYTES).saturating_add(text)
     }
-}
-
-/// The memory that decoding a page of so many bytes takes.
-pub(crate) fn decoding_bytes(body_bytes: usize) -> usize {
-    body_bytes.saturating_mul(BYTES_PER_BYTE_DECODED)
 }
 
 fn too_long(_: TookTooLong) -> Happened {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::budget::Share;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, Lease};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Phases, Why};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;

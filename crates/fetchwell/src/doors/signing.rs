@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fetchwell_engine::inbox::TokenHash;
+use fetchwell_engine::ports::inbox::TokenHash;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;

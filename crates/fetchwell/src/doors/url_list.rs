@@ -6,13 +6,14 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
-use fetchwell_engine::dead_letters::DeadLetters;
-use fetchwell_engine::rounds::Rounds;
+use fetchwell_engine::ports::dead_letters::DeadLetters;
+use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_engine::ports::store_url::StoreUrl;
 
 #[cfg(feature = "redis")]
 use super::redis_queues;
 use crate::cli::Exit;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// The list, by where it is.
 #[derive(Clone)]

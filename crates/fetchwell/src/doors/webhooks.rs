@@ -6,14 +6,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::plan::immediate::{Foregone, by_payload, dead};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Method, Outcome, Request};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Backoff, History};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
-use super::foregone::{Foregone, by_payload, dead};
 use super::notation::unix_seconds;
 
 /// Attempts at a delivery, the first one included: with the back-off, about two days.

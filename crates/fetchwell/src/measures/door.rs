@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::Site;
 use tokio::time::Instant;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use fetchwell_engine::pipeline::Purpose;
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 
 use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};
 use super::snapshot::{DoorSnapshot, ProcessSnapshot, Snapshot};

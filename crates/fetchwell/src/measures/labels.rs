@@ -1,6 +1,7 @@
 //! What may stand in a label: few words, and never a site, a URL or a caller.
 
-use fetchwell_engine::ports::{Settlement, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 
 /// A flow of this program.

@@ -90,7 +90,8 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::pipeline::Window;
-    use fetchwell_engine::ports::{Ledger, StoreFault};
+    use fetchwell_engine::ports::error::StoreFault;
+    use fetchwell_engine::ports::queue::Ledger;
     use fetchwell_policy::url::Site;
 
     use super::*;

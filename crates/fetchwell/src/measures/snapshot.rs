@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{Purpose, Window};
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 
 use super::circuits::OpenCircuits;
 use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
 use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
 use serde_json::Value as Json;
@@ -13,85 +14,6 @@ use super::fault::{Wrong, quoted};
 use super::features::Feature;
 use super::kinds::Kind;
 use super::layer::Raw;
-
-/// A store, by what it runs on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreUrl {
-    /// `sqlite:PATH`: embedded, in one file.
-    Sqlite(PathBuf),
-    /// `postgres://…`
-    #[cfg(feature = "postgres")]
-    Postgres(SecretUrl),
-    /// `redis://…`
-    #[cfg(feature = "redis")]
-    Redis(SecretUrl),
-}
-
-impl StoreUrl {
-    /// The file of an embedded store; none for a server.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            StoreUrl::Sqlite(path) => Some(path),
-            #[cfg(any(feature = "postgres", feature = "redis"))]
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for StoreUrl {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreUrl::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
-            #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(url) => write!(out, "{url}"),
-            #[cfg(feature = "redis")]
-            StoreUrl::Redis(url) => write!(out, "{url}"),
-        }
-    }
-}
-
-/// A URL that may hold a password; whatever prints it prints `***` in the password's place.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretUrl(String);
-
-impl SecretUrl {
-    /// A URL as it was written, with its password.
-    pub fn new(url: &str) -> SecretUrl {
-        SecretUrl(url.to_owned())
-    }
-
-    /// The URL with its password, for the one who connects.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SecretUrl {
-    /// Rather hides too much than too little: a password may hold `/`, `?` or `#` unescaped, so
-    /// user info reaches to the last `@` of all, and the whole query goes.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
-        write!(out, "{scheme}://")?;
-        let host_on = match rest.rsplit_once('@') {
-            Some((user_info, host_on)) => {
-                let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-                write!(out, "{user}{}@", if password.is_empty() { "" } else { ":***" })?;
-                host_on
-            }
-            None => rest,
-        };
-        match host_on.split_once('?') {
-            Some((address, _)) => write!(out, "{address}?***"),
-            None => write!(out, "{host_on}"),
-        }
-    }
-}
-
-impl fmt::Debug for SecretUrl {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{self}")
-    }
-}
 
 /// A store's URL. Its faults don't quote it.
 pub(super) struct Store;

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
-pub use addresses::{ResolveRule, SecretUrl, StoreUrl};
+pub use addresses::ResolveRule;
 pub use archives::ArchiveBase;
 pub use choices::{DocumentFormat, LogFormat, WhenUnreachable};
 pub use default_file::default_file;

@@ -7,11 +7,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
 use ipnet::IpNet;
 
-use super::addresses::{
-    Broker, Cidr, Listen, NameServer, Resolve, ResolveRule, SecretUrl, Store, StoreUrl, WebAddress,
-};
+use super::addresses::{Broker, Cidr, Listen, NameServer, Resolve, ResolveRule, Store, WebAddress};
 use super::archives::{Archive, ArchiveBase, CrawlName};
 use super::choices::{
     DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable, WritableFormat,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{LeaseTag, News, Purpose, Requested, SettledLease};
-use fetchwell_engine::ports::Settlement;
+use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::web::Phases;
 
 use super::ids::{SpanId, TraceId};

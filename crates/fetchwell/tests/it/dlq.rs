@@ -1,7 +1,8 @@
 //! `fetchwell dlq`, on both stores.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Job, Lane, Settlement, Taken};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};

@@ -96,7 +96,8 @@ async fn killed_at_a_sitemap_nothing_is_lost_and_nothing_is_double(place: Place)
 
 async fn a_list_that_is_too_long_gets_nothing(mut place: Place) {
     place.scene = place.scene.variable("FETCHWELL_SCHEDULE__MAX_QUEUE", "1");
-    let round = fetchwell_engine::rounds::Round { entry: "x".into(), due: Clock::system().wall() };
+    let round =
+        fetchwell_engine::ports::rounds::Round { entry: "x".into(), due: Clock::system().wall() };
     place.queue.put(&round, &["http://x.test/".to_owned()], 0).await.unwrap();
     let ended = place.scene.program.run(ONCE).await.expect_code(0);
     assert!(ended.stderr.contains("schedule.max_queue"), "{}", ended.stderr);

@@ -5,17 +5,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::adapters::sqlite::{
     self, Db, Durability, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue,
 };
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::{DeadLetters, Revision};
-use fetchwell_engine::feeds::Feeds;
-use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::ports::{Event, EventLog, Ledger};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
+use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
+use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::feeds::Feeds;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 use tempfile::TempDir;
 

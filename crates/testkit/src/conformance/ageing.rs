@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
 use fetchwell_engine::adapters::sqlite::{SqliteArticles, SqliteLinks};
-use fetchwell_engine::articles::Articles;
-use fetchwell_engine::links::CategoryLinks;
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::links::CategoryLinks;
 use redis::AsyncCommands;
 
 use super::adapters::SqliteStore;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::kafka::{ID_HEADER, KafkaLog};
-use fetchwell_engine::ports::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{Event, EventLog};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::rabbitmq::{REASON_HEADER, RabbitQueue};
-use fetchwell_engine::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
+use fetchwell_engine::ports::error::StoreFault;
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
 use lapin::{Channel, Connection, ConnectionProperties};

@@ -7,17 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_engine::adapters::StoreClock;
 use fetchwell_engine::adapters::postgres::{
     Database, PostgresKeeper, PostgresQueue, open_retriever,
 };
 use fetchwell_engine::adapters::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
 use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
-use fetchwell_engine::adapters::{NewJob, StoreClock};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::feeds::Feeds;
-use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::ports::{Ledger, RobotsRecord, StoreFault};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::feeds::Feeds;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};

@@ -5,7 +5,7 @@ use rdkafka::producer::Producer as _;
 use super::place::Place;
 use super::producer::{Producer, connect};
 use super::topic::ANSWER_WITHIN;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// What a cluster says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,8 @@ use tracing::warn;
 pub use self::examination::{KafkaFacts, TopicFacts, examine};
 use self::place::Place;
 use self::producer::{CONFIRMED_WITHIN, Producer, connect};
-use crate::ports::{Event, EventLog, Published, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::event_log::{Event, EventLog, Published};
 
 /// The header that holds an event's id.
 pub const ID_HEADER: &str = "id";

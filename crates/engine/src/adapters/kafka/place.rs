@@ -5,7 +5,8 @@ use std::fmt;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::producer::CONFIRMED_WITHIN;
-use crate::ports::{Event, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::event_log::Event;
 
 /// A topic of a cluster.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use rdkafka::producer::FutureProducer;
 use tracing::debug;
 
 use super::place::Place;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// An event that is not confirmed by then has failed.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use tracing::info;
 
 use super::place::Place;
 use super::producer::{Producer, Words, connect};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// A cluster that has not answered by then is away.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);

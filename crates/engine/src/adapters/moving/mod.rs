@@ -15,7 +15,8 @@ use super::postgres::moving_in::{Arrival, Standing};
 use super::sqlite::moving_out::{self, Departure, Left};
 use super::sqlite::{Db, SqliteQueue};
 use crate::clock::Clock;
-use crate::ports::{Source, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::source::Source;
 
 pub(super) use tables::{Column, Kind, ROBOTS, SITES, TABLES, Table};
 

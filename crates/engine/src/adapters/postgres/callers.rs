@@ -5,8 +5,8 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::database::{Database, Tx, writable};
-use crate::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 
 /// Whose token this is.
 pub(super) async fn caller_of(

@@ -12,7 +12,7 @@ use super::lanes::{BusyLane, LaneId};
 use super::moment::Moment;
 use super::moves::{DELAYED, Moves, QueueId};
 use super::reading::url_of;
-use crate::ports::{Job, Lane, Lease, LeaseId};
+use crate::ports::job::{Job, Lane, Lease, LeaseId};
 
 /// A job that another looks at just now, to follow it, is left out: it goes the next time.
 /// The benchmark shows its plan.

@@ -14,8 +14,8 @@ use sqlx::{ConnectOptions, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::schema::NEWEST;
-use crate::adapters::refuse_newer_store;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::version::refuse_newer_store;
 
 /// A server that does not answer within this is gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

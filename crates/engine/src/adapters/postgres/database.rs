@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
 use super::connections::{CONNECTIONS, Connections, Taken, within, within_limit};
 use super::id_stock::IdStock;
 use super::schema::migrate;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// The first three, so that nothing hangs: neither a statement, nor one that waits for another's lock; and
 /// the rows that a process held when it was stopped half-way are free after a while, what it meant to do

@@ -9,9 +9,8 @@ use sqlx::postgres::PgRow;
 
 use super::database::writable;
 use super::moves::{Moves, QueueId};
-use crate::adapters::NewJob;
-use crate::inbox::{FetchResult, MessageId};
-use crate::ports::{Job, Lane, LeaseId};
+use crate::ports::inbox::{FetchResult, MessageId};
+use crate::ports::job::{Job, Lane, LeaseId, NewJob};
 
 pub(super) const COMPLETED: i16 = 4;
 pub(super) const FAILED: i16 = 5;

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, Row};
 
 use super::connections::{Connections, within};
 use super::database::options_of;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,10 @@ use super::ending::End;
 use super::instance::PostgresInstance;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
-use crate::inbox::{Bell, FetchResult};
-use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finish, Finished, Settled, Settlement};
+use crate::ports::inbox::{Bell, FetchResult};
+use crate::ports::job::LeaseId;
 
 /// Where the flow that fetches messages ends its leases.
 pub(super) struct MessageFinish {

@@ -4,7 +4,7 @@ use sqlx::Row;
 
 use super::ending::{End, Ended, end_state, ended_of};
 use super::moves::{DELAYED, Moves, QueueId};
-use crate::ports::LeaseId;
+use crate::ports::job::LeaseId;
 
 impl Moves {
     /// Those that wait for the results of these have them. One that is just being handed out, since its

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sqlx::Row;
 
 use super::database::Tx;
-use crate::ports::LeaseId;
+use crate::ports::job::LeaseId;
 
 /// So many are asked for at once, or as many as are needed.
 const STOCK: usize = 4_096;

@@ -15,11 +15,14 @@ use super::submission::Queues;
 use super::submitting::Desk;
 use super::{callers, ledger, reading, retention};
 use crate::adapters::gathering::Submitter;
-use crate::inbox::{
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{NoRecords, SinkThenSettle};
+use crate::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    RetrieverStore, Station, Submission, Submitted, TokenHash,
+    Submission, Submitted, TokenHash,
 };
-use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
+use crate::ports::queue::Ledger;
+use crate::ports::retriever_store::{RetrieverStore, Station};
 
 /// Groups of submissions that are accepted at once: while the server sees to one, the next is made ready.
 const GROUPS_AT_ONCE: usize = 2;

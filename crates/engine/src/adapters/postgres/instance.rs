@@ -11,9 +11,10 @@ use super::moves::Moves;
 use super::presence::{join, lengthen};
 use super::queue::PostgresQueue;
 use crate::adapters::held::Held;
-use crate::ports::{
-    Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Settle, Settled, Settlement};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::source::{Demand, Renewal, Source, Taken};
 
 /// One process's hold on a [`PostgresQueue`].
 pub struct PostgresInstance {

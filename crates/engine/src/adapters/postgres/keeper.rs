@@ -14,7 +14,8 @@ use super::connections::{Connections, within};
 use super::database::options_of;
 use super::schema::migrate;
 use crate::adapters::shared::{Change, Keeper, Reading, Texts};
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::RobotsRecord;
 
 /// A copy of robots.txt stands in for one that can't be reached for 30 days.
 const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);

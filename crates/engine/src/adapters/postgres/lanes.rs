@@ -7,7 +7,7 @@ use sqlx::Row;
 
 use super::count;
 use super::moves::{Moves, QueueId};
-use crate::ports::Lane;
+use crate::ports::job::Lane;
 
 /// Names a lane in the database.
 pub(super) type LaneId = i64;

@@ -5,7 +5,8 @@ use sqlx::postgres::PgRow;
 
 use super::database::{Database, Tx};
 use super::moves::QueueId;
-use crate::ports::{Ledger, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::queue::Ledger;
 
 macro_rules! sums {
     () => {

@@ -3,7 +3,7 @@
 use sqlx::Row;
 
 use super::database::Database;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Which politeness store goes with this store: the first one named stays. Returns that one.
 ///

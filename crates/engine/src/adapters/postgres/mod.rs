@@ -47,7 +47,7 @@ pub use queue::PostgresQueue;
 pub use taking::DUE;
 
 use crate::adapters::shared::Vigilant;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Connects to the server that a `postgres://` address names, for politeness.
 pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreFault> {

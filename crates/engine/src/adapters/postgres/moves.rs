@@ -17,8 +17,9 @@ use super::lanes::{LaneId, NO_LANE};
 use super::moment::{Moment, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
 use super::rooms::RoomName;
-use crate::adapters::NewJob;
-use crate::ports::{LeaseId, Ledger, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::job::{LeaseId, NewJob};
+use crate::ports::queue::Ledger;
 
 /// Names a queue in the database.
 pub(super) type QueueId = i32;

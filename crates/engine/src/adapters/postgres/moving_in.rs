@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::database::{Database, Tx, writable};
 use crate::adapters::moving::{Column, Kind, Part, Table};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// While it moves in, nobody else is to put anything in; who reads does not wait.
 const LOCK: &str = "LOCK TABLE fetchwell_caller, fetchwell_job, fetchwell_meta IN EXCLUSIVE MODE";

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use sqlx::Row;
 
 use super::moves::Moves;
-use crate::inbox::{MessageId, Submission, Submitted};
+use crate::ports::inbox::{MessageId, Submission, Submitted};
 
 /// What was answered to those that came before; `None`: it is new, and from now on it has come before.
 pub(super) async fn earlier_answers(

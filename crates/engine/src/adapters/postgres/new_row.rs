@@ -8,7 +8,7 @@ use sqlx::Row;
 use super::database::{Tx, writable};
 use super::lanes::LaneId;
 use super::moves::{DELAYED, QueueId};
-use crate::ports::LeaseId;
+use crate::ports::job::LeaseId;
 
 /// A row to be put in.
 pub(super) struct NewRow {

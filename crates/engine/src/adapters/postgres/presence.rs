@@ -9,7 +9,8 @@ use super::database::{Database, Tx};
 use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
 use crate::adapters::who::this_process;
-use crate::ports::{LeaseId, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::job::LeaseId;
 
 /// Whoever holds this row can't be taken for dead before the commit: a rescue passes it by. A renewal does
 /// not wait for it.

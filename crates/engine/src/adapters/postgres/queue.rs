@@ -13,8 +13,10 @@ use super::instance::PostgresInstance;
 use super::ledger;
 use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
-use crate::adapters::NewJob;
-use crate::ports::{Ledger, StoreFault, Taken};
+use crate::ports::error::StoreFault;
+use crate::ports::job::NewJob;
+use crate::ports::queue::Ledger;
+use crate::ports::source::Taken;
 
 /// Jobs that go in by one statement.
 const MAX_JOBS_PER_STATEMENT: usize = 4_096;

@@ -6,10 +6,10 @@ use sqlx::postgres::PgRow;
 
 use super::database::Database;
 use super::moves::QueueId;
-use crate::inbox::{
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{
     FetchResult, Message, MessageId, MessageStatus, OutboxMessage, OutboxMost, OutboxPage,
 };
-use crate::ports::StoreFault;
 
 const MESSAGE: &str = "
     SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,

@@ -10,7 +10,8 @@ use super::database::Database;
 use super::lanes::LaneId;
 use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
-use crate::ports::{LeaseId, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::job::LeaseId;
 
 /// How long the audit is kept, but for submissions: those go with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);

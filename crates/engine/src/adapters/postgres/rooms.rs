@@ -6,7 +6,7 @@ use fetchwell_policy::time::Time;
 
 use super::lanes::LaneId;
 use super::moves::{Moves, QueueId};
-use crate::ports::Demand;
+use crate::ports::source::Demand;
 
 /// A queue, a site and a lane.
 pub(super) type RoomName = (QueueId, String, LaneId);

@@ -8,7 +8,8 @@ use sqlx::Row;
 
 use super::database::writable;
 use super::moves::{Moves, QueueId};
-use crate::ports::{LeaseId, Settled, Settlement};
+use crate::ports::finish::{Settled, Settlement};
+use crate::ports::job::LeaseId;
 
 /// A lease that waits again.
 struct Return<'a> {

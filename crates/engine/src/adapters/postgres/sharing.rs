@@ -6,8 +6,8 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 
 use super::moves::Moves;
-use crate::inbox::NewMessage;
-use crate::ports::LeaseId;
+use crate::ports::inbox::NewMessage;
+use crate::ports::job::LeaseId;
 
 /// What messages of a kind may share.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use super::names::earlier_answers;
 use super::new_row::{MessagePart, NewRow};
 use super::sharing::what_is_shared;
 use crate::adapters::submit_audit;
-use crate::inbox::{MessageId, NewMessage, Submission, Submitted};
-use crate::ports::{Lane, LeaseId};
+use crate::ports::inbox::{MessageId, NewMessage, Submission, Submitted};
+use crate::ports::job::{Lane, LeaseId};
 
 /// The queues that submissions go to.
 #[derive(Clone, Copy)]

@@ -9,8 +9,8 @@ use super::moment::StoreClock;
 use super::moves::Moves;
 use super::submission::{Queues, accept_all};
 use crate::adapters::gathering::{self, Answer};
-use crate::inbox::{Bell, Submission, Submitted};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{Bell, Submission, Submitted};
 
 /// What it takes to accept submissions.
 pub(super) struct Desk {

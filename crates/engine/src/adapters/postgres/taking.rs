@@ -9,7 +9,8 @@ use super::count;
 use super::lanes::{BusyLane, LaneId};
 use super::moves::{Moves, QueueId};
 use super::share::share_out;
-use crate::ports::{Demand, Lease, LeaseId};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::source::Demand;
 
 /// The most rooms of a lane that one take looks at.
 const MAX_ROOMS_PER_LANE: usize = 4_096;

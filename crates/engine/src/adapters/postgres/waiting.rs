@@ -5,8 +5,8 @@ use fetchwell_policy::url::Site;
 use sqlx::Row;
 
 use super::database::Database;
-use crate::ports::StoreFault;
-use crate::sites::Waiting;
+use crate::ports::error::StoreFault;
+use crate::ports::sites::Waiting;
 
 const COUNT: &str = "
     SELECT coalesce(sum(counted.jobs), 0)::BIGINT

@@ -22,7 +22,8 @@ use super::link::ANSWER_WITHIN;
 use super::message::{delay_of, history_of, name_of};
 use super::{Link, Names};
 use crate::clock::Clock;
-use crate::ports::{Job, Lane, Lease, LeaseId, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::job::{Job, Lane, Lease, LeaseId};
 
 /// After a connection is lost, another one is tried this much later.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);

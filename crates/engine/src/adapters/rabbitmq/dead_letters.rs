@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use super::RabbitQueue;
 use super::link::ANSWER_WITHIN;
 use super::message::{Outgoing, name_of, reason_of};
-use crate::batches::{DeadBatch, DeadBatches, RetriedBatches};
-use crate::ports::StoreFault;
+use crate::ports::batches::{DeadBatch, DeadBatches, RetriedBatches};
+use crate::ports::error::StoreFault;
 
 /// Letters that are moved at once: so many bodies are in memory.
 const LETTERS_AT_ONCE: u64 = 64;

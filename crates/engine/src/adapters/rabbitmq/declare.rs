@@ -6,7 +6,7 @@ use lapin::{Channel, Connection, ErrorKind};
 use tracing::warn;
 
 use super::link::Link;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// AMQP's codes for "there is none" and "it is another kind".
 const NOT_FOUND: u16 = 404;

@@ -2,7 +2,7 @@
 
 use super::declare::{Names, depth, is_durable, is_there};
 use super::link::Link;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// What a broker says of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,10 @@ use super::RabbitQueue;
 use super::consumer::{Deliveries, Held, Keeper};
 use super::link::ANSWER_WITHIN;
 use super::message::Outgoing;
-use crate::ports::{
-    Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Settle, Settled, Settlement};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::source::{Demand, Renewal, Source, Taken};
 
 /// A connection that stands is looked at so often at the least.
 const LEASE_TTL: Duration = Duration::from_secs(20);

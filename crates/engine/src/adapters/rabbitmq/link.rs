@@ -7,7 +7,7 @@ use lapin::uri::AMQPUri;
 use lapin::{Connection, ConnectionProperties, ErrorKind};
 use tokio::time::timeout;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// A broker that does not answer within this is gone.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);

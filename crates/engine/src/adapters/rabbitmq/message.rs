@@ -8,7 +8,7 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use sha2::{Digest, Sha256};
 
-use crate::batches::Batch;
+use crate::ports::batches::Batch;
 
 /// How often the batch has failed by itself.
 pub const ATTEMPTS_HEADER: &str = "fetchwell-attempts";

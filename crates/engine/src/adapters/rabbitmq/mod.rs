@@ -21,9 +21,9 @@ use self::declare::Names;
 use self::link::Link;
 use self::message::Outgoing;
 use self::publisher::Publisher;
-use crate::batches::{Batch, BatchQueue};
 use crate::clock::Clock;
-use crate::ports::StoreFault;
+use crate::ports::batches::{Batch, BatchQueue};
+use crate::ports::error::StoreFault;
 
 pub use self::examination::{QueueFacts, RabbitFacts, examine};
 pub use self::instance::RabbitInstance;

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::declare::{self, Names};
 use super::link::{ANSWER_WITHIN, Link};
 use super::message::Outgoing;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Messages that the broker has not confirmed yet.
 const MAX_UNCONFIRMED: usize = 256;

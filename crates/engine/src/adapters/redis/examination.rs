@@ -3,7 +3,7 @@
 use fetchwell_policy::time::Time;
 
 use super::link::{Link, field};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

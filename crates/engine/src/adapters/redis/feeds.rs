@@ -7,8 +7,8 @@ use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script};
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
-use crate::feeds::{Claim, FeedMemory, Feeds, Subscription};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 
 /// Field: the feed and the category as a JSON array. Value: [`Details`] as JSON.
 const SUBSCRIPTIONS: &str = "rss:feeds:subscriptions";

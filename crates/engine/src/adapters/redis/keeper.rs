@@ -13,7 +13,8 @@ use redis::{AsyncCommands, FromRedisValue, Script};
 
 use super::link::Link;
 use crate::adapters::shared::{Change, Keeper, Reading, Texts};
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::RobotsRecord;
 
 /// Which run of the server has the past, and from when on.
 const RUN_KEY: &str = "fetchwell:politeness";

@@ -9,8 +9,8 @@ use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::Mutex;
 use tracing::warn;
 
-use crate::adapters::refuse_newer_store;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::version::refuse_newer_store;
 
 /// A server that does not answer within this is gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

@@ -9,8 +9,8 @@ use redis::{Cmd, RedisError, RedisResult};
 use tracing::warn;
 
 use super::link::Link;
-use crate::links::{CategoryLinks, CategorySet, LINKS_TTL};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 
 /// What the key of a category begins with.
 const PREFIX: &str = "rss:category_links:";

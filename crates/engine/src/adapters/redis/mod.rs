@@ -21,7 +21,7 @@ pub use queue::{
 };
 
 use crate::adapters::shared::Vigilant;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Connects to the server that a `redis://` or `rediss://` address names, for politeness.
 pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreFault> {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use redis::AsyncCommands;
 
 use super::link::Link;
-use crate::ports::{PageCache, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::page_cache::PageCache;
 
 /// The longest body is not sent in less.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

@@ -5,7 +5,8 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
 use super::Texts;
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::RobotsRecord;
 
 /// Sites as they stand.
 #[derive(Clone, Debug)]

@@ -13,8 +13,9 @@ use fetchwell_policy::url::{Origin, Site};
 
 use super::together::Together;
 use super::{Change, Keeper, Texts};
-use crate::ports::{
-    ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn,
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{
+    ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
 
 /// Sites in one step on the server, so that no step keeps it from others for long.

@@ -8,8 +8,9 @@ use fetchwell_policy::url::Site;
 
 use super::politeness::Moment;
 use super::{Keeper, SharedPoliteness, Texts};
-use crate::ports::{ORDERS_TOLD_FOR, StoreFault};
-use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::ORDERS_TOLD_FOR;
+use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
 #[async_trait]
 impl<S: Keeper> Sites for SharedPoliteness<S> {

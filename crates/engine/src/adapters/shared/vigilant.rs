@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::{Change, Keeper, Reading};
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::RobotsRecord;
 
 /// Clocks that agree to within this are taken to agree…
 const LEEWAY: Duration = Duration::from_millis(100);

@@ -5,10 +5,10 @@ use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
 use super::queue::read_ledger;
-use crate::adapters::NewJob;
-use crate::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
-use crate::dead_letters::{DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision};
-use crate::ports::{Job, Lane, StoreFault};
+use crate::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
+use crate::ports::dead_letters::{DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision};
+use crate::ports::error::StoreFault;
+use crate::ports::job::{Job, Lane, NewJob};
 
 #[async_trait]
 impl BatchQueue for SqliteQueue {

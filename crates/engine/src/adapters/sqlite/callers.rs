@@ -3,7 +3,7 @@
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
+use crate::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 
 /// Whose token this is.
 pub(super) fn caller_of(tx: &Connection, token: &TokenHash) -> rusqlite::Result<Option<Caller>> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::Db;
 use crate::clock::Clock;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Names this run of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

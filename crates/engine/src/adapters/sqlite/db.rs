@@ -16,8 +16,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::adapters::refuse_newer_store;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::version::refuse_newer_store;
 
 /// A store holds what users fetch and the hashes of their tokens: only its owner may read it. SQLite gives the files
 /// that belong to it the same mode.

@@ -6,11 +6,13 @@ use rusqlite::{Connection, Row};
 use super::moves::Moves;
 use super::queue::settle_batch;
 use super::{SqliteInstance, SqliteQueue};
-use crate::dead_letters::{
+use crate::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, Ending, LETTERS_PER_PAGE, LettersPage, Revision,
     SettleWithDetails, SinkThenBury,
 };
-use crate::ports::{LeaseId, Settled, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Settled, Settlement};
+use crate::ports::job::LeaseId;
 
 /// How leases of a SQLite queue end: sink, then settle, with dead letters whose details a door knows.
 pub type SqliteFinish<R, S> = SinkThenBury<R, S, SqliteInstance>;

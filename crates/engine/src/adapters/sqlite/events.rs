@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Db;
-use crate::adapters::judge_by_size;
 use crate::clock::Clock;
-use crate::ports::{Event, EventLog, Published, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::event_log::{Event, EventLog, Published, judge_by_size};
 
 /// Old events taken out in one transaction.
 const SWEEP_STEP: u32 = 500;

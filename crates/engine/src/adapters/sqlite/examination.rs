@@ -6,8 +6,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::db::{unavailable, user_version};
 use super::schema::NEWEST;
-use crate::adapters::refuse_newer_store;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::version::refuse_newer_store;
 
 /// How a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{OptionalExtension, Row};
 
 use super::Db;
-use crate::feeds::{Claim, FeedMemory, Feeds, Subscription};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 
 /// Feeds in a SQLite file.
 pub struct SqliteFeeds {

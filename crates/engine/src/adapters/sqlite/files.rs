@@ -12,7 +12,9 @@ use rusqlite::{Connection, OptionalExtension};
 use super::db::io_fault;
 use super::queue::settle_batch;
 use super::{Db, SqliteInstance};
-use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finish, Finished, Settled, Settlement};
+use crate::ports::job::LeaseId;
 
 /// Writes records to a file and settles their leases in one transaction of the queue's store.
 ///

@@ -15,11 +15,14 @@ use super::submitting::Desk;
 use super::{Db, Durability, SqliteQueue, callers, open, retention};
 use crate::adapters::gathering::Submitter;
 use crate::clock::Clock;
-use crate::inbox::{
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{NoRecords, SinkThenSettle};
+use crate::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
-    OutboxPage, RetrieverStore, Station, Submission, Submitted, TokenHash,
+    OutboxPage, Submission, Submitted, TokenHash,
 };
-use crate::ports::{Ledger, NoRecords, SinkThenSettle, StoreFault};
+use crate::ports::queue::Ledger;
+use crate::ports::retriever_store::{RetrieverStore, Station};
 
 /// Groups of submissions that are accepted at once: while the thread writes one, the next is ready for it.
 const GROUPS_AT_ONCE: usize = 2;

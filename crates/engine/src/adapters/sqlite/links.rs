@@ -6,8 +6,8 @@ use rusqlite::Connection;
 
 use super::Db;
 use crate::clock::Clock;
-use crate::links::{CategoryLinks, CategorySet, LINKS_TTL};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 
 /// Links in a SQLite file.
 pub struct SqliteLinks {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Db;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Which politeness store goes with this store: the first one named stays. Returns that one.
 ///

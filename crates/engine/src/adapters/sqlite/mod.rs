@@ -35,7 +35,7 @@ mod waiting;
 
 use std::path::Path;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 pub use articles::SqliteArticles;
 pub use clock::clock;

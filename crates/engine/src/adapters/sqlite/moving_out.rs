@@ -17,7 +17,8 @@ use super::{Db, SqliteQueue};
 use crate::adapters::moving::{Column, Differences, Kind, Part, ROBOTS, SITES, TABLES, Table};
 use crate::adapters::shared::Texts;
 use crate::clock::Clock;
-use crate::ports::{RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::RobotsRecord;
 
 /// A part has so many rows at the most, and ends when its values have so many bytes.
 const MAX_ROWS: usize = 1_000;

@@ -9,8 +9,10 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::moves::{Ending, Moves};
 use super::queue::is_live;
 use super::{SqliteInstance, SqliteQueue};
-use crate::inbox::{Bell, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage};
-use crate::ports::{Finish, Finished, LeaseId, Settled, Settlement, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finish, Finished, Settled, Settlement};
+use crate::ports::inbox::{Bell, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage};
+use crate::ports::job::LeaseId;
 
 /// Ends messages: result, status, cursor, delivery and ledger in one transaction.
 pub(super) struct MessageFinish {

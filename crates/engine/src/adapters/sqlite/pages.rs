@@ -9,7 +9,8 @@ use rusqlite::OptionalExtension;
 
 use super::Db;
 use crate::clock::Clock;
-use crate::ports::{PageCache, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::page_cache::PageCache;
 
 /// Expired pages taken out in one transaction.
 const SWEEP_STEP: u32 = 500;

@@ -16,7 +16,8 @@ use serde::de::DeserializeOwned;
 use super::Db;
 use super::sites::ordered;
 use crate::clock::Clock;
-use crate::ports::{Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 
 pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
 

@@ -16,12 +16,13 @@ use super::db::io_fault;
 use super::files::{length_of, output_name, revise_length_of};
 use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
-use crate::adapters::NewJob;
 use crate::adapters::who::this_process;
 use crate::clock::Clock;
-use crate::ports::{
-    Demand, Lease, LeaseId, Ledger, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Settle, Settled, Settlement};
+use crate::ports::job::{Lease, LeaseId, NewJob};
+use crate::ports::queue::Ledger;
+use crate::ports::source::{Demand, Renewal, Source, Taken};
 
 /// How often an idle queue is looked at: another process may have put something in.
 const POLL: Duration = Duration::from_millis(500);

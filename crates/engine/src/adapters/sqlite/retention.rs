@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use rusqlite::Connection;
 
-use crate::ports::LeaseId;
+use crate::ports::job::LeaseId;
 
 /// How long the audit is kept, but for submissions: those go with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);

@@ -8,9 +8,9 @@ use rusqlite::{Connection, OptionalExtension};
 use super::SqliteQueue;
 use super::moves::Moves;
 use super::queue::read_ledger;
-use crate::adapters::NewJob;
-use crate::ports::{Job, Lane, StoreFault};
-use crate::rounds::{MEMORY, Put, Round, Rounds};
+use crate::ports::error::StoreFault;
+use crate::ports::job::{Job, Lane, NewJob};
+use crate::ports::rounds::{MEMORY, Put, Round, Rounds};
 
 #[async_trait]
 impl Rounds for SqliteQueue {

@@ -8,8 +8,9 @@ use rusqlite::Connection;
 
 use super::SqlitePoliteness;
 use super::politeness::{ROBOTS, change, read, state_of};
-use crate::ports::{ORDERS_AT_ONCE, ORDERS_TOLD_FOR, RobotsRecord, StoreFault};
-use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{ORDERS_AT_ONCE, ORDERS_TOLD_FOR, RobotsRecord};
+use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 
 const SITES: &str = "SELECT site, state FROM site WHERE site > ?1 ORDER BY site";
 const NOTABLE_SITES: &str =

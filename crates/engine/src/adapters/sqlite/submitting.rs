@@ -11,8 +11,8 @@ use super::moves::{Ending, Moves};
 use super::{SqliteQueue, callers};
 use crate::adapters::gathering::{self, Answer};
 use crate::adapters::submit_audit;
-use crate::inbox::{Bell, Idempotency, MessageId, Submission, Submitted};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{Bell, Idempotency, MessageId, Submission, Submitted};
 
 /// What it takes to accept submissions.
 pub(super) struct Desk {

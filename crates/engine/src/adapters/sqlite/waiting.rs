@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use fetchwell_policy::url::Site;
 
 use super::Db;
-use crate::ports::StoreFault;
-use crate::sites::Waiting;
+use crate::ports::error::StoreFault;
+use crate::ports::sites::Waiting;
 
 const COUNT: &str = "
     SELECT coalesce(sum((

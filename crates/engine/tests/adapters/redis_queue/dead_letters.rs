@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::redis::{RedisFinish, RedisInstance};
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::ports::{
-    Finish, Finished, Lease, Ledger, Settled, Settlement, Sink, Source, StoreFault,
-};
+use fetchwell_engine::budget::Share;
+use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
 

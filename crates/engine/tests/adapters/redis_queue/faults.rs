@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::adapters::redis::{RedisInstance, RedisQueue};
-use fetchwell_engine::ports::{Ledger, Settle, Settlement, Source, Taken};
+use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Source, Taken};
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 

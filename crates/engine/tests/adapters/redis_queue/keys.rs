@@ -1,7 +1,8 @@
 //! Scripts touch what they named, and nothing else.
 
-use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
-use fetchwell_engine::ports::{Settle, Settlement, Source};
+use fetchwell_engine::ports::dead_letters::{DeadLetters, Letters, Revision};
+use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::source::Source;
 
 use super::rig::{DEAD_LIST, LIST, Rig, at_most, open, server_clock, take};
 

@@ -1,7 +1,9 @@
 //! From a plain list to leases.
 
-use fetchwell_engine::dead_letters::{DeadLetters, Revision};
-use fetchwell_engine::ports::{Demand, Ledger, Settlement, Source, Taken};
+use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::url::{Site, WebUrl};
 use redis::AsyncCommands;
 

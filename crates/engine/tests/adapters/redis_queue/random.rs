@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::redis::RedisInstance;
-use fetchwell_engine::dead_letters::{DeadLetters, Letters, Revision};
-use fetchwell_engine::ports::{Lease, Settle, Settlement, Source};
+use fetchwell_engine::ports::dead_letters::{DeadLetters, Letters, Revision};
+use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::chance::Chance;
 
 use super::rig::{DEAD_LIST, LEASE_TTL, Rig, take, take_all};

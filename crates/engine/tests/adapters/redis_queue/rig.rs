@@ -7,7 +7,10 @@ use fetchwell_engine::adapters::redis::{
     QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparked, Unparking,
 };
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Demand, Lease, Ledger, Settle, Settled, Settlement, Source, Taken};
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_testkit::conformance::HandClock;
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 use redis::aio::MultiplexedConnection;

@@ -1,7 +1,8 @@
 //! `{list}:size`: how many URLs wait anywhere, for whoever can read a key.
 
-use fetchwell_engine::ports::{Settlement, Source};
-use fetchwell_engine::rounds::{Round, Rounds};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::rounds::{Round, Rounds};
+use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::time::Time;
 
 use super::rig::{LEASE_TTL, POLL, Rig, settle, take};

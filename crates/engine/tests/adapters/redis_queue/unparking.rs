@@ -1,8 +1,10 @@
 //! What waits goes back to the list.
 
-use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::adapters::redis::{UnparkStep, Unparked};
-use fetchwell_engine::ports::{Job, Lane, Ledger, Settlement, Source};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::url::WebUrl;
 

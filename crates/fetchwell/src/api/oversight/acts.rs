@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::AuditEntry;
-use fetchwell_engine::oversight::{Act, Acted};
+use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_engine::ports::oversight::{Act, Acted};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

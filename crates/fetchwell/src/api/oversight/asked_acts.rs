@@ -1,7 +1,7 @@
 //! Which messages operators mean to act on, as they say it.
 
-use fetchwell_engine::inbox::{MessageId, NoMessageId};
-use fetchwell_engine::oversight::{Filter, MESSAGES_PER_ACT, MessageState};
+use fetchwell_engine::ports::inbox::{MessageId, NoMessageId};
+use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_ACT, MessageState};
 use serde::Deserialize;
 use utoipa::ToSchema;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::MessageId;
+use fetchwell_engine::ports::inbox::MessageId;
 
 use super::query::Asked;
 use super::view::{CountView, DossierView, FailuresView, SightingsView};

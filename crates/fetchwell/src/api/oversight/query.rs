@@ -1,6 +1,6 @@
 //! Which messages a query means.
 
-use fetchwell_engine::oversight::{Filter, MESSAGES_PER_PAGE, MessageState};
+use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_PAGE, MessageState};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 

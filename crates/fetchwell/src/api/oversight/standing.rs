@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::AuditEntry;
-use fetchwell_engine::oversight::{InstanceView, QueueLedger};
+use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
 use serde::Serialize;
 use utoipa::ToSchema;
 

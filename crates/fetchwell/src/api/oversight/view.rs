@@ -1,8 +1,8 @@
 //! Messages as operators see them, in JSON: by the API and by the command line.
 
-use fetchwell_engine::inbox::MessageId;
-use fetchwell_engine::oversight::{
-    Attempt, Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
+use fetchwell_engine::ports::inbox::{Attempt, MessageId};
+use fetchwell_engine::ports::oversight::{
+    Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
 };
 use serde::Serialize;
 use utoipa::ToSchema;

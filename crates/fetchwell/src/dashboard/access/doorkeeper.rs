@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::inbox::{Caller, Inbox, Role, TokenHash};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{Caller, Inbox, Role, TokenHash};
 
 /// Whose word is asked for.
 pub(crate) enum Doorkeeper {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use fetchwell_engine::inbox::{Caller, Role, TokenHash};
+use fetchwell_engine::ports::inbox::{Caller, Role, TokenHash};
 use http::StatusCode;
 use http::header::{RETRY_AFTER, SET_COOKIE};
 use sha2::{Digest, Sha256};

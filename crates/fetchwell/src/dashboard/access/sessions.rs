@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fetchwell_engine::inbox::TokenHash;
+use fetchwell_engine::ports::inbox::TokenHash;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use fetchwell_engine::inbox::{Caller, Role};
+use fetchwell_engine::ports::inbox::{Caller, Role};
 use http::request::Parts;
 
 use super::cookies;

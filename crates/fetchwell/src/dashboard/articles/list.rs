@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::articles::{Counts, Fields, Status, Wanted};
+use fetchwell_engine::ports::articles::{Counts, Fields, Status, Wanted};
 use fetchwell_policy::time::Time;
 use http::Uri;
 

@@ -4,7 +4,7 @@ mod list;
 mod one;
 mod reader;
 
-use fetchwell_engine::articles::Fields;
+use fetchwell_engine::ports::articles::Fields;
 
 pub(super) use list::page;
 pub(super) use one::page as article;

@@ -1,9 +1,10 @@
 //! Acting on the letters of a group as they were seen: on nothing that came after.
 
-use fetchwell_engine::dead_letters::{
+use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, Revision,
 };
-use fetchwell_engine::ports::{LeaseId, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 use serde_json::Value;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, GroupSize};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, GroupSize};
+use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_policy::time::Time;
 use tokio::time::{Instant, timeout};
 

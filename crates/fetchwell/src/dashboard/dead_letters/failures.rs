@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::body::Bytes;
 use axum::response::Response;
-use fetchwell_engine::oversight::{
+use fetchwell_engine::ports::oversight::{
     Failures, Filter, MESSAGES_PER_PAGE, MessageState, Oversight, Sighting,
 };
 use futures::StreamExt;

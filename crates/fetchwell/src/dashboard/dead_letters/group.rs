@@ -5,10 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::dead_letters::{
-    DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
+use fetchwell_engine::ports::dead_letters::{
+    CANARIES, DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_policy::time::Time;
 use http::Uri;
 
@@ -20,7 +20,7 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words::{self, shell};
-use crate::doors::dlq::{CANARIES, site_name};
+use crate::doors::dlq::site_name;
 
 /// Letters of a group that are shown, and pages that are looked at for them.
 const MOST_SHOWN: usize = 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::body::Bytes;
 use axum::response::Response;
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetters, GroupSize, LETTERS_PER_PAGE};
+use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, GroupSize, LETTERS_PER_PAGE};
 use fetchwell_policy::time::Time;
 use futures::StreamExt;
 use futures::stream::try_unfold;

@@ -15,7 +15,7 @@ use askama::Template;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use futures::stream::BoxStream;
 use http::Uri;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::inbox::MessageId;
-use fetchwell_engine::oversight::{Act, Count, Filter, MessageState, Sighting};
+use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::ports::oversight::{Act, Count, Filter, MessageState, Sighting};
 
 use super::{filter, oversight};
 use crate::dashboard::Dashboard;

@@ -1,6 +1,6 @@
 //! A filter as it stands in a URL, in a form, and on a command line.
 
-use fetchwell_engine::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_policy::time::Time;
 use url::form_urlencoded::Serializer;
 

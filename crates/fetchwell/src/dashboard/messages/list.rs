@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::oversight::{Count, Filter, MessageState, Sightings};
+use fetchwell_engine::ports::oversight::{Count, Filter, MessageState, Sightings};
 use http::Uri;
 
 use super::acting::{how_many, offers_for_all};

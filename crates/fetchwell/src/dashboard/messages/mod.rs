@@ -6,7 +6,7 @@ mod list;
 mod one;
 
 use askama::Template;
-use fetchwell_engine::oversight::{MessageState, Oversight};
+use fetchwell_engine::ports::oversight::{MessageState, Oversight};
 
 use super::Dashboard;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use fetchwell_engine::inbox::MessageId;
-use fetchwell_engine::oversight::{Dossier, Milestone, timeline};
+use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::ports::oversight::{Dossier, Milestone, timeline};
 use http::Uri;
 
 use super::acting::offers_for_one;

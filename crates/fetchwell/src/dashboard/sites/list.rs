@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::sites::{Condition, SiteQuery};
+use fetchwell_engine::ports::sites::{Condition, SiteQuery};
 use http::Uri;
 use url::form_urlencoded::Serializer;
 

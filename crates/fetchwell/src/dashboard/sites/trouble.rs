@@ -1,7 +1,7 @@
 //! The sites that hold things up, for the overview.
 
-use fetchwell_engine::ports::StoreFault;
-use fetchwell_engine::sites::{Condition, SiteQuery};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::sites::{Condition, SiteQuery};
 use futures::future::try_join_all;
 
 use super::{maybe_seconds, standing};

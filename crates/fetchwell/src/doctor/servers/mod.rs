@@ -13,12 +13,12 @@ mod redis;
 mod skew;
 mod sqlite;
 
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::store_url::StoreUrl;
 
 use super::Doors;
 use super::finding::Finding;
 use super::settings::politeness_store;
-use crate::settings::StoreUrl;
 
 /// Asks all of them.
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {

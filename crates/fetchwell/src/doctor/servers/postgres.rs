@@ -2,11 +2,11 @@
 
 use fetchwell_engine::adapters::postgres::{self, PostgresFacts};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::store_url::SecretUrl;
 
 use super::skew::skew;
 use super::unreachable;
 use crate::doctor::finding::Finding;
-use crate::settings::SecretUrl;
 
 pub(super) async fn examine(check: &str, url: &SecretUrl) -> Vec<Finding> {
     let clock = Clock::system();

@@ -2,11 +2,11 @@
 
 use fetchwell_engine::adapters::redis::{self, RedisFacts};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::store_url::SecretUrl;
 
 use super::skew::skew;
 use super::unreachable;
 use crate::doctor::finding::Finding;
-use crate::settings::SecretUrl;
 
 /// What a Redis server is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What people ask for beside runs: to see what there is.
 
-use fetchwell_engine::articles::{Status, Wanted};
+use fetchwell_engine::ports::articles::{Status, Wanted};
 use tracing::error;
 
 use super::place::Place;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::articles::{Articles, Gleaned};
-use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, Settlement, StoreFault};
+use fetchwell_engine::ports::articles::{Articles, Gleaned};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_policy::time::Time;
 use tracing::{info, warn};
 

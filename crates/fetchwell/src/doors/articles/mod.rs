@@ -22,7 +22,7 @@ pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 
 use std::sync::Arc;
 
-use fetchwell_engine::articles::Articles;
+use fetchwell_engine::ports::articles::Articles;
 
 use crate::cli::{ArticlesCommand, Exit, Running};
 use crate::doors::notation::sha1_hex;
@@ -37,7 +37,7 @@ pub fn uid(url: &str) -> String {
 pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>>, Exit> {
     match &settings.values.store {
         #[cfg(feature = "postgres")]
-        crate::settings::StoreUrl::Postgres(_) => Ok(None),
+        fetchwell_engine::ports::store_url::StoreUrl::Postgres(_) => Ok(None),
         _ => Ok(Some(place::Place::open(settings).await?.articles)),
     }
 }

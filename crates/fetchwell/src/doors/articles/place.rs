@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::NewJob;
 #[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks, RedisQueue};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteArticles, SqliteLinks, SqliteQueue,
 };
-use fetchwell_engine::articles::Articles;
-use fetchwell_engine::links::CategoryLinks;
-use fetchwell_engine::ports::{Ledger, Settle, Source, StoreFault};
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::Settle;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::links::CategoryLinks;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::store_url::StoreUrl;
 
 use crate::cli::Exit;
 #[cfg(feature = "redis")]
 use crate::doors::redis_queues::{open_claims, server_clock};
 use crate::plant::open_queue_db;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// The queue of links that a run has found to be new.
 pub(crate) const QUEUE: &str = "rss:canonical_queue";

@@ -1,7 +1,11 @@
 //! What becomes of a link.
 
-use fetchwell_engine::journey::Arrival;
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
+use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::one_page::{End, OnePage};
+use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::RetryRule;
@@ -12,9 +16,7 @@ use tracing::error;
 
 use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 use super::uid;
-use crate::doors::foregone::{Foregone, by_payload};
 use crate::doors::notation::{sha256_hex, unix_seconds};
-use crate::doors::one_page::{End, OnePage};
 use crate::doors::read_limits::ReadLimits;
 
 /// A page with fewer characters is no page.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::articles::{Counts, Fields};
-use fetchwell_engine::links::CategorySet;
+use fetchwell_engine::ports::articles::{Counts, Fields};
+use fetchwell_engine::ports::links::CategorySet;
 use fetchwell_policy::time::Time;
 use serde_json::{Map, Value, json};
 

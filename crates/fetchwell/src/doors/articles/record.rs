@@ -1,11 +1,10 @@
 //! What an article, or the lack of one, looks like in the store.
 
-use fetchwell_engine::articles::{Failure, Fields, Gleaned};
+use fetchwell_engine::plan::one_page::Weighed;
+use fetchwell_engine::ports::articles::{Failure, Fields, Gleaned};
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::doors::one_page::Weighed;
 
 /// What comes out of this door.
 #[derive(Clone, Debug, PartialEq, Eq)]

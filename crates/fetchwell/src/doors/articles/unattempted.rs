@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::articles::Articles;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::links::LINKS_TTL;
-use fetchwell_engine::ports::{
-    Demand, Lease, LeaseId, Renewal, Settle, Settlement, Source, StoreFault, Taken,
-};
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::links::LINKS_TTL;
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use tokio::sync::{Mutex, Notify};
 
@@ -113,9 +114,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use fetchwell_engine::adapters::NewJob;
-    use fetchwell_engine::adapters::memory::MemoryQueue;
-    use fetchwell_engine::articles::{Counts, Fields, Gleaned, Wanted};
+    use fetchwell_engine::memory::MemoryQueue;
+    use fetchwell_engine::ports::articles::{Counts, Fields, Gleaned, Wanted};
+    use fetchwell_engine::ports::job::NewJob;
 
     use super::*;
     use crate::doors::samples::{NOW, lease};

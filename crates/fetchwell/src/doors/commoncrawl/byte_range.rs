@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Moment, Settlement};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::plan::Moment;
 use fetchwell_engine::web::{Answer, Request, Timeouts};
 use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use fetchwell_engine::batches::{DeadBatch, RetriedBatches};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::{DeadBatch, RetriedBatches};
 use serde_json::json;
 use tracing::error;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::http::budget::Share;
+use fetchwell_engine::budget::Share;
 use fetchwell_engine::http::is_lack_of_our_own;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::outcome::Happened;

@@ -6,9 +6,9 @@ use std::time::Duration;
 #[cfg(feature = "rabbitmq")]
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
-use fetchwell_engine::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
+use fetchwell_engine::ports::error::StoreFault;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 

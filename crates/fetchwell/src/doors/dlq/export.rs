@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use fetchwell_engine::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
+use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
 use tempfile::NamedTempFile;
 
 use super::print::letter_line;

@@ -7,13 +7,12 @@ mod which;
 use std::sync::Arc;
 
 use fetchwell_engine::adapters::sqlite::{self, Durability};
-use fetchwell_engine::dead_letters::{
+use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
 use serde_json::json;
 
 pub(crate) use print::{letter_line, site_name};
-pub(crate) use which::CANARIES;
 
 use super::url_list::UrlList;
 use crate::cli::{DlqCommand, Exit, ListArgs, Running, Which, print};

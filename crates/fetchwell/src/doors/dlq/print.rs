@@ -1,6 +1,6 @@
 //! Dead letters as lines, for people and for programs.
 
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetter, GroupSize};
+use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, GroupSize};
 use serde_json::{Value, json};
 
 use crate::doors::table::{plain, table};

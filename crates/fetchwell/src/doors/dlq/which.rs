@@ -1,13 +1,10 @@
 //! Which dead letters are meant by what was typed.
 
-use fetchwell_engine::dead_letters::{DeadGroup, Letters};
+use fetchwell_engine::ports::dead_letters::{CANARIES, DeadGroup, Letters};
 use fetchwell_policy::url::Site;
 
 use super::print::NO_SITE;
 use crate::cli::{Exit, Which};
-
-/// So many of a group are tried by `--canary`.
-pub(crate) const CANARIES: usize = 10;
 
 /// Those that were named.
 pub(super) fn letters(which: &Which) -> Result<Letters, Exit> {

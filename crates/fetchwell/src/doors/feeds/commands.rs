@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::feeds::Subscription;
+use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_feed::opml::{self, Outline};
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;

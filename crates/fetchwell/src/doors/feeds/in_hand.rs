@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use fetchwell_engine::feeds::FeedMemory;
+use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_policy::time::Time;
 
 use super::links::sort;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_engine::feeds::FeedMemory;
+use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_policy::retry::Backoff;
 use fetchwell_policy::time::Time;
 

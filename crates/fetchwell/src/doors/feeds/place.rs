@@ -5,12 +5,13 @@ use std::sync::Arc;
 #[cfg(feature = "redis")]
 use fetchwell_engine::adapters::redis::{RedisFeeds, RedisLinks};
 use fetchwell_engine::adapters::sqlite::{self, SqliteFeeds, SqliteLinks};
-use fetchwell_engine::feeds::Feeds;
-use fetchwell_engine::links::CategoryLinks;
+use fetchwell_engine::ports::feeds::Feeds;
+use fetchwell_engine::ports::links::CategoryLinks;
+use fetchwell_engine::ports::store_url::StoreUrl;
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// All of it.
 #[derive(Clone)]

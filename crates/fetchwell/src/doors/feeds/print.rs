@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fetchwell_engine::feeds::FeedMemory;
+use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_feed::{Feed, clean};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;

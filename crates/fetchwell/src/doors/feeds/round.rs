@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::feeds::{Claim, FeedMemory};
+use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
+use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use tracing::{info, warn};
 
 use super::in_hand::InHand;
@@ -82,7 +83,7 @@ impl Round {
     /// A pass that waits for no site longer than `wait`.
     pub(super) fn new(place: Place, clock: Clock, wait: Duration, max_redirects: u32) -> Round {
         let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
-        let holder = format!("{:016x}", crate::plant::random_seed());
+        let holder = format!("{:016x}", fetchwell_engine::seed::random_seed());
         Round { place, clock, queue, wait, max_redirects, holder, state: Mutex::default() }
     }
 

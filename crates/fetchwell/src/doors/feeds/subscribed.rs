@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use fetchwell_engine::feeds::Subscription;
+use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_feed::opml::{self, Opml, Outline};
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;

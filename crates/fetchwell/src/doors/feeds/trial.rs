@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::MemoryQueue;
+use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Sink, SinkThenSettle, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
 use fetchwell_policy::url::WebUrl;
 use tokio_util::sync::CancellationToken;

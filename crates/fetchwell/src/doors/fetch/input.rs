@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Job, Lane};
-use fetchwell_policy::url::{Site, WebUrl};
-use sha2::{Digest, Sha256};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
+use fetchwell_policy::url::WebUrl;
 
 use crate::cli::Exit;
 
@@ -105,17 +103,6 @@ fn without_comment(line: &str) -> &str {
     let is_comment = |at: &usize| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
     let comment = line.match_indices('#').map(|(at, _)| at).find(is_comment);
     line[..comment.unwrap_or(line.len())].trim()
-}
-
-/// Tells equal URLs: 14 bytes of a SHA-256, so that two different ones never meet. Before them stand
-/// two that the URLs of a site have in common: side by side in an index, a long list touches few pages.
-pub(crate) fn job_key(site: Option<&Site>, url: &str) -> [u8; 16] {
-    let common = Sha256::digest(site.map_or("", Site::as_str).as_bytes());
-    let own = Sha256::digest(url.as_bytes());
-    let mut key = [0; 16];
-    key[..2].copy_from_slice(&common[..2]);
-    key[2..].copy_from_slice(&own[..14]);
-    key
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fetchwell_engine::adapters::sqlite::SqliteQueue;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::web::Web;
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::sqlite::{Db, SqliteQueue, revise_length};
-use fetchwell_engine::ports::{Sink, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::Sink;
 use tokio_util::sync::CancellationToken;
 
 use super::earlier::Earlier;

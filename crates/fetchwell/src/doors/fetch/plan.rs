@@ -1,7 +1,10 @@
 //! What `fetch` does with one URL.
 
-use fetchwell_engine::journey::{Arrival, Journey, Patience, Stage};
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::plan::one_page::{Weighed, decoding_bytes};
+use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Patience, Stage};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
@@ -10,8 +13,7 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 use super::capture::Capture;
 use super::row::Row;
 use crate::cli::Format;
-use crate::doors::one_page::Weighed;
-use crate::doors::read_limits::{ReadLimits, decoding_bytes};
+use crate::doors::read_limits::ReadLimits;
 
 /// Fetches one page, and makes a row of whatever comes.
 pub(super) struct FetchPlan {

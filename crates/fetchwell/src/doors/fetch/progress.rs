@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Finish, Finished, Ledger, Settled, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
+use fetchwell_engine::ports::queue::Ledger;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tracing::warn;
 

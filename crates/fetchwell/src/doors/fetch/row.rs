@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::pipeline::INTERNAL;
-use fetchwell_engine::ports::Lease;
+use fetchwell_engine::plan::one_page::Weighed;
+use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Why;
 use fetchwell_extract::{Article, decode, is_html, is_text};
 use fetchwell_policy::outcome::{Blame, Happened};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::capture::{Archived, Capture};
 use crate::cli::Format;
 use crate::doors::notation::sha256_hex;
-use crate::doors::one_page::Weighed;
 use crate::doors::read_limits::ReadLimits;
 use crate::terminal::printable;
 use crate::timestamp::rfc3339;

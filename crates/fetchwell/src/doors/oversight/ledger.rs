@@ -1,7 +1,7 @@
 //! `fetchwell ledger`: how many jobs of every queue stand where, and whether the sum is right.
 
 use anyhow::anyhow;
-use fetchwell_engine::oversight::{QueueLedger, Recount};
+use fetchwell_engine::ports::oversight::{QueueLedger, Recount};
 
 use super::print as lines;
 use crate::cli::{Exit, LedgerArgs, Running, print};
@@ -16,7 +16,7 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: boo
 async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Result<Exit, Exit> {
     let queues = match &settings.values.store {
         #[cfg(feature = "redis")]
-        crate::settings::StoreUrl::Redis(url) => {
+        fetchwell_engine::ports::store_url::StoreUrl::Redis(url) => {
             super::redis_ledger::read(settings, url.reveal(), args.check).await?
         }
         _ => of_database(settings, args.check).await?,

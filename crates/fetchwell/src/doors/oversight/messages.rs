@@ -1,10 +1,11 @@
 //! `fetchwell messages`.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{AuditEntry, Inbox, MessageId, RetrieverStore};
-use fetchwell_engine::oversight::{
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox, MessageId};
+use fetchwell_engine::ports::oversight::{
     Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
 };
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 
 use super::{print as lines, which};
 use crate::cli::{Exit, MessagesCommand, MessagesListArgs, Running, WhichMessages, print};

@@ -1,6 +1,6 @@
 //! What operators see, as lines: for people and for programs.
 
-use fetchwell_engine::oversight::{
+use fetchwell_engine::ports::oversight::{
     Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
 };
 use serde::Serialize;

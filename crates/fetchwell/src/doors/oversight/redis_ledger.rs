@@ -1,7 +1,7 @@
 //! The ledgers of a Redis server: the list of `pages`, and what `articles` claimed.
 
-use fetchwell_engine::oversight::{QueueLedger, Recount};
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::oversight::{QueueLedger, Recount};
+use fetchwell_engine::ports::queue::Ledger;
 
 use crate::cli::Exit;
 use crate::doors::articles::CLAIMS;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::inbox::{Inbox, OutboxMessage, OutboxMost, OutboxPage, RetrieverStore};
+use fetchwell_engine::ports::inbox::{Inbox, OutboxMessage, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::time::Time;
 use serde_json::{Value, json};
 

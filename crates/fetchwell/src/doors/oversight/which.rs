@@ -1,7 +1,7 @@
 //! Which messages are meant by what was typed.
 
-use fetchwell_engine::inbox::MessageId;
-use fetchwell_engine::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 

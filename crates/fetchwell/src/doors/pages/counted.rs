@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Finish, Finished, Settled, Settlement, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use tracing::info;
 
 use super::metrics::PageMetrics;

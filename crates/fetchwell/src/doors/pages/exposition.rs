@@ -122,7 +122,8 @@ mod tests {
     use async_trait::async_trait;
     use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
     use fetchwell_engine::clock::Clock;
-    use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
+    use fetchwell_engine::ports::error::StoreFault;
+    use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
     use fetchwell_testkit::plain_http::ask;
 
     use super::*;

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Event, EventLog, Published, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use tokio::time::Instant;
 
 /// A log, and since when it fails.

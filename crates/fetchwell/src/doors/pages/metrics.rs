@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{News, Watcher};
-use fetchwell_engine::ports::{Finished, Settlement};
+use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::url::Site;
 

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
 #[cfg(feature = "kafka")]
 use fetchwell_engine::adapters::kafka::KafkaLog;
 #[cfg(feature = "redis")]
@@ -12,8 +11,15 @@ use fetchwell_engine::adapters::redis::{Backlog, RedisFinish, RedisPages};
 use fetchwell_engine::adapters::sqlite::{
     self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
 };
-use fetchwell_engine::ports::{EventLog, Finish, Job, Lane, Ledger, PageCache, Source, StoreFault};
-use fetchwell_engine::rounds::Rounds;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::EventLog;
+use fetchwell_engine::ports::finish::Finish;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::page_cache::PageCache;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
@@ -27,7 +33,7 @@ use crate::doors::url_list::UrlList;
 #[cfg(feature = "redis")]
 use crate::plant::bound_queue;
 use crate::plant::open_queue_db;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// URLs put into an embedded queue in one transaction.
 const ADD_AT_ONCE: usize = 10_000;

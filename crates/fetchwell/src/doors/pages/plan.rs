@@ -1,9 +1,13 @@
 //! What becomes of a URL.
 
 use bytes::Bytes;
-use fetchwell_engine::journey::Arrival;
 use fetchwell_engine::pipeline::INTERNAL;
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement};
+use fetchwell_engine::plan::immediate::Foregone;
+use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
+use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
@@ -11,9 +15,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
-use crate::doors::foregone::Foregone;
 use crate::doors::notation::sha256_hex;
-use crate::doors::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
 use crate::timestamp::rfc3339;
 
 /// What a plan goes by.

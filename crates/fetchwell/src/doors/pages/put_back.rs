@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::redis::{UnparkStep, Unparked, Unparking};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use tracing::info;
 
 /// How often it is looked whether an instance has renewed its lease.

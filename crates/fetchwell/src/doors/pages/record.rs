@@ -1,12 +1,12 @@
 //! What comes out of a URL: a page with its event, or a dead letter.
 
 use bytes::Bytes;
-use fetchwell_engine::ports::Event;
+use fetchwell_engine::plan::one_page::Weighed;
+use fetchwell_engine::ports::event_log::Event;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::doors::notation::{hex, sha256_hex};
-use crate::doors::one_page::Weighed;
 
 /// So much of a hash is enough to tell fetches apart.
 const ID_BYTES: usize = 16;

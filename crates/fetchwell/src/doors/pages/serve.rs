@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::{Source, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;

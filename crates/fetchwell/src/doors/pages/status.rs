@@ -114,7 +114,7 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::ports::Ledger;
+    use fetchwell_engine::ports::queue::Ledger;
 
     use super::*;
     use crate::doors::pages::metrics::Sizes;

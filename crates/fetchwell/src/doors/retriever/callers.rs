@@ -1,7 +1,7 @@
 //! `fetchwell callers`: who may use the API.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
+use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
 use serde_json::json;
 
 use super::store::open_store;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::inbox::FetchResult;
-use fetchwell_engine::ports::{Finish, Finished, Settled, Settlement, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
+use fetchwell_engine::ports::inbox::FetchResult;
 
 use crate::api::Metrics;
 

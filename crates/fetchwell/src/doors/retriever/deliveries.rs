@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::inbox::{Inbox, Message, MessageId};
-use fetchwell_engine::ports::{Demand, Lease, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -136,7 +138,7 @@ impl Source for Ready {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::inbox::{FetchResult, MessageStatus, OutboxMessage};
+    use fetchwell_engine::ports::inbox::{FetchResult, MessageStatus, OutboxMessage};
     use fetchwell_policy::time::Time;
 
     use super::*;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fetchwell_engine::gate::{Gate, GroupPace};
-use fetchwell_engine::inbox::{FetchResult, RetrieverStore};
 use fetchwell_engine::pipeline::{self, Door, Plant, Watcher};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::pace::Rate;
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::{Caller, Inbox, Role};
+use fetchwell_engine::ports::inbox::{Caller, Inbox, Role};
 
 use super::callers::add;
 use crate::cli::{Exit, print};

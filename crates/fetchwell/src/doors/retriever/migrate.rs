@@ -2,11 +2,12 @@
 
 use fetchwell_engine::adapters::moving::{Moved, move_retriever};
 use fetchwell_engine::adapters::sqlite;
+use fetchwell_engine::ports::store_url::StoreUrl;
 use serde_json::json;
 
 use crate::cli::{Exit, Running, print};
 use crate::plant::{open_queue_database, open_queue_db};
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// Moves all that `serve` keeps from the one store to the other.
 pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Running<'a> {

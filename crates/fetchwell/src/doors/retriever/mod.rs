@@ -10,13 +10,11 @@ mod migrate;
 #[cfg(not(feature = "postgres"))]
 #[path = "migrate_off.rs"]
 mod migrate;
-mod options;
 mod plan;
 mod serve;
 mod store;
 mod storied;
 
-pub use options::{ALLOWED_HEADERS, Options, kind};
 pub use plan::{Extracted, obituary, plan, retry_rule};
 
 pub(crate) use callers::{add as add_caller, run as callers};

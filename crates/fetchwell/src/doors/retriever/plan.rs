@@ -1,8 +1,13 @@
 //! What is done with one message: pure.
 
-use fetchwell_engine::inbox::FetchResult;
-use fetchwell_engine::journey::Arrival;
-use fetchwell_engine::ports::{Lease, Plan, Settlement};
+use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::one_page::{End, OnePage};
+use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_engine::ports::inbox::options::Options;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::outcome::{Happened, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
@@ -10,10 +15,7 @@ use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::options::Options;
 use super::storied::Storied;
-use crate::doors::foregone::{Foregone, by_payload};
-use crate::doors::one_page::{End, OnePage, Weighed};
 use crate::doors::read_limits::ReadLimits;
 
 /// The retriever's rule with so many attempts; a site that asks us to slow down has its own number.
@@ -188,13 +190,6 @@ fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String
     Ok(serde_json::to_string(&members).ok())
 }
 
-impl Weighed for FetchResult {
-    fn weight(&self) -> usize {
-        let texts = [&self.content, &self.extracted, &self.error];
-        texts.into_iter().flatten().map(String::len).sum()
-    }
-}
-
 /// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told, or that a
 /// request was under way.
 fn why_not(arrival: &Arrival, before: &History) -> String {
@@ -232,9 +227,9 @@ mod tests {
     use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
-    use crate::doors::one_page::DEFAULT_MAX_REDIRECTS;
     use crate::doors::samples::{MOMENT, READING, end_of, end_with, lease, outcome};
-    use fetchwell_engine::ports::Step;
+    use fetchwell_engine::plan::one_page::DEFAULT_MAX_REDIRECTS;
+    use fetchwell_engine::ports::plan::Step;
     use fetchwell_engine::web::Outcome;
 
     fn message(options: &str) -> Lease {

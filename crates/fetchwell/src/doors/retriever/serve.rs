@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::apart::Apart;
+use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
-use fetchwell_engine::inbox::{Inbox, RetrieverStore};
 use fetchwell_engine::pipeline::{Door, Limits};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::Inbox;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
 use tokio::net::TcpListener;

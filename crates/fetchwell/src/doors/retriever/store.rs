@@ -4,13 +4,14 @@
 use fetchwell_engine::adapters::postgres;
 use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::RetrieverStore;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::store_url::StoreUrl;
 
 use crate::cli::Exit;
 #[cfg(feature = "postgres")]
 use crate::plant::open_queue_database;
 use crate::plant::open_queue_db;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// Opens it.
 pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {

@@ -1,8 +1,8 @@
 //! A plan whose attempts are told: what each came to goes with its result, or beside its retry.
 
-use fetchwell_engine::inbox::FetchResult;
-use fetchwell_engine::oversight::Attempt;
-use fetchwell_engine::ports::{Moment, Plan, Settlement, Step};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 
 use super::plan::{failed, status};

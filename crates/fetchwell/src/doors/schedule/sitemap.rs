@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use fetchwell_archive::gzip::inflate_member;
-use fetchwell_engine::rounds::MAX_URLS_PER_ROUND;
+use fetchwell_engine::ports::rounds::MAX_URLS_PER_ROUND;
 use fetchwell_policy::url::{Site, WebUrl};
 
 /// A sitemap is no larger than this, by its own standard.

@@ -9,15 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::journey::Arrival;
+use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::{
-    Finish, Finished, Job, Lane, Lease, Plan, Settle, Settled, Settlement, StoreFault,
-};
-use fetchwell_engine::rounds::{Put, Round, Rounds};
+use fetchwell_engine::plan::immediate::{by_payload, dead};
+use fetchwell_engine::plan::one_page::{OnePage, Weighed};
+use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::plan::Plan;
+use fetchwell_engine::ports::rounds::{Put, Round, Rounds};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
@@ -27,8 +29,6 @@ use tracing::{info, warn};
 
 use super::entry::part_id;
 use super::sitemap::{self, Sitemap};
-use crate::doors::foregone::{by_payload, dead};
-use crate::doors::one_page::{OnePage, Weighed};
 
 /// An index may list indexes, and those again: one below the other, no more than so many.
 const MAX_NESTING: u32 = 2;

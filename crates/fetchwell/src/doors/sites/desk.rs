@@ -5,9 +5,10 @@ use std::sync::Arc;
 use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
-use fetchwell_engine::inbox::{AuditEntry, Inbox};
-use fetchwell_engine::ports::StoreFault;
-use fetchwell_engine::sites::{KnownSite, SiteQuery, Sites, Waiting};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
+use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
@@ -16,7 +17,7 @@ use fetchwell_policy::url::Site;
 use super::row::SiteRow;
 use crate::cli::Exit;
 use crate::plant::gate_rules;
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 /// URLs that are counted for one site of a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;

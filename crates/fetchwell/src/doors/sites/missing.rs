@@ -1,7 +1,7 @@
 //! Sites whose host names do not exist: their URLs wait, and nothing but a person can help.
 
-use fetchwell_engine::ports::StoreFault;
-use fetchwell_engine::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery, Sites};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery, Sites};
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 
 /// More of them are not named: nobody reads so many.
@@ -32,9 +32,9 @@ fn failed_for(known: &KnownSite, reason: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::adapters::memory::MemoryPoliteness;
     use fetchwell_engine::clock::Clock;
-    use fetchwell_engine::ports::{Politeness, RobotsRecord, SiteReport, Unreachable};
+    use fetchwell_engine::memory::MemoryPoliteness;
+    use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteReport, Unreachable};
     use fetchwell_policy::breaker::BreakerRule;
     use fetchwell_policy::site::{Mark, Report};
     use fetchwell_policy::time::Time;

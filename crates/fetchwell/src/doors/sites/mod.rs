@@ -5,7 +5,7 @@ mod missing;
 mod print;
 mod row;
 
-use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 use tracing::warn;
@@ -59,7 +59,9 @@ async fn run_inner(
 async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
     let (audit, clock) = match &settings.values.store {
         #[cfg(feature = "redis")]
-        crate::settings::StoreUrl::Redis(_) => (None, crate::plant::store_clock(settings).await?),
+        fetchwell_engine::ports::store_url::StoreUrl::Redis(_) => {
+            (None, crate::plant::store_clock(settings).await?)
+        }
         _ => {
             let (store, clock) = open_store(settings).await?;
             (Some(store.inbox), clock)

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use fetchwell_engine::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
-use fetchwell_engine::ports::{RobotsRecord, Unreachable};
-use fetchwell_engine::sites::KnownSite;
+use fetchwell_engine::ports::politeness::{RobotsRecord, Unreachable};
+use fetchwell_engine::ports::sites::KnownSite;
 use fetchwell_policy::breaker::State;
 use fetchwell_policy::orders::Given;
 use fetchwell_policy::pace::Rate;

@@ -174,7 +174,7 @@ fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::ports::Ledger;
+    use fetchwell_engine::ports::queue::Ledger;
     use proptest::prelude::*;
 
     use super::super::view::Sort;

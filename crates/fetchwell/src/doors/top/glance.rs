@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::Ledger;
+use fetchwell_engine::ports::queue::Ledger;
 use serde::Serialize;
 
 /// How a store stands.

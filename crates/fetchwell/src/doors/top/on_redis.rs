@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fetchwell_engine::adapters::redis::RedisQueue;
-use fetchwell_engine::dead_letters::{DeadLetter, DeadLetters};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::dead_letters::{DeadLetter, DeadLetters};
+use fetchwell_engine::ports::error::StoreFault;
 use serde_json::Value;
 
 use super::glance::{FailureLine, QueueLine};
@@ -75,7 +75,7 @@ fn failure_of_letter(letter: &DeadLetter) -> FailureLine {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::ports::Ledger;
+    use fetchwell_engine::ports::queue::Ledger;
 
     use super::*;
 

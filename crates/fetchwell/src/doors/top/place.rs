@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::RetrieverStore;
-use fetchwell_engine::oversight::{Filter, MessageState, QueueLedger, Sighting};
-use fetchwell_engine::ports::StoreFault;
-use fetchwell_engine::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::oversight::{Filter, MessageState, QueueLedger, Sighting};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::cli::Exit;
@@ -52,7 +52,7 @@ impl Place {
         let values = &settings.values;
         let (queues, audit, clock) = match &values.store {
             #[cfg(feature = "redis")]
-            crate::settings::StoreUrl::Redis(url) => {
+            fetchwell_engine::ports::store_url::StoreUrl::Redis(url) => {
                 let queues = super::on_redis::RedisQueues::open(settings, url.reveal()).await?;
                 (Queues::Redis(queues), None, crate::plant::store_clock(settings).await?)
             }

@@ -1,3 +1,5 @@
+use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
+
 use super::*;
 
 #[test]

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::batches::BatchQueue;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::crash::{OwnServer, count_or};

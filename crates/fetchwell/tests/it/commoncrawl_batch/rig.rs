@@ -1,6 +1,6 @@
 //! What a test stands on: the program, its `cluster.idx`, and a look at what it published.
 
-use fetchwell_engine::ports::{Demand, Source, Taken};
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::sqlite_queue;
@@ -84,7 +84,7 @@ impl Rig {
         }
         instance.leave().await.unwrap();
         leases.sort_by_key(|lease| lease.id);
-        let batch = |lease: fetchwell_engine::ports::Lease| Published {
+        let batch = |lease: fetchwell_engine::ports::job::Lease| Published {
             id: lease.job.url,
             body: String::from_utf8(lease.job.payload).unwrap(),
         };

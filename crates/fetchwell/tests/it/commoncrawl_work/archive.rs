@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fetchwell_archive::message;
 use fetchwell_archive::warc::Kind;
 use fetchwell_archive::warc_writer::{Block, NewRecord};
-use fetchwell_engine::batches::Batch;
+use fetchwell_engine::ports::batches::Batch;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

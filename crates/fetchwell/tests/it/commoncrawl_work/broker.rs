@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_engine::ports::batches::{Batch, BatchQueue};
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::range_server::{Manner, RangeServer};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::batches::BatchQueue;
+use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
@@ -110,7 +110,7 @@ fn round_of(
     archive: &TestArchive,
     round: usize,
     rounds: usize,
-) -> Vec<fetchwell_engine::batches::Batch> {
+) -> Vec<fetchwell_engine::ports::batches::Batch> {
     let batches = archive.batches(10);
     let share = batches.len().div_ceil(rounds);
     batches.into_iter().skip(round * share).take(share).collect()

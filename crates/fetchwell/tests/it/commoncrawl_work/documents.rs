@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use fetchwell_engine::batches::Batch;
+use fetchwell_engine::ports::batches::Batch;
 use fetchwell_testkit::range_server::RangeServer;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::json;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
-use fetchwell_engine::batches::{Batch, BatchQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::{Batch, BatchQueue};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{Process, Program};

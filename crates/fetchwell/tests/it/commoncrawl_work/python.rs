@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use fetchwell_engine::batches::{Batch, BatchQueue};
+use fetchwell_engine::ports::batches::{Batch, BatchQueue};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::python::python;

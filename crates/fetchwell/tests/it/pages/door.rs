@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::net::SocketAddr;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::dead_letters::DeadLetter;
-use fetchwell_engine::ports::{Job, Lane, Ledger};
+use fetchwell_engine::ports::dead_letters::DeadLetter;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Program;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::AuditEntry;
+use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_testkit::crash::{Program, Service};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::AuditEntry;
+use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::{Origin, Program, Service};
 use fetchwell_testkit::eventually::eventually_ok;

@@ -1,6 +1,6 @@
 //! How articles and failures are kept and read.
 
-use fetchwell_engine::articles::{Status, Wanted};
+use fetchwell_engine::ports::articles::{Status, Wanted};
 
 use super::ArticlesStore;
 use super::trial::{Run, article, article_at, count, failure, find, listed, site_failure};

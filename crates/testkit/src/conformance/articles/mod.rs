@@ -8,7 +8,7 @@ mod trial;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::articles::Articles;
+use fetchwell_engine::ports::articles::Articles;
 
 use super::ageing::Ageing;
 

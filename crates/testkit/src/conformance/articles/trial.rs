@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::articles::{Articles, Counts, Failure, Fields, Gleaned, Status, Wanted};
+use fetchwell_engine::ports::articles::{
+    Articles, Counts, Failure, Fields, Gleaned, Status, Wanted,
+};
 use fetchwell_policy::time::Time;
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);

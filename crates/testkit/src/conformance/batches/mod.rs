@@ -6,8 +6,8 @@ pub mod settling;
 mod trial;
 
 use async_trait::async_trait;
-use fetchwell_engine::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
 
 use super::queue::Instance;
 

@@ -1,6 +1,6 @@
 //! How batches get in, and out again.
 
-use fetchwell_engine::ports::Settlement;
+use fetchwell_engine::ports::finish::Settlement;
 use tokio::time::timeout;
 
 use super::BatchStore;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::batches::{DeadBatch, RetriedBatches};
-use fetchwell_engine::ports::{Settled, Settlement};
+use fetchwell_engine::ports::batches::{DeadBatch, RetriedBatches};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_policy::retry::History;
 
 use super::BatchStore;

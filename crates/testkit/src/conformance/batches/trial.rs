@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fetchwell_engine::batches::Batch;
-use fetchwell_engine::ports::{Demand, Lease, Settled, Settlement, Taken};
+use fetchwell_engine::ports::batches::Batch;
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::source::{Demand, Taken};
 use tokio::time::timeout;
 
 use super::{BatchStore, Batches};

@@ -7,8 +7,8 @@ mod trial;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::dead_letters::{DeadLetters, SettleWithDetails};
-use fetchwell_engine::ports::Source;
+use fetchwell_engine::ports::dead_letters::{DeadLetters, SettleWithDetails};
+use fetchwell_engine::ports::source::Source;
 
 use super::queue::Queue;
 

@@ -1,8 +1,9 @@
 //! What is left of a dead letter that another client took off.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
-use fetchwell_engine::ports::{Ledger, Settled};
+use fetchwell_engine::ports::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
+use fetchwell_engine::ports::finish::Settled;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Ledger;
 
 use super::LettersStore;
 use super::trial::{GONE, Trial, dead, group, job, of_url, urls, urls_of};

@@ -1,7 +1,8 @@
 //! What can be learnt of dead letters.
 
-use fetchwell_engine::dead_letters::{DeadLetter, GroupSize};
-use fetchwell_engine::ports::{Ledger, Settled, Settlement};
+use fetchwell_engine::ports::dead_letters::{DeadLetter, GroupSize};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::queue::Ledger;
 
 use super::LettersStore;
 use super::trial::{GONE, Trial, dead, group, urls_of};

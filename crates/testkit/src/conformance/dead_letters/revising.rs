@@ -1,8 +1,9 @@
 //! What can be done about dead letters.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
-use fetchwell_engine::ports::{Ledger, Settlement};
+use fetchwell_engine::ports::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::retry::History;
 
 use super::LettersStore;

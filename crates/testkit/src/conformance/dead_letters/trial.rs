@@ -1,8 +1,10 @@
 //! A queue on a hand-set clock, whose ledger is compared after every move.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::dead_letters::{DeadGroup, DeadLetter, Letters, Revision};
-use fetchwell_engine::ports::{Demand, Job, Lane, Lease, Ledger, Settled, Settlement, Taken};
+use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, Letters, Revision};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::url::WebUrl;
 
 use super::{LettersQueue, LettersStore, Undertaker};

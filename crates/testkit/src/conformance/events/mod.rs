@@ -5,7 +5,7 @@ pub mod publishing;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{Event, EventLog};
 
 /// A place with one log in it, empty at first.
 #[async_trait]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fetchwell_engine::ports::{Event, Published};
+use fetchwell_engine::ports::event_log::{Event, Published};
 use futures::future::join_all;
 
 use super::EventStore;

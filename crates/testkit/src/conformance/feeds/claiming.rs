@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::feeds::{Claim, FeedMemory, Feeds};
+use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds};
 use fetchwell_policy::time::Time;
 
 use super::FeedsStore;

@@ -6,7 +6,7 @@ pub mod subscribing;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::feeds::Feeds;
+use fetchwell_engine::ports::feeds::Feeds;
 
 /// A place for feeds, empty at first.
 #[async_trait]

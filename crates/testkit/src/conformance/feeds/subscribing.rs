@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::feeds::Subscription;
+use fetchwell_engine::ports::feeds::Subscription;
 
 use super::FeedsStore;
 

@@ -1,6 +1,6 @@
 //! Who may call, and what is kept of it.
 
-use fetchwell_engine::inbox::{AuditEntry, Caller, CallerRecord, Role};
+use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role};
 
 use super::InboxStore;
 use super::trial::{ANNA, Trial, cursors, message, secs, success};

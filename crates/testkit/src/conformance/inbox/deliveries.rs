@@ -1,8 +1,9 @@
 //! What is delivered to callback URLs.
 
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::inbox::{MessageId, NewMessage};
-use fetchwell_engine::ports::{Finished, Lane, Lease, Settled, Settlement};
+use fetchwell_engine::budget::Share;
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
+use fetchwell_engine::ports::inbox::{MessageId, NewMessage};
+use fetchwell_engine::ports::job::{Lane, Lease};
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::url::Site;
 

@@ -1,7 +1,8 @@
 //! Who may end a message, and that it ends once.
 
-use fetchwell_engine::inbox::MessageStatus;
-use fetchwell_engine::ports::{Ledger, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::inbox::MessageStatus;
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::retry::History;
 
 use super::trial::{ANNA, Trial, finished, message, secs, success};

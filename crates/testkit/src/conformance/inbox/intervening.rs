@@ -1,8 +1,9 @@
 //! What operators do: acts hit what they name, once, and nothing else.
 
-use fetchwell_engine::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
-use fetchwell_engine::oversight::{Act, Deed, Filter, MessageState};
-use fetchwell_engine::ports::{Lease, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::oversight::{Act, Deed, Filter, MessageState};
 use fetchwell_policy::retry::History;
 
 use super::InboxStore;

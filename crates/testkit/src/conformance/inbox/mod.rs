@@ -1,4 +1,4 @@
-//! What every inbox promises: [`Inbox`](fetchwell_engine::inbox::Inbox), and how its messages end.
+//! What every inbox promises: [`Inbox`](fetchwell_engine::ports::inbox::Inbox), and how its messages end.
 //!
 //! Every operation of every case goes through `Trial`, which compares the ledger after it.
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::inbox::RetrieverStore;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
 
 /// An instance that has not renewed for this long is dead.
 pub const LEASE_TTL: Duration = Duration::from_secs(20);

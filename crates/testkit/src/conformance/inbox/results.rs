@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_engine::inbox::{FetchResult, MessageStatus, OutboxMessage, OutboxMost, OutboxPage};
-use fetchwell_engine::ports::{Ledger, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::inbox::{
+    FetchResult, MessageStatus, OutboxMessage, OutboxMost, OutboxPage,
+};
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::retry::History;
 use futures::future::join_all;
 

@@ -1,6 +1,6 @@
 //! What is old goes, and whoever reads on is told.
 
-use fetchwell_engine::inbox::{
+use fetchwell_engine::ports::inbox::{
     AuditEntry, Idempotency, OutboxMost, OutboxPage, Submission, Submitted,
 };
 

@@ -1,7 +1,8 @@
 //! Messages that ask for the same have one result.
 
-use fetchwell_engine::inbox::{FetchResult, MessageStatus, NewMessage};
-use fetchwell_engine::ports::{Ledger, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::inbox::{FetchResult, MessageStatus, NewMessage};
+use fetchwell_engine::ports::queue::Ledger;
 use futures::future::join_all;
 
 use super::InboxStore;

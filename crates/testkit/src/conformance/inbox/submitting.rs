@@ -1,9 +1,9 @@
 //! What is accepted, and what is accepted once.
 
-use fetchwell_engine::inbox::{
+use fetchwell_engine::ports::inbox::{
     Idempotency, Message, MessageStatus, NewMessage, Submission, Submitted,
 };
-use fetchwell_engine::ports::Lane;
+use fetchwell_engine::ports::job::Lane;
 use futures::future::join_all;
 
 use super::InboxStore;

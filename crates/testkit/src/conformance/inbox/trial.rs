@@ -3,14 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::inbox::{
+use fetchwell_engine::budget::Share;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
+use fetchwell_engine::ports::inbox::{
     Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost, OutboxPage,
-    RetrieverStore, Role, Submission, Submitted,
+    Role, Submission, Submitted,
 };
-use fetchwell_engine::ports::{
-    Demand, Finished, Lease, Ledger, Settled, Settlement, Source, StoreFault, Taken,
-};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;

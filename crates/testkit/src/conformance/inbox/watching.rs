@@ -1,8 +1,8 @@
 //! What operators see: lists, counts, groups, and the story of a message.
 
-use fetchwell_engine::inbox::{FetchResult, MessageId, NewMessage};
-use fetchwell_engine::oversight::{Attempt, Filter, MessageState, timeline};
-use fetchwell_engine::ports::{Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
+use fetchwell_engine::ports::oversight::{Filter, MessageState, timeline};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::links::{CategoryLinks, CategorySet, LINKS_TTL};
+use fetchwell_engine::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 
 use super::LinksStore;
 

@@ -5,7 +5,7 @@ pub mod adding;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::links::CategoryLinks;
+use fetchwell_engine::ports::links::CategoryLinks;
 
 use super::ageing::Ageing;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::SiteReport;
+use fetchwell_engine::ports::politeness::SiteReport;
 use fetchwell_policy::breaker::{Breaker, BreakerRule, State, Transition};
 use fetchwell_policy::health::FailedProbes;
 use fetchwell_policy::outcome::SiteFault;

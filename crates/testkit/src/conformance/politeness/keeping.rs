@@ -1,6 +1,6 @@
 //! What is remembered.
 
-use fetchwell_engine::ports::{RobotsRecord, Unreachable};
+use fetchwell_engine::ports::politeness::{RobotsRecord, Unreachable};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Origin;
 

@@ -16,7 +16,7 @@ mod trial;
 use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 
 /// A place with one politeness store in it, empty at first.

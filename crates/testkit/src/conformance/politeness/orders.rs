@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::{ORDERS_TOLD_FOR, SiteAsk};
+use fetchwell_engine::ports::politeness::{ORDERS_TOLD_FOR, SiteAsk};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, Mark, Spend, Verdict};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{SiteAsk, SiteReport};
+use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Because, HORIZON, Mark, Spend, Verdict};
 use fetchwell_policy::time::Time;

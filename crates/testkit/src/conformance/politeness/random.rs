@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{SiteAsk, SiteReport};
+use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport};
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::SiteFault;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::SiteAsk;
+use fetchwell_engine::ports::politeness::SiteAsk;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::site::{Because, Mark, Permit};
 

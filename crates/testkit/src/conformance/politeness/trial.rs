@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{SiteAsk, SiteReport, Turn};
-use fetchwell_engine::sites::Sites;
+use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport, Turn};
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;

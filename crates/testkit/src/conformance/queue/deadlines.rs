@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Settled, Settlement, Taken};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::source::{Demand, Taken};
 
 use super::QueueStore;
 use super::trial::{Trial, Worker, job, site};

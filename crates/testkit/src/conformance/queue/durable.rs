@@ -1,7 +1,8 @@
 //! What outlives the process: everything that was accepted.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Job, Lane, Ledger, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::retry::History;
 
 use super::trial::{Trial, job, job_at, secs, site, urls};

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Lease, Ledger, Renewal, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Renewal;
 
 use super::trial::{Trial, job, secs, urls};
 use super::{LEASE_TTL, QueueStore};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Lane, Lease, Settlement};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Lane, Lease, NewJob};
+use fetchwell_engine::ports::source::Demand;
 
 use super::QueueStore;
 use super::trial::{Trial, job, secs, site, urls};

@@ -16,9 +16,11 @@ pub mod turns;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Ledger, Settle, Source};
+use fetchwell_engine::ports::finish::Settle;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Source;
 
 /// An instance that has not renewed for this long is dead.
 pub const LEASE_TTL: Duration = Duration::from_secs(20);

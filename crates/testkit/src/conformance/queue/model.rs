@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use fetchwell_engine::ports::{Demand, Lease, Ledger, Settled, Settlement, Taken};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;

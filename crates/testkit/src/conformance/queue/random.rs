@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Demand, Job, Lane, Lease, Renewal, Settlement, Taken};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::source::{Demand, Renewal, Taken};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;

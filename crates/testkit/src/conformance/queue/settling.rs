@@ -1,7 +1,8 @@
 //! How leases end.
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{Lease, Ledger, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 

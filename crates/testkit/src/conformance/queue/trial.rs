@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::ports::{
-    Demand, Job, Lane, Lease, Ledger, Renewal, Settled, Settlement, Source, Taken,
-};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::ports::{Demand, Lane, Lease, Taken};
+use fetchwell_engine::ports::job::{Lane, Lease};
+use fetchwell_engine::ports::source::{Demand, Taken};
 
 use super::QueueStore;
 use super::lanes::{add, count_by_lane, job_in, lane};

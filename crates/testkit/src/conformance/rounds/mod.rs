@@ -5,8 +5,9 @@ pub mod waiting;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Demand, Settlement, Taken};
-use fetchwell_engine::rounds::Rounds;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_engine::ports::source::{Demand, Taken};
 
 use super::queue::Instance;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::rounds::{MAX_URLS_PER_ROUND, MEMORY, Put, Round};
+use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, MEMORY, Put, Round};
 use fetchwell_policy::time::Time;
 
 use super::{RoundsQueue, RoundsStore};

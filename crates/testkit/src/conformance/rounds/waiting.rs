@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Demand, Lease, Settlement, Taken};
-use fetchwell_engine::rounds::{Put, Round};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::rounds::{Put, Round};
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::time::Time;
 
 use super::{RoundsQueue, RoundsStore};

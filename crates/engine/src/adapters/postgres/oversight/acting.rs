@@ -10,9 +10,9 @@ use crate::adapters::intervening::{Standing, Verdict, cancelled, new_name};
 use crate::adapters::postgres::ending::{End, Ended, FAILED, ended_of};
 use crate::adapters::postgres::lanes::LaneId;
 use crate::adapters::postgres::moves::{DELAYED, Moves, QUEUED, QueueId};
-use crate::inbox::{FetchResult, MessageId};
-use crate::oversight::{Act, Deed};
-use crate::ports::{Lane, LeaseId};
+use crate::ports::inbox::{FetchResult, MessageId};
+use crate::ports::job::{Lane, LeaseId};
+use crate::ports::oversight::{Act, Deed};
 
 const STANDINGS: &str = "
     SELECT id, key, state, follows IS NOT NULL, accepted_at, ended_at, retried_as,

@@ -13,12 +13,13 @@ use crate::adapters::looking::{
 use crate::adapters::postgres::database::Database;
 use crate::adapters::postgres::moves::QueueId;
 use crate::adapters::postgres::reading::{result_of, url_of};
-use crate::inbox::{FetchResult, MessageId};
-use crate::oversight::{
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{FetchResult, MessageId, attempts_of};
+use crate::ports::job::LeaseId;
+use crate::ports::oversight::{
     Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
-    attempts_of,
 };
-use crate::ports::{LeaseId, Ledger, StoreFault};
+use crate::ports::queue::Ledger;
 
 macro_rules! sighting {
     () => {

@@ -7,8 +7,8 @@ use sqlx::postgres::PgRow;
 use crate::adapters::postgres::database::Database;
 use crate::adapters::postgres::ledger;
 use crate::adapters::postgres::moves::QueueId;
-use crate::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
 
 /// Who is at work.
 pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreFault> {

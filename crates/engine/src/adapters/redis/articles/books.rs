@@ -4,10 +4,10 @@ use fetchwell_policy::time::Time;
 use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
 
 use super::{RedisArticles, names};
-use crate::articles::{
+use crate::ports::articles::{
     ARTICLE_TTL, ATTEMPTED_FOR, Gleaned, RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL,
 };
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// The scripts of articles.
 pub(super) struct Scripts {

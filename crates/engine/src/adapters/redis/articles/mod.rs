@@ -12,8 +12,8 @@ use fetchwell_policy::time::Time;
 
 use super::link::Link;
 use crate::adapters::StoreClock;
-use crate::articles::{Articles, Counts, Fields, Gleaned, Wanted};
-use crate::ports::StoreFault;
+use crate::ports::articles::{Articles, Counts, Fields, Gleaned, Wanted};
+use crate::ports::error::StoreFault;
 use books::Scripts;
 use reading::readable;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use redis::Cmd;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
-use crate::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
-use crate::ports::StoreFault;
+use crate::ports::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
+use crate::ports::error::StoreFault;
 
 /// The field that says when something was fetched.
 const FETCHED: &str = "fetched_ts";

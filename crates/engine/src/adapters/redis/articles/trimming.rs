@@ -1,7 +1,7 @@
 //! What is over leaves the indexes. Each step is small, and may be done by several at once.
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 impl RedisArticles {
     pub(super) async fn forget_attempts(&self) -> Result<(), StoreFault> {

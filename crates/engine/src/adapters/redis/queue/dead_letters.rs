@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use super::job::{site_of, url_of};
 use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
-use crate::dead_letters::{
+use crate::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, LettersPage, Revision,
 };
-use crate::ports::{LeaseId, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::job::LeaseId;
 
 /// Entries of the index and of the list that are read at once.
 const STRETCH: usize = 1_000;

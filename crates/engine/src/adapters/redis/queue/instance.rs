@@ -14,10 +14,11 @@ use tracing::warn;
 use super::job::{Ending, Row, lease_of};
 use super::{Filing, MOST_PER_SCRIPT, RedisQueue};
 use crate::adapters::held::Held;
-use crate::dead_letters::{self, SettleWithDetails};
-use crate::ports::{
-    Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use crate::ports::dead_letters::{self, SettleWithDetails};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Settle, Settled, Settlement};
+use crate::ports::job::{Lease, LeaseId};
+use crate::ports::source::{Demand, Renewal, Source, Taken};
 
 /// The most leases of one take: whoever wants more asks again. It can't be had in parts, since each part
 /// would give as much of a site as the whole may.

@@ -5,9 +5,10 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use serde::{Deserialize, Serialize};
 
+use crate::adapters::StoreClock;
 use crate::adapters::moment::Moment;
-use crate::adapters::{NewJob, StoreClock};
-use crate::ports::{Job, Lane, Lease, LeaseId, Settlement};
+use crate::ports::finish::Settlement;
+use crate::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
 
 /// A job to be put in.
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ impl<'a> Entry<'a> {
 struct Extras {
     group: Option<String>,
     party: Option<String>,
-    #[serde(with = "crate::readable")]
+    #[serde(with = "crate::ports::readable")]
     payload: Option<Vec<u8>>,
 }
 

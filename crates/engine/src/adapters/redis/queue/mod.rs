@@ -31,9 +31,11 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::link::Link;
-use crate::adapters::{NewJob, StoreClock};
-use crate::dead_letters::SinkThenBury;
-use crate::ports::{LeaseId, Ledger, StoreFault};
+use crate::adapters::StoreClock;
+use crate::ports::dead_letters::SinkThenBury;
+use crate::ports::error::StoreFault;
+use crate::ports::job::{LeaseId, NewJob};
+use crate::ports::queue::Ledger;
 pub use instance::RedisInstance;
 use job::{Entry, site_of};
 pub use names::QueueNames;

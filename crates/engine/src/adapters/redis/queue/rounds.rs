@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::RedisQueue;
 use super::scripts::Nothing;
-use crate::ports::StoreFault;
-use crate::rounds::{MEMORY, Put, Round, Rounds};
+use crate::ports::error::StoreFault;
+use crate::ports::rounds::{MEMORY, Put, Round, Rounds};
 
 /// Entries that one script looks up.
 const MOST_PER_LOOK: usize = 1_000;

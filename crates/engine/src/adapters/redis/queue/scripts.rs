@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::names::QueueNames;
 use crate::adapters::StoreClock;
 use crate::adapters::redis::link::Link;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// The scripts of one queue, and the server that runs them.
 pub(super) struct Scripts {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scripts::Nothing;
 use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// An instance's epoch.
 type Epoch = i64;

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use fetchwell_policy::url::Site;
 
 use super::RedisQueue;
-use crate::ports::StoreFault;
-use crate::sites::Waiting;
+use crate::ports::error::StoreFault;
+use crate::ports::sites::Waiting;
 
 /// What is still on the list stands under no site yet, and does not count.
 #[async_trait]

@@ -7,12 +7,12 @@ use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Db;
-use crate::articles::{
+use crate::clock::Clock;
+use crate::ports::articles::{
     ARTICLE_TTL, ATTEMPTED_FOR, Articles, Counts, Failure, Fields, Gleaned, RUNS_UNTIL_ATTEMPTED,
     SITE_FAILURES_TTL, Wanted,
 };
-use crate::clock::Clock;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Articles in a SQLite file.
 pub struct SqliteArticles {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::articles::{Counts, Fields, Status, Wanted};
+use crate::ports::articles::{Counts, Fields, Status, Wanted};
 
 pub(super) fn find(tx: &Connection, uid: &str, now: Time) -> rusqlite::Result<Option<Fields>> {
     tx.prepare_cached("SELECT fields FROM article WHERE uid = ?1 AND expires_at > ?2")?

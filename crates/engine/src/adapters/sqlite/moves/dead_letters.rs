@@ -3,8 +3,8 @@
 use fetchwell_policy::retry::History;
 
 use super::Moves;
-use crate::dead_letters::Revision;
-use crate::ports::LeaseId;
+use crate::ports::dead_letters::Revision;
+use crate::ports::job::LeaseId;
 
 impl Moves<'_> {
     /// Takes a dead letter off. Returns whether it was one.

@@ -8,7 +8,7 @@ use fetchwell_policy::url::Site;
 use rusqlite::OptionalExtension;
 
 use super::{LaneId, Moves, lease_of};
-use crate::ports::{Lease, LeaseId};
+use crate::ports::job::{Lease, LeaseId};
 
 /// The most jobs that one look goes through. What is left is for the next one.
 const MAX_LOOKED_AT: i64 = 4_096;

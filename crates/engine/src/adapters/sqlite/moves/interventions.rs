@@ -3,8 +3,8 @@
 use fetchwell_policy::time::Time;
 
 use super::{Ending, LaneId, Moves, QUEUED};
-use crate::inbox::{FetchResult, MessageId};
-use crate::ports::LeaseId;
+use crate::ports::inbox::{FetchResult, MessageId};
+use crate::ports::job::LeaseId;
 
 impl Moves<'_> {
     /// Ends a message that waits, as an operator wishes. Those that follow it go their own way.

@@ -7,10 +7,8 @@ use fetchwell_policy::url::{Site, WebUrl};
 use rusqlite::OptionalExtension;
 
 use super::{DELAYED, LaneId, Moves, QUEUED};
-use crate::adapters::NewJob;
-use crate::inbox::{FetchResult, MessageId, NewMessage};
-use crate::oversight::Attempt;
-use crate::ports::{Job, Lane, LeaseId};
+use crate::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
+use crate::ports::job::{Job, Lane, LeaseId, NewJob};
 
 const COMPLETED: i64 = 4;
 const FAILED: i64 = 5;

@@ -16,8 +16,10 @@ use rusqlite::{Connection, OptionalExtension, Row};
 pub(super) use messages::Ending;
 
 use super::db::io_fault;
-use crate::adapters::NewJob;
-use crate::ports::{Demand, Job, Lane, Lease, LeaseId, Ledger, Settled, Settlement};
+use crate::ports::finish::{Settled, Settlement};
+use crate::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
+use crate::ports::queue::Ledger;
+use crate::ports::source::Demand;
 
 /// The most sites that one take looks at.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;

@@ -8,8 +8,8 @@ use fetchwell_policy::time::Time;
 use rusqlite::ToSql;
 
 use super::{LaneId, Moves, QUEUED};
-use crate::inbox::NewMessage;
-use crate::ports::Lane;
+use crate::ports::inbox::NewMessage;
+use crate::ports::job::Lane;
 
 /// Rows in one statement.
 const ROWS: usize = 32;

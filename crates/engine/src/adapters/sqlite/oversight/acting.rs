@@ -5,9 +5,9 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::adapters::intervening::{Standing, Verdict, cancelled, new_name};
 use crate::adapters::sqlite::moves::{Ending, Moves};
-use crate::inbox::MessageId;
-use crate::oversight::{Act, Deed};
-use crate::ports::LeaseId;
+use crate::ports::inbox::MessageId;
+use crate::ports::job::LeaseId;
+use crate::ports::oversight::{Act, Deed};
 
 /// On which queues, and when.
 pub(super) struct Moment {

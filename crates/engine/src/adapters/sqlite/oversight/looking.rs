@@ -10,12 +10,11 @@ use crate::adapters::looking::{
 };
 use crate::adapters::sqlite::outbox;
 use crate::adapters::sqlite::queue::read_ledger;
-use crate::inbox::{FetchResult, MessageId};
-use crate::oversight::{
+use crate::ports::inbox::{FetchResult, MessageId, attempts_of};
+use crate::ports::job::LeaseId;
+use crate::ports::oversight::{
     Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
-    attempts_of,
 };
-use crate::ports::LeaseId;
 
 const SIGHTING: &str = "SELECT job.id, key, url, site, grp, correlation_id, party, state, reason,
     created_at, due, ended_at,

@@ -14,12 +14,12 @@ use rusqlite::Connection;
 
 use super::{Db, SqliteQueue};
 use crate::adapters::looking::{Look, told_by_ledger};
-use crate::inbox::{Bell, MessageId};
-use crate::oversight::{
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{Bell, MessageId};
+use crate::ports::oversight::{
     Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
     Oversight, QueueLedger, Recount, Sightings,
 };
-use crate::ports::StoreFault;
 
 /// The messages of a file, for those who look after them.
 pub(super) struct SqliteOversight {

@@ -4,7 +4,7 @@ use fetchwell_policy::time::Time;
 use rusqlite::Connection;
 
 use crate::adapters::sqlite::queue::{read_ledger, recount_rows};
-use crate::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
+use crate::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
 
 /// Who is at work.
 pub(super) fn instances(tx: &Connection) -> rusqlite::Result<Vec<InstanceView>> {

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::retry::History;
 use tokio::sync::Notify;

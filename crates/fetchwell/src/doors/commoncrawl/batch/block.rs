@@ -4,7 +4,10 @@ use bytes::Bytes;
 use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
-use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, Lease};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
@@ -12,7 +15,6 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
 
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
-use crate::doors::foregone::{Foregone, by_payload};
 
 /// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
 const MAX_BLOCK_BYTES: usize = 16 << 20;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use fetchwell_engine::adapters::refuse_newer_store;
+use fetchwell_engine::ports::version::refuse_newer_store;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_archive::cluster_idx::Lines;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::{LeaseId, NewJob};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::url::WebUrl;
 use tokio::sync::Notify;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use fetchwell_engine::batches::Batch;
+use fetchwell_engine::ports::batches::Batch;
 use serde_json::value::RawValue;
 
 use super::checkpoint::{Checkpoint, Cut, Position};

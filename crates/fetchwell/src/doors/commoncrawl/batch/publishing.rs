@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::memory::MemoryInstance;
-use fetchwell_engine::ports::{Finish, Finished, Settle, Settled, StoreFault};
+use fetchwell_engine::memory::MemoryInstance;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 

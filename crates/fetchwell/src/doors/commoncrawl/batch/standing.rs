@@ -1,28 +1,13 @@
 //! How far batchers have come, for those who only look: read from their checkpoints, without a lock.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+
+use fetchwell_engine::ports::crawl_progress::BatcherStanding;
 
 use super::checkpoint::Checkpoint;
 
 /// Checkpoints that are read of one folder.
 const MOST_CHECKPOINTS: usize = 20;
-
-/// A batcher.
-pub(crate) struct BatcherStanding {
-    /// Its checkpoint's file.
-    pub(crate) name: String,
-    /// What part of `cluster.idx` is done, from 0 to 1; `None`: its file is not beside the checkpoint.
-    pub(crate) share: Option<f64>,
-    pub(crate) is_finished: bool,
-    pub(crate) batches: u64,
-    pub(crate) pages: u64,
-    pub(crate) lines: u64,
-    pub(crate) bytes: u64,
-    pub(crate) unread_blocks: u64,
-    /// What was passed over, by what is wrong with it.
-    pub(crate) errors: BTreeMap<String, u64>,
-}
 
 /// The batchers whose checkpoints lie in a folder.
 pub(crate) fn batchers(folder: &Path) -> Vec<BatcherStanding> {

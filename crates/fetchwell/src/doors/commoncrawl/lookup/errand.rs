@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::adapters::memory::MemoryQueue;
+use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::{
-    Job, Lane, Moment, Plan, Settlement, Sink, SinkThenSettle, Step, StoreFault,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};

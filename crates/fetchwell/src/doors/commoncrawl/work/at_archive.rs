@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Demand, LeaseId, Renewal, Source, StoreFault, Taken};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::Notify;

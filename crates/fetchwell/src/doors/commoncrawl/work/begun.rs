@@ -14,14 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use fetchwell_engine::adapters::sqlite::{Db, Durability};
-use fetchwell_engine::ports::{
-    Demand, Lease, LeaseId, Renewal, Settle, Settled, Settlement, Source, StoreFault, Taken,
-};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_engine::seed::random_seed;
 use rusqlite::Connection;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::doors::notation::sha256_hex;
-use crate::plant::random_seed;
 
 /// Beside the manifest.
 const FILE: &str = "begun.db";
@@ -219,9 +220,9 @@ fn interruptions(tx: &Connection, batch: &str) -> rusqlite::Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::adapters::NewJob;
-    use fetchwell_engine::adapters::memory::MemoryQueue;
     use fetchwell_engine::clock::Clock;
+    use fetchwell_engine::memory::MemoryQueue;
+    use fetchwell_engine::ports::job::NewJob;
     use fetchwell_policy::time::Time;
     use std::time::Duration;
 

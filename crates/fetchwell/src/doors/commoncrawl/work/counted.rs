@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::{Finish, Finished, Settled, Settlement, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use tracing::warn;
 
 use super::metrics::WorkMetrics;
@@ -61,7 +62,7 @@ fn broken(record: &WorkRecord) -> Option<&BrokenPage> {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::http::budget::Share;
+    use fetchwell_engine::budget::Share;
     use fetchwell_engine::web::Phases;
 
     use super::*;

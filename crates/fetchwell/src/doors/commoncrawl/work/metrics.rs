@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use fetchwell_engine::ports::{Settled, Settlement};
+use fetchwell_engine::ports::finish::{Settled, Settlement};
 
 use super::output::Written;
 use super::record::WorkRecord;

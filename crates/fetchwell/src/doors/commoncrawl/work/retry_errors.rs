@@ -7,8 +7,8 @@ use std::io;
 
 use bytes::Bytes;
 use fetchwell_archive::cdxj::CdxRecord;
-use fetchwell_engine::batches::Batch;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::Batch;
 use serde_json::json;
 use tracing::info;
 

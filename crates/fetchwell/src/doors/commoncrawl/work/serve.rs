@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::{Settle, SinkThenSettle, Source, StoreFault};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
+use fetchwell_engine::ports::source::Source;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};

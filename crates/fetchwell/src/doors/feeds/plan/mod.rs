@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::NewJob;
-use fetchwell_engine::journey::{Arrival, Journey, Stage};
 use fetchwell_engine::pipeline::INTERNAL;
-use fetchwell_engine::ports::{Job, Lane, Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Stage};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_feed::{Feed, Home, clean, leads_elsewhere, must_be_asked};
 use fetchwell_policy::outcome::Happened;
@@ -14,8 +16,6 @@ use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
-
-use crate::doors::foregone::{Foregone, by_payload};
 
 /// Sites that send their visitors on to each other: no more than so many.
 const MAX_HOPS: u32 = 5;

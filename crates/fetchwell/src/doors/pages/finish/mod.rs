@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::http::budget::Share;
-use fetchwell_engine::ports::{
-    Event, EventLog, Finish, Finished, PageCache, Published, Settled, Settlement, Sink, StoreFault,
-};
+use fetchwell_engine::budget::Share;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
+use fetchwell_engine::ports::page_cache::PageCache;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use fetchwell_engine::adapters::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::Lease;
+use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
+use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::outcome::Happened;
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::ports::StoreFault;
-use fetchwell_engine::rounds::{Put, Round, Rounds};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::rounds::{Put, Round, Rounds};
 use fetchwell_policy::time::Time;
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::{info, warn};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use fetchwell_engine::adapters::sqlite::{Db, Durability};
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ERRORS;

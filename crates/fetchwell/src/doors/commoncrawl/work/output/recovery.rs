@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fetchwell_engine::adapters::sqlite::Db;
-use fetchwell_engine::ports::StoreFault;
+use fetchwell_engine::ports::error::StoreFault;
 use rusqlite::Connection;
 
 use super::manifest::{io_fault, note_sealed, open_segments};

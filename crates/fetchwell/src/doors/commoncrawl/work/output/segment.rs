@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::time::Time;
 
-use crate::plant::random_seed;
 use crate::settings::DocumentFormat;
 use crate::timestamp::rfc3339;
 

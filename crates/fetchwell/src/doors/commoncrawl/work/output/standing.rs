@@ -2,20 +2,10 @@
 
 use std::path::Path;
 
+use fetchwell_engine::ports::crawl_progress::FolderStanding;
 use rusqlite::{Connection, OpenFlags};
 
 use super::MANIFEST;
-
-/// The workers of a folder.
-#[derive(Default)]
-pub(crate) struct FolderStanding {
-    pub(crate) documents: u64,
-    pub(crate) bytes: u64,
-    pub(crate) sealed_segments: u64,
-    pub(crate) open_segments: u64,
-    /// The length of the file that lists pages which can't be read.
-    pub(crate) errors_bytes: u64,
-}
 
 /// What is in a folder of documents; `None`: no worker has written there.
 pub(crate) fn folder(folder: &Path) -> Option<FolderStanding> {

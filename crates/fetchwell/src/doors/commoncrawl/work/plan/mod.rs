@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_archive::cdxj::{BatchItem, CdxRecord, read_batch};
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
+use fetchwell_engine::plan::immediate::dead;
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
@@ -26,7 +29,6 @@ use crate::doors::commoncrawl::byte_range::{
     ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
 };
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
-use crate::doors::foregone::dead;
 use crate::doors::read_limits::ReadLimits;
 
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory

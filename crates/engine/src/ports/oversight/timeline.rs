@@ -56,8 +56,8 @@ fn stage(stage: &'static str, at: Time, since: Time) -> Milestone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::MessageId;
-    use crate::oversight::{Attempt, MessageState, Sighting};
+    use crate::ports::inbox::{Attempt, MessageId};
+    use crate::ports::oversight::{MessageState, Sighting};
 
     fn dossier(attempts: Vec<Attempt>) -> Dossier {
         let message = Sighting {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{Filter, MESSAGES_PER_PAGE, Oversight};
-use crate::inbox::MessageId;
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::MessageId;
 
 /// The most messages that one move acts on.
 pub const MESSAGES_PER_ACT: usize = MESSAGES_PER_PAGE as usize;

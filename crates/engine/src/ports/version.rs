@@ -1,6 +1,6 @@
 //! Which version of a store this program can use.
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// Refuses a store that a newer program has changed: this one might misread or damage what it does not know.
 pub fn refuse_newer_store(store: &str, version: i64, newest_known: i64) -> Result<(), StoreFault> {

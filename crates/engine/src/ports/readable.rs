@@ -11,10 +11,7 @@ enum Form<'a> {
 }
 
 /// As a string if it is one, else as numbers.
-pub(crate) fn serialize<S: Serializer>(
-    bytes: &Option<Vec<u8>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
     let form = bytes.as_ref().map(|bytes| match std::str::from_utf8(bytes) {
         Ok(text) => Form::Text(text.into()),
         Err(_) => Form::Bytes(bytes.clone()),
@@ -23,7 +20,7 @@ pub(crate) fn serialize<S: Serializer>(
 }
 
 /// Reads both forms.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+pub fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<u8>>, D::Error> {
     let form = Option::<Form<'de>>::deserialize(deserializer)?;

@@ -4,50 +4,23 @@
 //! message keeps its row when it is done, its result goes to the outbox in the same transaction, and
 //! whoever sent it is told of nobody else's.
 
+mod attempt;
 mod bell;
 mod message_id;
+pub mod options;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::oversight::{Attempt, Oversight};
-use crate::ports::{Finish, Ledger, Source, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::queue::Ledger;
 
+pub use attempt::{Attempt, attempts_of};
 pub use bell::Bell;
 pub use message_id::{MessageId, NoMessageId};
-
-/// All that a retriever does with one store.
-#[derive(Clone)]
-pub struct RetrieverStore {
-    /// For the API.
-    pub inbox: Arc<dyn Inbox>,
-    /// For those who look after the service.
-    pub oversight: Arc<dyn Oversight>,
-    /// For the flow that fetches messages.
-    pub messages: Station<FetchResult>,
-    /// For the flow that delivers webhooks: each job's payload is the [`MessageId`] in text.
-    pub deliveries: Station<std::convert::Infallible>,
-    /// Rings when a caller has a new result, if it was stored by this process.
-    pub results: Bell,
-}
-
-/// Where one flow takes its leases from, and where it ends them.
-pub struct Station<R> {
-    /// Where leases come from.
-    pub source: Arc<dyn Source>,
-    /// Where they end.
-    pub finish: Arc<dyn Finish<R>>,
-}
-
-impl<R> Clone for Station<R> {
-    fn clone(&self) -> Station<R> {
-        Station { source: self.source.clone(), finish: self.finish.clone() }
-    }
-}
 
 /// A store of messages, as the API sees it.
 #[async_trait]

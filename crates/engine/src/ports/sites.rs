@@ -6,7 +6,8 @@ use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use crate::ports::{Politeness, RobotsRecord, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{Politeness, RobotsRecord};
 
 /// Sites on one page, at most.
 pub const SITES_PER_PAGE: usize = 200;

@@ -11,7 +11,8 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, StoreFault, Turn};
+use crate::ports::error::StoreFault;
+use crate::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 
 /// The sites of `inner` that belong to one realm.
 pub struct Apart {
@@ -82,8 +83,8 @@ mod tests {
     use fetchwell_policy::site::{Mark, Report, Verdict};
 
     use super::*;
-    use crate::adapters::memory::MemoryPoliteness;
     use crate::clock::Clock;
+    use crate::memory::MemoryPoliteness;
 
     fn ask(site: &Site) -> [SiteAsk; 1] {
         let rate = Rate::per_second(1.0, 1);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::ports::{Finish, Finished, Lease, LeaseId, Settled, Settlement, Sink, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
+use crate::ports::job::{Lease, LeaseId};
 
 /// Letters that are read or revised at once.
 pub const LETTERS_PER_PAGE: usize = 200;
@@ -195,3 +197,6 @@ where
         self.instance.settle_with(&ends).await
     }
 }
+
+/// So many of a group are tried by `--canary`.
+pub const CANARIES: usize = 10;

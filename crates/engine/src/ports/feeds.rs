@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// A feed whose links go into a category. One feed may be subscribed to for several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,7 +26,7 @@ impl Options {
     }
 
     /// The headers as a request takes them; whatever is not allowed is left out.
-    pub(super) fn request_headers(&self) -> Vec<(&'static str, String)> {
+    pub fn request_headers(&self) -> Vec<(&'static str, String)> {
         let allowed = |name: &str| ALLOWED_HEADERS.into_iter().find(|known| *known == name);
         self.headers
             .iter()

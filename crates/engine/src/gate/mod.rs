@@ -3,6 +3,8 @@
 //! It combines robots.txt, the pace of the site and the breaker. What all processes share lives in the
 //! politeness store; here is what this process makes of it.
 
+pub mod namespaced;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +21,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::clock::Clock;
-use crate::ports::{Politeness, RobotsRecord, SiteAsk, SiteReport, Unreachable};
+use crate::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Unreachable};
 use crate::store_health::{StoreCall, StoreHealth};
 use crate::web::{Given, Leave};
 
@@ -830,7 +832,7 @@ mod tests {
     use fetchwell_policy::orders::Order;
 
     use super::*;
-    use crate::adapters::memory::MemoryPoliteness;
+    use crate::memory::MemoryPoliteness;
 
     const DAY: Duration = Duration::from_secs(86_400);
     const NOW: Time = Time::from_secs(100_000_000);

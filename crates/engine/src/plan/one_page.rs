@@ -1,27 +1,29 @@
 //! The plan of every door that fetches one page a lease: a journey, and what its end means.
 
-use fetchwell_engine::journey::{Arrival, Journey, Stage};
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
-use fetchwell_engine::web::{Outcome, Timeouts};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
-use super::read_limits::decoding_bytes;
+use crate::plan::redirect_chain::{Arrival, Journey, Stage};
+use crate::ports::finish::Settlement;
+use crate::ports::inbox::FetchResult;
+use crate::ports::job::Lease;
+use crate::ports::plan::{Moment, Plan, Step};
+use crate::web::{Outcome, Timeouts};
 
 /// Redirects that are followed, unless a door says otherwise.
-pub(crate) const DEFAULT_MAX_REDIRECTS: u32 = 5;
+pub const DEFAULT_MAX_REDIRECTS: u32 = 5;
 
 /// What came out of a lease, and what is to become of it.
-pub(crate) type End<R> = (Vec<R>, Settlement);
+pub type End<R> = (Vec<R>, Settlement);
 
 /// A record whose size in memory is known.
-pub(crate) trait Weighed {
+pub trait Weighed {
     /// Bytes of text and content; what else there is, is small.
     fn weight(&self) -> usize;
 }
 
 /// A journey to one page; `conclude` says what its end means at this door.
-pub(crate) struct OnePage<F> {
+pub struct OnePage<F> {
     journey: Journey,
     conclude: F,
     /// What concluding takes besides a body of so many bytes.
@@ -32,7 +34,7 @@ pub(crate) struct OnePage<F> {
 
 impl<F> OnePage<F> {
     /// Sets out for `url` with what the lease has been through.
-    pub(crate) fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
+    pub fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
     where
         F: FnMut(Arrival, Moment) -> End<R>,
     {
@@ -41,7 +43,7 @@ impl<F> OnePage<F> {
     }
 
     /// The same for one whose end takes more than decoding: so much for a body of so many bytes.
-    pub(crate) fn with_working_bytes(
+    pub fn with_working_bytes(
         mut self,
         working_bytes: impl Fn(usize) -> usize + Send + 'static,
     ) -> OnePage<F> {
@@ -50,19 +52,19 @@ impl<F> OnePage<F> {
     }
 
     /// The same with headers of its own.
-    pub(crate) fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
+    pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
         self.journey = self.journey.with_headers(headers);
         self
     }
 
     /// The same with so many redirects at most.
-    pub(crate) fn with_max_redirects(mut self, most: u32) -> OnePage<F> {
+    pub fn with_max_redirects(mut self, most: u32) -> OnePage<F> {
         self.journey = self.journey.with_max_redirects(most);
         self
     }
 
     /// The same with time limits of its own.
-    pub(crate) fn with_timeouts(mut self, timeouts: Timeouts) -> OnePage<F> {
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> OnePage<F> {
         self.journey = self.journey.with_timeouts(timeouts);
         self
     }
@@ -91,4 +93,19 @@ impl<R: Weighed, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage
     fn held_bytes(&self) -> Option<usize> {
         self.held_bytes
     }
+}
+
+impl Weighed for FetchResult {
+    fn weight(&self) -> usize {
+        let texts = [&self.content, &self.extracted, &self.error];
+        texts.into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// Decoding makes a copy of a page, which may have three bytes for each.
+const BYTES_PER_BYTE_DECODED: usize = 3;
+
+/// The memory that decoding a page of so many bytes takes.
+pub fn decoding_bytes(body_bytes: usize) -> usize {
+    body_bytes.saturating_mul(BYTES_PER_BYTE_DECODED)
 }

@@ -8,7 +8,7 @@ use fetchwell_policy::robots::MAX_ROBOTS_BYTES;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 
-use crate::ports::{RobotsRecord, Unreachable};
+use crate::ports::politeness::{RobotsRecord, Unreachable};
 use crate::web::{Method, Outcome, Request};
 
 /// A robots.txt may redirect this often.
@@ -157,7 +157,7 @@ fn found(status: Option<u16>, body: Vec<u8>, now: Time) -> RobotsRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::budget::Share;
+    use crate::budget::Share;
     use crate::web::{Answer, Why};
 
     const NOW: Time = Time::from_secs(1_000);

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// The queue that batches wait in, on a server or embedded.
 pub const QUEUE: &str = "batches";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// The most URLs of one round. They go in by one move, so others wait that long.
 pub const MAX_URLS_PER_ROUND: usize = 50_000;

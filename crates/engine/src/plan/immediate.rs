@@ -1,13 +1,15 @@
 //! The plan of a lease whose end is known before anything is fetched.
 
-use fetchwell_engine::ports::{Lease, Moment, Plan, Settlement, Step};
-use fetchwell_engine::web::Outcome;
 use serde::de::DeserializeOwned;
 
 use super::one_page::End;
+use crate::ports::finish::Settlement;
+use crate::ports::job::Lease;
+use crate::ports::plan::{Moment, Plan, Step};
+use crate::web::Outcome;
 
 /// Ends at its first step, by the time of that step.
-pub(crate) struct Foregone<F>(pub(crate) F);
+pub struct Foregone<F>(pub F);
 
 impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
     fn step(&mut self, _: Option<Outcome>, moment: Moment) -> Step<R> {
@@ -17,7 +19,7 @@ impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
 }
 
 /// Reads a lease's payload and makes its plan; one that can't be read ends there, dead.
-pub(crate) fn by_payload<P: DeserializeOwned, R: 'static>(
+pub fn by_payload<P: DeserializeOwned, R: 'static>(
     lease: &Lease,
     plan: impl FnOnce(P) -> Box<dyn Plan<R>>,
 ) -> Box<dyn Plan<R>> {
@@ -28,7 +30,7 @@ pub(crate) fn by_payload<P: DeserializeOwned, R: 'static>(
 }
 
 /// A lease that can only be given up.
-pub(crate) fn dead<R: 'static>(reason: String) -> Box<dyn Plan<R>> {
+pub fn dead<R: 'static>(reason: String) -> Box<dyn Plan<R>> {
     let end = move |_: Moment| (Vec::new(), Settlement::Dead { reason: reason.clone() });
     Box::new(Foregone(end))
 }

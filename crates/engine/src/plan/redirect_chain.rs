@@ -9,7 +9,7 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
-use crate::ports::Moment;
+use crate::ports::plan::Moment;
 use crate::web::{Answer, Outcome, Phases, Request, Timeouts, Why};
 
 /// One URL under way.
@@ -201,7 +201,7 @@ mod tests {
     use fetchwell_policy::outcome::SiteFault;
 
     use super::*;
-    use crate::http::budget::Share;
+    use crate::budget::Share;
 
     const NOW: Time = Time::from_secs(1_000);
 

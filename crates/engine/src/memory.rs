@@ -16,14 +16,19 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use super::{NewJob, judge_by_size};
 use crate::clock::Clock;
-use crate::ports::{
-    Demand, Event, EventLog, Lane, Lease, LeaseId, Ledger, ORDERS_AT_ONCE, ORDERS_TOLD_FOR,
-    PageCache, Politeness, Published, RecentOrders, Renewal, RobotsRecord, Settle, Settled,
-    Settlement, SiteAsk, SiteReport, Source, StoreFault, Taken, Turn,
+use crate::ports::error::StoreFault;
+use crate::ports::event_log::{Event, EventLog, Published, judge_by_size};
+use crate::ports::finish::{Settle, Settled, Settlement};
+use crate::ports::job::{Lane, Lease, LeaseId, NewJob};
+use crate::ports::page_cache::PageCache;
+use crate::ports::politeness::{
+    ORDERS_AT_ONCE, ORDERS_TOLD_FOR, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport,
+    Turn,
 };
-use crate::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
+use crate::ports::queue::Ledger;
+use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
+use crate::ports::source::{Demand, Renewal, Source, Taken};
 
 /// A politeness store in memory.
 pub struct MemoryPoliteness {

@@ -1,10 +1,9 @@
 //! The port of those who look after a service: the messages of all callers, and what is done about them.
 //!
-//! Callers see their own messages by [`crate::inbox`]. Here is everybody's, for viewers and operators. A store
+//! Callers see their own messages by [`crate::ports::inbox`]. Here is everybody's, for viewers and operators. A store
 //! may hold millions: every question is answered by a bounded look, and says so where it saw only a part.
 
 mod acting;
-mod attempt;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -14,11 +13,11 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::inbox::{MessageId, OutboxMessage};
-use crate::ports::{Ledger, StoreFault};
+use crate::ports::error::StoreFault;
+use crate::ports::inbox::{Attempt, MessageId, OutboxMessage};
+use crate::ports::queue::Ledger;
 
 pub use acting::{Act, Acted, Deed, MESSAGES_PER_ACT};
-pub use attempt::{Attempt, attempts_of};
 pub use timeline::{Milestone, timeline};
 
 /// The most messages of one page.

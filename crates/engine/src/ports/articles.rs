@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// How long an article, or the lack of one, is kept.
 pub const ARTICLE_TTL: Duration = Duration::from_secs(7 * 86_400);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::ports::StoreFault;
+use crate::ports::error::StoreFault;
 
 /// A category is forgotten, as a whole, so long after something was last added to it.
 pub const LINKS_TTL: Duration = Duration::from_secs(48 * 3_600);

@@ -1,0 +1,40 @@
+//! How far batchers and workers have come, for those who only look.
+
+use std::collections::BTreeMap;
+
+/// A batcher.
+pub struct BatcherStanding {
+    /// Its checkpoint's file.
+    pub name: String,
+    /// What part of `cluster.idx` is done, from 0 to 1; `None`: its file is not beside the checkpoint.
+    pub share: Option<f64>,
+    /// It is through.
+    pub is_finished: bool,
+    /// Batches that were published.
+    pub batches: u64,
+    /// Pages in them.
+    pub pages: u64,
+    /// Lines of the index that were read.
+    pub lines: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Blocks of the index that could not be read.
+    pub unread_blocks: u64,
+    /// What was passed over, by what is wrong with it.
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// The workers of a folder.
+#[derive(Default)]
+pub struct FolderStanding {
+    /// Documents that were written.
+    pub documents: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Files that are complete.
+    pub sealed_segments: u64,
+    /// Files that are being written.
+    pub open_segments: u64,
+    /// The length of the file that lists pages which can't be read.
+    pub errors_bytes: u64,
+}

@@ -1,0 +1,201 @@
+//! Where records go, and how leases end.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+
+use crate::budget::Share;
+use crate::ports::error::StoreFault;
+use crate::ports::job::Lease;
+use crate::web::Phases;
+
+/// What is to become of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It has its result.
+    Done,
+    /// It was not to be fetched.
+    Skipped,
+    /// Another attempt, not before `at`.
+    Retry {
+        /// When.
+        at: Time,
+        /// What it has been through by now.
+        history: History,
+        /// The door's own data from now on; `None`: as it was.
+        payload: Option<Vec<u8>>,
+    },
+    /// Done for now, and due again at `at`.
+    Recur {
+        /// When.
+        at: Time,
+        /// The door's own data from now on; `None`: as it was.
+        payload: Option<Vec<u8>>,
+    },
+    /// Given up.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// Untouched: somebody else, or we ourselves, shall have it not before `at`.
+    HandBack {
+        /// When.
+        at: Time,
+    },
+}
+
+impl Settlement {
+    /// Another attempt, with the door's data as it was.
+    pub fn retry(at: Time, history: History) -> Settlement {
+        Settlement::Retry { at, history, payload: None }
+    }
+
+    /// Another round, with the door's data as it was.
+    pub fn recur(at: Time) -> Settlement {
+        Settlement::Recur { at, payload: None }
+    }
+}
+
+/// A lease that has come to an end.
+#[derive(Debug)]
+pub struct Finished<R> {
+    /// The lease.
+    pub lease: Lease,
+    /// What came out.
+    pub records: Vec<R>,
+    /// What is to become of the lease.
+    pub settlement: Settlement,
+    /// Where the time of its last request went.
+    pub phases: Phases,
+    /// What its records hold of the byte budget, until they are safe.
+    pub share: Share,
+}
+
+impl<R> Finished<R> {
+    /// Whether somebody was asked for something: if it is lost, they will be asked again.
+    pub(crate) fn is_page(&self) -> bool {
+        self.phases.first_byte > Duration::ZERO
+    }
+}
+
+/// Whether a settlement was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was: the records are in the sink and the lease is gone.
+    Confirmed,
+    /// The lease was not ours any more: nothing was written.
+    Stale,
+}
+
+/// Where records go, and how leases end.
+#[async_trait]
+pub trait Finish<R>: Send + Sync {
+    /// Writes the records, then settles the leases; in one transaction where store and sink are one.
+    /// An error means that nothing is known: the same batch is tried again.
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault>;
+}
+
+/// A sink on its own: idempotent by key, since a batch may come again.
+#[async_trait]
+pub trait Sink<R>: Send + Sync {
+    /// Returns once the records are safe.
+    async fn write(&self, records: &[&R]) -> Result<(), StoreFault>;
+}
+
+#[async_trait]
+impl<R: Send + Sync, T: Sink<R> + ?Sized> Sink<R> for Arc<T> {
+    async fn write(&self, records: &[&R]) -> Result<(), StoreFault> {
+        (**self).write(records).await
+    }
+}
+
+/// For a flow that only settles: its records have no values.
+pub struct NoRecords;
+
+#[async_trait]
+impl Sink<Infallible> for NoRecords {
+    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreFault> {
+        Ok(())
+    }
+}
+
+/// Ends leases without writing records: the second half of a finish that is not one transaction.
+#[async_trait]
+pub trait Settle: Send + Sync {
+    /// Ends the leases that are still ours.
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault>;
+}
+
+#[async_trait]
+impl<T: Settle + ?Sized> Settle for Arc<T> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        (**self).settle(batch).await
+    }
+}
+
+/// Sink, then settle: for a sink and a source that share no transaction.
+pub struct SinkThenSettle<S, Q> {
+    /// Where the records go first.
+    pub sink: S,
+    /// Where the leases end after that.
+    pub source: Q,
+}
+
+#[async_trait]
+impl<R, S, Q> Finish<R> for SinkThenSettle<S, Q>
+where
+    R: Send + Sync,
+    S: Sink<R>,
+    Q: Settle,
+{
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+        let records: Vec<&R> = batch.iter().flat_map(|finished| &finished.records).collect();
+        if !records.is_empty() {
+            self.sink.write(&records).await?;
+        }
+        let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
+        self.source.settle(&leases).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::job::{Job, Lane};
+
+    struct FullDisk;
+
+    #[async_trait]
+    impl Sink<()> for FullDisk {
+        async fn write(&self, _: &[&()]) -> Result<(), StoreFault> {
+            Err(StoreFault::Unavailable("no space is left".to_owned()))
+        }
+    }
+
+    struct NeverSettled;
+
+    #[async_trait]
+    impl Settle for NeverSettled {
+        async fn settle(&self, _: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+            panic!("it was settled, and its records are nowhere")
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_written_is_not_settled() {
+        let url = "https://example.com/".to_owned();
+        let (lane, payload) = (Lane::default(), Vec::new());
+        let job = Job { url, site: None, lane, deadline: None, payload };
+        let (history, accepted_at) = (History::default(), Time::EPOCH);
+        let lease = Lease { id: 1, job, history, interruptions: 0, accepted_at };
+        let (records, settlement) = (vec![()], Settlement::Done);
+        let (phases, share) = (Phases::default(), Share::none());
+        let finish = SinkThenSettle { sink: FullDisk, source: NeverSettled };
+        let fault = finish.finish(&[Finished { lease, records, settlement, phases, share }]).await;
+        assert!(matches!(fault, Err(StoreFault::Unavailable(_))), "{fault:?}");
+    }
+}

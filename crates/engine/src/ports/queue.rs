@@ -1,0 +1,54 @@
+//! What a queue says of itself.
+
+use serde::{Deserialize, Serialize};
+
+/// How many jobs stand where. Every move changes two of these in the same transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// All that ever came in (a recurring job counts once a round).
+    pub accepted: i64,
+    /// With a result.
+    pub done: i64,
+    /// Not to be fetched.
+    pub skipped: i64,
+    /// Waiting.
+    pub queued: i64,
+    /// Leased.
+    pub in_flight: i64,
+    /// Waiting for a time.
+    pub delayed: i64,
+    /// Given up.
+    pub dead: i64,
+}
+
+impl Ledger {
+    /// Whether nothing is missing and nothing is double.
+    pub fn balances(&self) -> bool {
+        self.difference() == 0
+    }
+
+    /// What was accepted less what is accounted for: jobs that are missing, or (below 0) double.
+    pub fn difference(&self) -> i64 {
+        let Ledger { done, skipped, queued, in_flight, delayed, dead, .. } = self;
+        self.accepted - (done + skipped + queued + in_flight + delayed + dead)
+    }
+
+    /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
+    /// delayed, in flight and dead.
+    pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {
+        let told = [self.queued, self.delayed, self.in_flight, self.dead];
+        let mut wrong = Vec::new();
+        if !self.balances() {
+            let stand = self.done + self.skipped + told.iter().sum::<i64>();
+            wrong.push(format!("{} were accepted, and {stand} stand somewhere", self.accepted));
+        }
+        for ((name, told), counted) in
+            ["queued", "delayed", "in flight", "dead"].iter().zip(told).zip(counted)
+        {
+            if told != counted {
+                wrong.push(format!("the counter says {told} {name}, the rows say {counted}"));
+            }
+        }
+        (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
+}
