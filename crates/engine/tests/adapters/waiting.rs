@@ -81,10 +81,11 @@ async fn in_a_file_over_all_queues_but_the_deliveries() {
     let clock = sqlite::clock(&db).await.unwrap();
     let open = async |name| SqliteQueue::open(db.clone(), name, clock.clone(), TTL, false).await;
     let (pages, deliveries) = (open("pages").await.unwrap(), open("webhooks").await.unwrap());
-    counts_what_waits(&pages, &db, clock.now()).await;
+    let waiting = sqlite::SqliteWaiting::new(db.clone());
+    counts_what_waits(&pages, &waiting, clock.now()).await;
     let receiver = Site::parse("receiver.test").unwrap();
     deliveries.put(vec![job(&receiver, 1, None)]).await;
-    assert_eq!(db.waiting_for(&[receiver], 10).await.unwrap(), [0]);
+    assert_eq!(waiting.waiting_for(&[receiver], 10).await.unwrap(), [0]);
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ pub use meta::{bind_politeness, moved_to};
 pub use pages::SqlitePages;
 pub use politeness::SqlitePoliteness;
 pub use queue::{SqliteInstance, SqliteQueue};
+pub use waiting::SqliteWaiting;
 
 /// Opens the file for the queue, for politeness, or both.
 pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreFault> {

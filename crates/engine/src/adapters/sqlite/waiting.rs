@@ -14,16 +14,29 @@ const COUNT: &str = "
         )
     )), 0) FROM queue WHERE queue.name <> 'webhooks'";
 
+/// The queues of a file, as far as sites are concerned.
+pub struct SqliteWaiting {
+    db: Db,
+}
+
+impl SqliteWaiting {
+    /// Those of a file that is open.
+    pub fn new(db: Db) -> SqliteWaiting {
+        SqliteWaiting { db }
+    }
+}
+
 #[async_trait]
-impl Waiting for Db {
+impl Waiting for SqliteWaiting {
     async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
         let sites = sites.to_vec();
-        self.write(move |tx| {
-            let mut statement = tx.prepare_cached(COUNT)?;
-            let mut count =
-                |site: &Site| statement.query_row((site.as_str(), most), |row| row.get(0));
-            sites.iter().map(&mut count).collect()
-        })
-        .await
+        self.db
+            .write(move |tx| {
+                let mut statement = tx.prepare_cached(COUNT)?;
+                let mut count =
+                    |site: &Site| statement.query_row((site.as_str(), most), |row| row.get(0));
+                sites.iter().map(&mut count).collect()
+            })
+            .await
     }
 }

@@ -162,7 +162,10 @@ impl SiteDesk {
 
 async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
     Ok(match &settings.values.store {
-        StoreUrl::Sqlite(path) => Arc::new(sqlite::open(path, sqlite::Durability::Process)?),
+        StoreUrl::Sqlite(path) => {
+            let db = sqlite::open(path, sqlite::Durability::Process)?;
+            Arc::new(sqlite::SqliteWaiting::new(db))
+        }
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
             Arc::new(fetchwell_engine::adapters::postgres::Database::open(url.reveal()).await?)
