@@ -9,9 +9,6 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use clap::Args;
-use fetchwell_engine::adapters::sqlite::{
-    self, Durability, FileFinish, SqlitePoliteness, SqliteQueue,
-};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
@@ -29,6 +26,8 @@ use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{Site, WebUrl};
+use fetchwell_sqlite::db::Durability;
+use fetchwell_stores::sqlite::{self, FileFinish, SqlitePoliteness, SqliteQueue};
 use tokio_util::sync::CancellationToken;
 
 use crate::origin::PAGE_BYTES;

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::{Settle, Settlement};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::url::Site;
+use fetchwell_sqlite::db::Durability;
+use fetchwell_stores::sqlite::{self, SqliteQueue};
 
 use crate::flow::{LEASE_TTL, keyed};
 use crate::meter::{median, own_micros, resident_bytes};

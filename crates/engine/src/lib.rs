@@ -3,7 +3,6 @@
 //! Read [`pipeline`] first. A door brings a [`ports::source::Source`], a [`ports::plan::Plan`] and a
 //! [`ports::finish::Finish`]; the engine brings the loop, the politeness and the only HTTP client.
 
-pub mod adapters;
 pub mod budget;
 pub mod clock;
 pub mod gate;

@@ -6,13 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "postgres")]
-use fetchwell_engine::adapters::postgres;
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-use fetchwell_engine::adapters::shared::SharedPoliteness;
-use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqlitePoliteness};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
@@ -27,6 +20,14 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
+use fetchwell_sqlite::db::{Db, Durability};
+#[cfg(any(feature = "postgres", feature = "redis"))]
+use fetchwell_stores::politeness::SharedPoliteness;
+#[cfg(feature = "postgres")]
+use fetchwell_stores::postgres;
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis;
+use fetchwell_stores::sqlite::{self, SqlitePoliteness};
 
 use crate::cli::Exit;
 use crate::descriptors::{Connections, Descriptors};

@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisLinks, RedisQueue};
-use fetchwell_engine::adapters::sqlite::{self, Db, Durability, SqliteLinks, SqliteQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_simweb::SiteScript;
+use fetchwell_sqlite::db::{Db, Durability};
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::redis::{DEFAULT_POLL, QueueNames, RedisLinks, RedisQueue};
+use fetchwell_stores::sqlite::{self, SqliteLinks, SqliteQueue};
 use redis::aio::MultiplexedConnection;
 
 use crate::conformance::dead_letters::LettersQueue;

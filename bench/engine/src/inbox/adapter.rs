@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fetchwell_engine::adapters::{postgres, sqlite};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{NewMessage, Submission};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_stores::{postgres, sqlite};
 use tokio::task::JoinSet;
 
 use super::message::{CALLER, Names, Text};

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fetchwell_engine::adapters::sqlite::{self, Durability};
+use fetchwell_sqlite::db::Durability;
+use fetchwell_stores::sqlite;
 use rusqlite::Connection;
 
 use super::message::{CALLER, Names, Text};
 
-/// The pragmas are the program's: see `adapters::sqlite::Db`.
+/// The pragmas are the program's: see `fetchwell_sqlite::db::Db`.
 const PREPARE: &str = "
     PRAGMA journal_mode = wal;
     PRAGMA synchronous = full;
@@ -31,7 +32,7 @@ const PREPARE: &str = "
 
 const INSERT: &str = "INSERT INTO inbox VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6, 0)";
 
-/// The row that the program needs, with all of its indexes: see `adapters::sqlite::schema`.
+/// The row that the program needs, with all of its indexes: see `stores::sqlite::schema`.
 const INSERT_OWN: &str = "
     INSERT INTO job (queue, state, key, url, payload, correlation_id, lane, due, accepted_at, created_at,
         site, deadline, kind)

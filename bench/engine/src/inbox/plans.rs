@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use anyhow::Result;
-use fetchwell_engine::adapters::postgres::{CLAIM, DUE};
+use fetchwell_stores::postgres::{CLAIM, DUE};
 use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Postgres, Row};

@@ -18,7 +18,7 @@ pub const ATTEMPTED_FOR: Duration = Duration::from_secs(30 * 86_400);
 pub const RUNS_UNTIL_ATTEMPTED: u32 = 3;
 
 /// How long it is remembered in how many runs a link's site failed: links don't live longer than this.
-pub(crate) const SITE_FAILURES_TTL: Duration = ARTICLE_TTL;
+pub const SITE_FAILURES_TTL: Duration = ARTICLE_TTL;
 
 /// What is known of an article, by the contract's names: `uid`, `url`, `status` and so on.
 pub type Fields = BTreeMap<String, String>;

@@ -151,20 +151,20 @@ pub trait Waiting: Send + Sync {
 }
 
 /// A page in the making: a store offers what it has, name by name, until told to stop.
-pub(crate) struct PageInMaking<'a> {
+pub struct PageInMaking<'a> {
     query: &'a SiteQuery,
     page: SitesPage,
     examined: usize,
 }
 
 impl<'a> PageInMaking<'a> {
-    pub(crate) fn new(query: &'a SiteQuery, now: Time) -> PageInMaking<'a> {
+    /// An empty one.
+    pub fn new(query: &'a SiteQuery, now: Time) -> PageInMaking<'a> {
         PageInMaking { query, page: SitesPage { now, ..SitesPage::default() }, examined: 0 }
     }
 
     /// How many names it is worth to have at once.
-    #[cfg(any(feature = "postgres", feature = "redis"))]
-    pub(crate) fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         /// Sites that are read in one step where few may be wanted.
         const SITES_PER_STEP: usize = 500;
         let is_sieved = self.query.text.is_some() || self.query.condition.is_some();
@@ -173,7 +173,7 @@ impl<'a> PageInMaking<'a> {
     }
 
     /// Puts a site on the page where it is wanted.
-    pub(crate) fn offer(&mut self, name: &str, state: impl FnOnce() -> Option<SiteState>) {
+    pub fn offer(&mut self, name: &str, state: impl FnOnce() -> Option<SiteState>) {
         if self.is_full() {
             return;
         }
@@ -187,17 +187,17 @@ impl<'a> PageInMaking<'a> {
     }
 
     /// Whether enough was found, or looked at.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.page.sites.len() >= self.query.most() || self.examined >= SITES_EXAMINED_PER_PAGE
     }
 
     /// Where to go on.
-    pub(crate) fn after(&self) -> &str {
+    pub fn after(&self) -> &str {
         self.page.next.as_deref().or(self.query.after.as_deref()).unwrap_or_default()
     }
 
     /// The page; `at_end`: the store has no more names.
-    pub(crate) fn finish(mut self, at_end: bool) -> SitesPage {
+    pub fn finish(mut self, at_end: bool) -> SitesPage {
         if at_end {
             self.page.next = None;
         }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use fetchwell_engine::adapters::sqlite;
 use tracing::warn;
 
 use super::{
@@ -27,7 +26,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 pub fn main() -> ExitCode {
     let code = run_to_the_end();
     // Everything that used a store is gone with the runtime.
-    sqlite::wait_until_closed(CLOSE_WITHIN);
+    fetchwell_sqlite::db::wait_until_closed(CLOSE_WITHIN);
     code
 }
 

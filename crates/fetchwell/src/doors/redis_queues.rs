@@ -1,8 +1,8 @@
 //! The queues on a Redis server: the list of `pages`, and the links that `articles` has claimed.
 
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 use fetchwell_engine::clock::Clock;
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 
 use super::articles::CLAIMS;
 use super::url_list::poll;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::RedisQueue;
-use fetchwell_engine::adapters::sqlite::{self, Db, SqliteQueue};
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_sqlite::db::Db;
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis::RedisQueue;
+use fetchwell_stores::sqlite::{self, SqliteQueue};
 
 #[cfg(feature = "redis")]
 use super::redis_queues;

@@ -62,7 +62,7 @@ impl Kind for Broker {
         }
         self.0.require()?;
         #[cfg(feature = "rabbitmq")]
-        fetchwell_engine::adapters::rabbitmq::check_address(text)
+        fetchwell_stores::rabbitmq::check_address(text)
             .map_err(|wrong| Wrong::new(format!("names no broker: {wrong}"), MEND))?;
         Ok(SecretUrl::new(text))
     }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell::doors::pages::{self, CacheThenEvent, PageRules, Written};
-use fetchwell_engine::adapters::kafka::KafkaLog;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::event_log::{Event, EventLog};
 use fetchwell_engine::ports::finish::SinkThenSettle;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_simweb::SiteScript;
+use fetchwell_stores::kafka::KafkaLog;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::unused_topic;
 use fetchwell_testkit::conformance::servers::{

@@ -5,9 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{
-    self, Db, Durability, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue,
-};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
@@ -18,6 +15,8 @@ use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_sqlite::db::{Db, Durability};
+use fetchwell_stores::sqlite::{self, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue};
 use tempfile::TempDir;
 
 use super::batches::{BatchStore, Batches};

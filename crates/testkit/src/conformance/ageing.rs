@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks};
-use fetchwell_engine::adapters::sqlite::{SqliteArticles, SqliteLinks};
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::links::CategoryLinks;
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::redis::{RedisArticles, RedisLinks};
+use fetchwell_stores::sqlite::{SqliteArticles, SqliteLinks};
 use redis::AsyncCommands;
 
 use super::adapters::SqliteStore;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::kafka::{ID_HEADER, KafkaLog};
 use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_stores::kafka::{ID_HEADER, KafkaLog};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;

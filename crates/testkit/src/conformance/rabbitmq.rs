@@ -1,10 +1,10 @@
 //! RabbitMQ, as the suites want it: a queue of its own on the broker that an environment variable names.
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::rabbitmq::{REASON_HEADER, RabbitQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_stores::rabbitmq::{REASON_HEADER, RabbitQueue};
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
 use lapin::{Channel, Connection, ConnectionProperties};

@@ -7,12 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::postgres::{
-    Database, PostgresKeeper, PostgresQueue, open_retriever,
-};
-use fetchwell_engine::adapters::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
-use fetchwell_engine::adapters::shared::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::feeds::Feeds;
@@ -24,6 +18,10 @@ use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::politeness::{Change, Keeper, Reading, SharedPoliteness};
+use fetchwell_stores::postgres::{Database, PostgresKeeper, PostgresQueue, open_retriever};
+use fetchwell_stores::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
 use futures::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands, AsyncConnectionConfig};

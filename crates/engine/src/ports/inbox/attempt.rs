@@ -59,7 +59,7 @@ impl Attempt {
     }
 
     /// As one line of JSON: a message's attempts are such lines.
-    pub(crate) fn to_line(&self) -> String {
+    pub fn to_line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }

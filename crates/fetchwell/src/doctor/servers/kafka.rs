@@ -1,6 +1,6 @@
 //! A topic of a Kafka cluster.
 
-use fetchwell_engine::adapters::kafka::{self, KafkaFacts, TopicFacts};
+use fetchwell_stores::kafka::{self, KafkaFacts, TopicFacts};
 
 use super::unreachable;
 use crate::doctor::finding::Finding;

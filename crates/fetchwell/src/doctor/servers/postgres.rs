@@ -1,8 +1,8 @@
 //! A PostgreSQL server.
 
-use fetchwell_engine::adapters::postgres::{self, PostgresFacts};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::store_url::SecretUrl;
+use fetchwell_stores::postgres::{self, PostgresFacts};
 
 use super::skew::skew;
 use super::unreachable;

@@ -1,6 +1,6 @@
 //! A queue of a broker.
 
-use fetchwell_engine::adapters::rabbitmq::{self, QueueFacts, RabbitFacts};
+use fetchwell_stores::rabbitmq::{self, QueueFacts, RabbitFacts};
 
 use super::unreachable;
 use crate::doctor::finding::Finding;

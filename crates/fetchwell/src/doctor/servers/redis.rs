@@ -1,8 +1,8 @@
 //! A Redis server.
 
-use fetchwell_engine::adapters::redis::{self, RedisFacts};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::store_url::SecretUrl;
+use fetchwell_stores::redis::{self, RedisFacts};
 
 use super::skew::skew;
 use super::unreachable;

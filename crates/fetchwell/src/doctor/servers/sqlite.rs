@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use fetchwell_engine::adapters::sqlite::{self, SqliteFacts};
+use fetchwell_stores::sqlite::{self, SqliteFacts};
 
 use super::unreachable;
 use crate::doctor::finding::Finding;

@@ -2,11 +2,6 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::{RedisArticles, RedisLinks, RedisQueue};
-use fetchwell_engine::adapters::sqlite::{
-    self, Durability, SqliteArticles, SqliteLinks, SqliteQueue,
-};
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::Settle;
@@ -15,6 +10,10 @@ use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_sqlite::db::Durability;
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis::{RedisArticles, RedisLinks, RedisQueue};
+use fetchwell_stores::sqlite::{self, SqliteArticles, SqliteLinks, SqliteQueue};
 
 use crate::cli::Exit;
 #[cfg(feature = "redis")]

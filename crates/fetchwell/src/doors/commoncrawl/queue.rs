@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "rabbitmq")]
-use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
-use fetchwell_engine::adapters::sqlite::{self, SqliteQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::ports::error::StoreFault;
+#[cfg(feature = "rabbitmq")]
+use fetchwell_stores::rabbitmq::RabbitQueue;
+use fetchwell_stores::sqlite::{self, SqliteQueue};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 

@@ -6,10 +6,11 @@ mod which;
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::sqlite::{self, Durability};
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
+use fetchwell_sqlite::db::Durability;
+use fetchwell_stores::sqlite;
 use serde_json::json;
 
 pub(crate) use print::{letter_line, site_name};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::{RedisFeeds, RedisLinks};
-use fetchwell_engine::adapters::sqlite::{self, SqliteFeeds, SqliteLinks};
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_engine::ports::store_url::StoreUrl;
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis::{RedisFeeds, RedisLinks};
+use fetchwell_stores::sqlite::{self, SqliteFeeds, SqliteLinks};
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;

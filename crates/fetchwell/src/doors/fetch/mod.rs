@@ -14,7 +14,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fetchwell_engine::adapters::sqlite::{self, Db, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::{self, Door};
@@ -27,6 +26,8 @@ use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::pace::Rate;
+use fetchwell_sqlite::db::Db;
+use fetchwell_stores::sqlite::{self, FileFinish, SqliteInstance, SqliteQueue};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 

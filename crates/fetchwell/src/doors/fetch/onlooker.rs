@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::sqlite::SqliteQueue;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::web::Web;
+use fetchwell_stores::sqlite::SqliteQueue;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{Db, SqliteQueue, revise_length};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::Sink;
+use fetchwell_sqlite::db::Db;
+use fetchwell_stores::sqlite::{SqliteQueue, revise_length};
 use tokio_util::sync::CancellationToken;
 
 use super::earlier::Earlier;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::Unparked;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis::Unparked;
 use serde_json::{Value, json};
 use tracing::error;
 #[cfg(feature = "redis")]

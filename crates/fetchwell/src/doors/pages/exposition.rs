@@ -120,10 +120,11 @@ async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use fetchwell_engine::adapters::sqlite::{self, Durability, SqliteQueue};
     use fetchwell_engine::clock::Clock;
     use fetchwell_engine::ports::error::StoreFault;
     use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+    use fetchwell_sqlite::db::Durability;
+    use fetchwell_stores::sqlite::{self, SqliteQueue};
     use fetchwell_testkit::plain_http::ask;
 
     use super::*;

@@ -4,13 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "kafka")]
-use fetchwell_engine::adapters::kafka::KafkaLog;
-#[cfg(feature = "redis")]
-use fetchwell_engine::adapters::redis::{Backlog, RedisFinish, RedisPages};
-use fetchwell_engine::adapters::sqlite::{
-    self, Durability, SqliteEvents, SqliteFinish, SqlitePages,
-};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::finish::Finish;
@@ -21,6 +14,12 @@ use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_sqlite::db::Durability;
+#[cfg(feature = "kafka")]
+use fetchwell_stores::kafka::KafkaLog;
+#[cfg(feature = "redis")]
+use fetchwell_stores::redis::{Backlog, RedisFinish, RedisPages};
+use fetchwell_stores::sqlite::{self, SqliteEvents, SqliteFinish, SqlitePages};
 use tracing::warn;
 
 use super::finish::Written;

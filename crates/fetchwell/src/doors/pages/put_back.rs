@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::redis::{UnparkStep, Unparked, Unparking};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_stores::redis::{UnparkStep, Unparked, Unparking};
 use tracing::info;
 
 /// How often it is looked whether an instance has renewed its lease.

@@ -1,8 +1,8 @@
 //! `fetchwell migrate`: from a SQLite file to a PostgreSQL database, for more than one machine.
 
-use fetchwell_engine::adapters::moving::{Moved, move_retriever};
-use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_stores::migrate::{Moved, move_retriever};
+use fetchwell_stores::sqlite;
 use serde_json::json;
 
 use crate::cli::{Exit, Running, print};

@@ -1,11 +1,11 @@
 //! The store that the settings name, as a retriever uses it.
 
-#[cfg(feature = "postgres")]
-use fetchwell_engine::adapters::postgres;
-use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::store_url::StoreUrl;
+#[cfg(feature = "postgres")]
+use fetchwell_stores::postgres;
+use fetchwell_stores::sqlite;
 
 use crate::cli::Exit;
 #[cfg(feature = "postgres")]

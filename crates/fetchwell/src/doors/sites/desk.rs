@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::sqlite;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::StoreFault;
@@ -13,6 +12,7 @@ use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use fetchwell_stores::sqlite;
 
 use super::row::SiteRow;
 use crate::cli::Exit;
@@ -163,12 +163,12 @@ impl SiteDesk {
 async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
     Ok(match &settings.values.store {
         StoreUrl::Sqlite(path) => {
-            let db = sqlite::open(path, sqlite::Durability::Process)?;
+            let db = sqlite::open(path, fetchwell_sqlite::db::Durability::Process)?;
             Arc::new(sqlite::SqliteWaiting::new(db))
         }
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => {
-            Arc::new(fetchwell_engine::adapters::postgres::Database::open(url.reveal()).await?)
+            Arc::new(fetchwell_stores::postgres::Database::open(url.reveal()).await?)
         }
         #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::redis::RedisQueue;
 use fetchwell_engine::ports::dead_letters::{DeadLetter, DeadLetters};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_stores::redis::RedisQueue;
 use serde_json::Value;
 
 use super::glance::{FailureLine, QueueLine};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fetchwell::doors::articles::uid;
-use fetchwell_engine::adapters::StoreClock;
-use fetchwell_engine::adapters::redis::RedisArticles;
-use fetchwell_engine::adapters::sqlite::SqliteArticles;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::{Articles, Counts, Fields};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_simweb::{HitKind, SiteScript};
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::redis::RedisArticles;
+use fetchwell_stores::sqlite::SqliteArticles;
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::{Scene, StoreKind, sqlite_store};
 use redis::AsyncCommands;

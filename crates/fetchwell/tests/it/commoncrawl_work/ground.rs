@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::rabbitmq::RabbitQueue;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue};
+use fetchwell_stores::rabbitmq::RabbitQueue;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::crash::{Process, Program};

@@ -106,12 +106,8 @@ async fn the_designs_worker_takes_our_batches() {
     // Told to, ours declares it as theirs does.
     let store = RabbitStore::on(store.url.clone());
     let clock = fetchwell_engine::clock::Clock::system();
-    let queue = fetchwell_engine::adapters::rabbitmq::RabbitQueue::open(
-        &store.url,
-        &store.queue,
-        true,
-        clock,
-    );
+    let queue =
+        fetchwell_stores::rabbitmq::RabbitQueue::open(&store.url, &store.queue, true, clock);
     queue.await.unwrap().publish(&batches).await.unwrap();
     let printed = run(&python, &store, WORKER, &[&store.queue, "3", "declares"]).await;
     check(&read(&printed), &batches);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
+use fetchwell_stores::sqlite::open_retriever;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::{eventually, eventually_ok};
 use serde_json::json;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_stores::sqlite::open_retriever;
 use fetchwell_testkit::crash::{Program, Service};
 use serde_json::{Value, json};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::adapters::sqlite::open_retriever;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_simweb::SiteScript;
+use fetchwell_stores::sqlite::open_retriever;
 use fetchwell_testkit::crash::{Origin, Program, Service};
 use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::{Value, json};

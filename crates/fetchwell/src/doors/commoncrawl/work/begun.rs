@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::{Db, Durability};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::seed::random_seed;
+use fetchwell_sqlite::db::{Db, Durability};
 use rusqlite::Connection;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
-use fetchwell_engine::adapters::sqlite::{Db, Durability};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_sqlite::db::{Db, Durability};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ERRORS;

@@ -28,11 +28,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::adapters::sqlite::Db;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::Db;
 use tokio::sync::Mutex;
 use tracing::warn;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fetchwell_engine::adapters::sqlite::Db;
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_sqlite::db::Db;
 use rusqlite::Connection;
 
 use super::manifest::{io_fault, note_sealed, open_segments};

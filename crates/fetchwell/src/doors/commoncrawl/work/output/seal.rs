@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fetchwell_engine::adapters::sqlite::Db;
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_sqlite::db::Db;
 use tracing::warn;
 
 use super::columns;

@@ -1,8 +1,0 @@
-//! Which process of which machine this is, for those who look at a store and wonder.
-
-/// `machine/number of the process`.
-pub(super) fn this_process() -> String {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let machine = if machine.trim().is_empty() { "unnamed" } else { machine.trim() };
-    format!("{machine}/{}", std::process::id())
-}

@@ -1,0 +1,175 @@
+//! Kafka: a log of events that programs elsewhere follow.
+//!
+//! `publish` returns when every event of its batch has its delivery report, so there is nothing to
+//! flush when a log is dropped: what is under way then was never confirmed.
+
+mod examination;
+mod place;
+mod producer;
+mod topic;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use futures::future::join_all;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::future_producer::DeliveryFuture;
+use rdkafka::producer::{FutureRecord, Producer as _};
+use tokio::time::Instant;
+use tracing::warn;
+
+pub use self::examination::{KafkaFacts, TopicFacts, examine};
+use self::place::Place;
+use self::producer::{CONFIRMED_WITHIN, Producer, connect};
+
+/// The header that holds an event's id.
+pub const ID_HEADER: &str = "id";
+/// How often a full queue is looked at again.
+const QUEUE_POLL: Duration = Duration::from_millis(10);
+
+/// A topic of a Kafka cluster.
+pub struct KafkaLog {
+    place: Place,
+    producer: Mutex<Producer>,
+}
+
+impl KafkaLog {
+    /// Connects to a cluster by some of its servers (`host:port,host:port`). Makes sure that the topic is
+    /// there: where it is missing it is made, with the cluster's defaults.
+    pub async fn open(servers: &str, topic: &str) -> Result<KafkaLog, StoreFault> {
+        let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
+        let producer = connect(&place)?;
+        topic::ensure(&place, &producer).await?;
+        Ok(KafkaLog { place, producer: Mutex::new(producer) })
+    }
+
+    /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
+    pub async fn check(&self) -> Result<(), StoreFault> {
+        topic::check(&self.place, &self.producer()).await
+    }
+
+    fn producer(&self) -> Producer {
+        self.producer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends them all, in order, and waits for each one's report.
+    async fn send(&self, producer: &Producer, events: &[Event]) -> Vec<Result<(), KafkaError>> {
+        let until = Instant::now() + CONFIRMED_WITHIN;
+        let mut queued = Vec::with_capacity(events.len());
+        for event in events {
+            queued.push(self.queue(producer, event, until).await);
+        }
+        join_all(queued.into_iter().map(confirmed)).await
+    }
+
+    /// Puts an event into the producer's queue. A full queue is waited for.
+    async fn queue(
+        &self,
+        producer: &Producer,
+        event: &Event,
+        until: Instant,
+    ) -> Result<DeliveryFuture, KafkaError> {
+        let id = Header { key: ID_HEADER, value: Some(&event.id) };
+        let mut record = FutureRecord::to(&self.place.topic)
+            .key(&event.key)
+            .payload(&event.value)
+            .headers(OwnedHeaders::new_with_capacity(1).insert(id));
+        loop {
+            match producer.send_result(record) {
+                Ok(delivery) => return Ok(delivery),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), unsent))
+                    if Instant::now() < until =>
+                {
+                    record = unsent;
+                    tokio::time::sleep(QUEUE_POLL).await;
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
+
+    /// An event that was refused may have been refused for its neighbours: a broker judges a set of
+    /// messages as a whole. Alone, it is judged by itself.
+    async fn publish_alone(
+        &self,
+        producer: &Producer,
+        event: &Event,
+    ) -> Result<Published, KafkaError> {
+        match self.send(producer, std::slice::from_ref(event)).await.pop() {
+            Some(Err(error)) if is_about_the_event(&error) => {
+                Ok(Published::Refused { reason: self.place.refusal(event, &error) })
+            }
+            Some(Err(error)) => Err(error),
+            Some(Ok(())) | None => Ok(Published::Confirmed),
+        }
+    }
+
+    async fn try_publish(
+        &self,
+        producer: &Producer,
+        events: &[Event],
+    ) -> Result<Vec<Published>, KafkaError> {
+        // Every report is in before any is judged: a batch that comes again must not overtake itself.
+        let reports = self.send(producer, events).await;
+        let mut published = Vec::with_capacity(events.len());
+        for (event, report) in events.iter().zip(reports) {
+            published.push(match report {
+                Ok(()) => Published::Confirmed,
+                Err(error) if is_about_the_event(&error) => {
+                    self.publish_alone(producer, event).await?
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(published)
+    }
+
+    /// An idempotent producer that has lost count of what it sent never sends again: another takes over.
+    fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<(), StoreFault> {
+        let Some((_, reason)) = producer.client().fatal_error() else { return Ok(()) };
+        warn!("the producer for {} has come to its end: {reason}; making another", self.place);
+        let fresh = connect(&self.place)?;
+        let old = std::mem::replace(
+            &mut *self.producer.lock().unwrap_or_else(PoisonError::into_inner),
+            fresh,
+        );
+        // Its end waits for its threads.
+        tokio::task::spawn_blocking(move || drop((old, producer)));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl EventLog for KafkaLog {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+        let producer = self.producer();
+        match self.try_publish(&producer, events).await {
+            Ok(published) => Ok(published),
+            Err(error) => {
+                self.replace_if_it_is_done_for(producer)?;
+                Err(self.place.fault(&error))
+            }
+        }
+    }
+}
+
+async fn confirmed(queued: Result<DeliveryFuture, KafkaError>) -> Result<(), KafkaError> {
+    match queued?.await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err((error, _))) => Err(error),
+        Err(_) => Err(KafkaError::Canceled),
+    }
+}
+
+/// Whether the brokers have nothing against us but against what they were given.
+fn is_about_the_event(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{InvalidDifferentRecord, InvalidRecord, MessageSizeTooLarge};
+    matches!(
+        error.rdkafka_error_code(),
+        Some(MessageSizeTooLarge | InvalidRecord | InvalidDifferentRecord)
+    )
+}

@@ -1,0 +1,86 @@
+//! Which topic of which cluster, and what its faults mean.
+
+use std::fmt;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::Event;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::producer::CONFIRMED_WITHIN;
+
+/// A topic of a cluster.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) servers: String,
+    pub(super) topic: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kafka's topic {} at {}", self.topic, self.servers)
+    }
+}
+
+impl Place {
+    /// A fault that may pass.
+    pub(super) fn fault(&self, error: &KafkaError) -> StoreFault {
+        use RDKafkaErrorCode as Code;
+        let what = match error.rdkafka_error_code() {
+            Some(Code::MessageTimedOut) => format!(
+                "not confirmed within {} s; check that the servers run and can be reached",
+                CONFIRMED_WITHIN.as_secs()
+            ),
+            Some(
+                Code::BrokerTransportFailure
+                | Code::AllBrokersDown
+                | Code::OperationTimedOut
+                | Code::Resolve,
+            ) => format!("{error}; check that the servers run and can be reached"),
+            Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
+                format!(
+                    "there is no such topic; make it: kafka-topics.sh --bootstrap-server {} \
+                     --create --topic {}",
+                    self.servers, self.topic
+                )
+            }
+            Some(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) => {
+                format!("{error}; allow this program to write to the topic")
+            }
+            _ => error.to_string(),
+        };
+        StoreFault::Unavailable(format!("{self}: {what}"))
+    }
+
+    /// Why an event is not taken, now or later.
+    pub(super) fn refusal(&self, event: &Event, error: &KafkaError) -> String {
+        let reason =
+            error.rdkafka_error_code().map_or_else(|| error.to_string(), |c| c.to_string());
+        format!("{self} refused its event of {} bytes: {reason}", event.value.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_names_servers_and_topic_and_says_what_to_do() {
+        use RDKafkaErrorCode as Code;
+        let place = Place { servers: "k1:9092,k2:9092".to_owned(), topic: "pages".to_owned() };
+        for (code, advice) in [
+            (Code::MessageTimedOut, "within 10 s; check that the servers run"),
+            (Code::AllBrokersDown, "check that the servers run"),
+            (Code::BrokerTransportFailure, "check that the servers run"),
+            (
+                Code::UnknownTopicOrPartition,
+                "--bootstrap-server k1:9092,k2:9092 --create --topic pages",
+            ),
+            (Code::TopicAuthorizationFailed, "allow this program to write to the topic"),
+            (Code::NotEnoughReplicas, "Not enough in-sync replicas"),
+        ] {
+            let fault = place.fault(&KafkaError::MessageProduction(code)).to_string();
+            assert!(fault.contains("topic pages at k1:9092,k2:9092"), "{fault}");
+            assert!(fault.contains(advice), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Makes sure that a topic is there.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::metadata::MetadataTopic;
+use rdkafka::producer::Producer as _;
+use tracing::info;
+
+use super::place::Place;
+use super::producer::{Producer, Words, connect};
+
+/// A cluster that has not answered by then is away.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// As many partitions and replicas as the cluster gives by default.
+const CLUSTER_DEFAULT: i32 = -1;
+
+/// Makes the topic, unless it is there.
+pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreFault> {
+    if !is_there(place, producer).await? {
+        create(place).await?;
+        info!("{place} was not there: made it, with the cluster's defaults");
+    }
+    Ok(())
+}
+
+/// A fault, unless the topic is there.
+pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreFault> {
+    match is_there(place, producer).await? {
+        true => Ok(()),
+        false => {
+            let missing = RDKafkaErrorCode::UnknownTopicOrPartition;
+            Err(place.fault(&KafkaError::MetadataFetch(missing)))
+        }
+    }
+}
+
+async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreFault> {
+    let (producer, topic) = (producer.clone(), place.topic.clone());
+    let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
+    let looked = looked.map_err(|error| StoreFault::Unavailable(error.to_string()))?;
+    looked.map_err(|error| place.fault(&error))
+}
+
+fn look(producer: &Producer, topic: &str) -> KafkaResult<bool> {
+    let metadata = producer.client().fetch_metadata(Some(topic), ANSWER_WITHIN)?;
+    let found = metadata.topics().iter().find(|found| found.name() == topic);
+    let Some(error) = found.and_then(MetadataTopic::error) else {
+        return Ok(found.is_some_and(|found| !found.partitions().is_empty()));
+    };
+    match RDKafkaErrorCode::from(error) {
+        RDKafkaErrorCode::UnknownTopicOrPartition => Ok(false),
+        // It is being made, perhaps because we asked for it.
+        RDKafkaErrorCode::LeaderNotAvailable => Ok(true),
+        code => Err(KafkaError::MetadataFetch(code)),
+    }
+}
+
+async fn create(place: &Place) -> Result<(), StoreFault> {
+    let admin: AdminClient<Words> = connect(place)?;
+    let replicas = TopicReplication::Fixed(CLUSTER_DEFAULT);
+    let topic = NewTopic::new(&place.topic, CLUSTER_DEFAULT, replicas);
+    let options = AdminOptions::new()
+        .request_timeout(Some(ANSWER_WITHIN))
+        .operation_timeout(Some(ANSWER_WITHIN));
+    let created = admin.create_topics([&topic], &options).await;
+    match created.map_err(|error| place.fault(&error))?.pop() {
+        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) | Some(Ok(_)) | None => Ok(()),
+        Some(Err((_, code))) => Err(StoreFault::Unavailable(format!(
+            "{place} is not there and can't be made: {code}; have it made: kafka-topics.sh \
+             --bootstrap-server {} --create --topic {}",
+            place.servers, place.topic
+        ))),
+    }
+}

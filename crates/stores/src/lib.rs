@@ -1,0 +1,21 @@
+//! The stores behind the ports. Those on servers are Cargo features, which the binary forwards.
+
+#![warn(missing_docs)]
+
+#[cfg(feature = "kafka")]
+pub mod kafka;
+#[cfg(feature = "postgres")]
+pub mod migrate;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub mod politeness;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "rabbitmq")]
+pub mod rabbitmq;
+#[cfg(feature = "redis")]
+pub mod redis;
+mod shared;
+pub mod sqlite;
+
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub use shared::moment::StoreClock;

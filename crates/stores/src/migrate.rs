@@ -1,0 +1,108 @@
+//! A retriever's store moves from a SQLite file to a PostgreSQL database: whole, or not at all.
+//!
+//! The file's write lock is held from the first row to the mark that says where everything is now, and
+//! what the database gets is one transaction. So a move that is cut off left the database as it was and
+//! the file in use. Between the database's commit and the mark both have everything: whoever moves once
+//! more finds the file's name in the database, and only sets the mark.
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_sqlite::db::Db;
+use tokio::sync::{mpsc, oneshot};
+
+use super::postgres::Database;
+use super::postgres::moving_in::{Arrival, Standing};
+use super::sqlite::SqliteQueue;
+use super::sqlite::moving_out::{self, Departure, Left};
+use crate::shared::transfer::Differences;
+
+/// Parts that are read ahead while the database takes in one.
+const PARTS_AHEAD: usize = 2;
+
+/// What became of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// All is in the database now. What was moved, and how many of it.
+    All(Vec<(&'static str, u64)>),
+    /// All was there already, by an earlier move that was cut off or had ended.
+    Before,
+    /// All is in another database, by an earlier move.
+    Elsewhere(String),
+    /// A process is at work on the file.
+    FileInUse,
+    /// The file was used since an earlier move had put its messages into the database.
+    FileUsedSince,
+    /// There are callers or messages in the database.
+    DatabaseNotEmpty,
+}
+
+/// Moves callers, messages, results, deliveries, audit and, where the file kept it, the politeness of
+/// sites. `to_name` is what people are told that look for it in the file.
+pub async fn move_retriever(
+    from: &Db,
+    clock: &Clock,
+    to: &Database,
+    to_name: &str,
+) -> Result<Moved, StoreFault> {
+    let queues = [
+        moving_out::queue(from, "messages", clock).await?,
+        moving_out::queue(from, "webhooks", clock).await?,
+    ];
+    for queue in &queues {
+        if queue.is_in_use().await? {
+            return Ok(Moved::FileInUse);
+        }
+        rescue(queue).await?;
+    }
+    let identity = moving_out::identity(from).await?;
+    let arrival = Arrival::begin(to, &identity).await?;
+    let departure = Departure {
+        clock: clock.clone(),
+        to_name: to_name.to_owned(),
+        differences: Differences {
+            ahead_us: arrival.now.as_micros().saturating_sub(clock.now().as_micros()),
+            queues_here: queues.each_ref().map(|queue| queue.queue),
+            queues_there: arrival.queues,
+        },
+    };
+    match arrival.standing.clone() {
+        Standing::HasOthers => Ok(Moved::DatabaseNotEmpty),
+        Standing::HasThis { receipt } => {
+            let left = from.write(move |tx| departure.mark_if(tx, &receipt)).await?;
+            Ok(Moved::from(left))
+        }
+        Standing::Empty => move_all(from, departure, arrival).await,
+    }
+}
+
+/// What dead processes held waits again.
+async fn rescue(queue: &SqliteQueue) -> Result<(), StoreFault> {
+    let instance = queue.instance();
+    instance.renew().await?;
+    instance.leave().await
+}
+
+async fn move_all(from: &Db, departure: Departure, arrival: Arrival) -> Result<Moved, StoreFault> {
+    let (parts, coming) = mpsc::channel(PARTS_AHEAD);
+    let (arrived, has_arrived) = oneshot::channel();
+    let leaving = from.write(move |tx| departure.leave(tx, &parts, has_arrived));
+    let (left, counts) = tokio::join!(leaving, arrival.take_in(coming, arrived));
+    // Where the database could not take something in, the file's word is only that nobody listened.
+    let counts = counts?;
+    Ok(match left? {
+        Left::Moved => Moved::All(counts),
+        left => Moved::from(left),
+    })
+}
+
+impl From<Left> for Moved {
+    fn from(left: Left) -> Moved {
+        match left {
+            Left::Moved => Moved::Before,
+            Left::Elsewhere(place) => Moved::Elsewhere(place),
+            Left::InUse => Moved::FileInUse,
+            Left::UsedSince => Moved::FileUsedSince,
+        }
+    }
+}

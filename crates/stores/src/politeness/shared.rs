@@ -1,0 +1,368 @@
+//! The politeness port on any keeper.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{
+    ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
+};
+use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::chance::Chance;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+
+use super::together::Together;
+use super::{Change, Keeper, Texts};
+
+/// Sites in one step on the server, so that no step keeps it from others for long.
+const STEP_SITES: usize = 500;
+
+/// Somebody else was faster at most this often in a row; more means that something is wrong.
+const MAX_ROUNDS: usize = 1_000;
+
+/// Politeness that all processes on one server share.
+pub struct SharedPoliteness<S> {
+    pub(super) keeper: S,
+    rule: BreakerRule,
+    chance: Mutex<Chance>,
+    /// When many slots come at once, each would wait for a connection of its own.
+    spends: Together<ToSpend, Result<(Spend, Time), StoreFault>>,
+    /// Each page of a group asks for a turn of its own, and all of them change the one state of the group:
+    /// one by one they would mostly be beaten by each other.
+    asks: Together<SiteAsk, Result<(Verdict, Time), StoreFault>>,
+}
+
+/// A permit that is to be judged.
+struct ToSpend {
+    site: Site,
+    permit: Permit,
+    rate: Rate,
+}
+
+impl<S: Keeper> SharedPoliteness<S> {
+    /// On a keeper. The seed is for the jitter of breakers.
+    pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+        let chance = Mutex::new(Chance::seeded(seed));
+        SharedPoliteness {
+            keeper,
+            rule,
+            chance,
+            spends: Together::default(),
+            asks: Together::default(),
+        }
+    }
+
+    /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
+    /// else changed meanwhile; the last answer counts. Returns the answers and the server's time.
+    pub(super) async fn amend<T>(
+        &self,
+        sites: &[Site],
+        mut rule: impl FnMut(usize, &mut SiteState, Moment) -> T,
+    ) -> Result<(Vec<T>, Time), StoreFault> {
+        let mut answers: Vec<Option<T>> = sites.iter().map(|_| None).collect();
+        let mut open: Vec<usize> = (0..sites.len()).collect();
+        let mut now = Time::EPOCH;
+        if open.is_empty() {
+            now = self.keeper.read(&[]).await?.now;
+        }
+        for _ in 0..MAX_ROUNDS {
+            if open.is_empty() {
+                return Ok((answers.into_iter().flatten().collect(), now));
+            }
+            let mut beaten = Vec::new();
+            for step in open.chunks(STEP_SITES) {
+                let step_sites: Vec<Site> = step.iter().map(|&i| sites[i].clone()).collect();
+                let reading = self.keeper.read(&step_sites).await?;
+                now = reading.now;
+                let moment = Moment { now, lost_until: reading.lost_until };
+                let (mut changes, mut changed) = (Vec::new(), Vec::new());
+                for ((&i, site), before) in step.iter().zip(step_sites).zip(reading.sites) {
+                    let was = before.state();
+                    let mut state = was.clone();
+                    answers[i] = Some(rule(i, &mut state, moment));
+                    let must_last = state.breaker != was.breaker
+                        || state.penalty_until != was.penalty_until
+                        || state.orders != was.orders;
+                    let (after, forgettable_at) = (Texts::of(&state), state.forgettable_at());
+                    let (is_notable, has_orders) = (state.is_notable(now), state.orders.stand());
+                    if after != before {
+                        changes.push(Change {
+                            site,
+                            before,
+                            after,
+                            forgettable_at,
+                            now,
+                            must_last,
+                            is_notable,
+                            has_orders,
+                        });
+                        changed.push(i);
+                    }
+                }
+                let made = self.keeper.replace(&changes).await?;
+                beaten.extend(changed.into_iter().zip(made).filter(|(_, made)| !made));
+            }
+            open = beaten.into_iter().map(|(i, _)| i).collect();
+        }
+        Err(StoreFault::Unavailable(format!(
+            "others changed the politeness of {} each time it was about to be",
+            sites[open[0]]
+        )))
+    }
+
+    /// Judges permits in one step, each by the time that the server's clock shows then.
+    async fn spend_all(&self, batch: &[ToSpend]) -> Vec<Result<(Spend, Time), StoreFault>> {
+        let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
+        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
+            let spend = |&place: &usize| {
+                let ToSpend { permit, rate, .. } = &batch[place];
+                moment.own_up_to(state, *rate);
+                (place, (state.spend(permit, moment.now, *rate), moment.now))
+            };
+            of_site[i].iter().map(spend).collect::<Vec<_>>()
+        };
+        match self.amend(&sites, rule).await {
+            Ok((answers, _)) => in_order(answers.into_iter().flatten().collect()).map(Ok).collect(),
+            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    /// Answers questions in one step.
+    async fn ask_all(&self, batch: &[SiteAsk]) -> Vec<Result<(Verdict, Time), StoreFault>> {
+        match self.turn_in_one_step(&[], batch).await {
+            Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
+            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn turn_in_one_step(
+        &self,
+        reports: &[SiteReport],
+        asks: &[SiteAsk],
+    ) -> Result<Turn, StoreFault> {
+        let said = reports.iter().map(|report| &report.site);
+        let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
+        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
+            let (mut transitions, mut verdicts) = (Vec::new(), Vec::new());
+            for &place in &of_site[i] {
+                if let Some(SiteReport { report, .. }) = reports.get(place) {
+                    let became = state.record(report, moment.now, &self.rule, self.unit());
+                    transitions.push((place, became));
+                } else {
+                    let place = place - reports.len();
+                    verdicts.push((place, ask(state, &asks[place], moment, &self.rule)));
+                }
+            }
+            (transitions, verdicts)
+        };
+        let (answers, now) = self.amend(&sites, rule).await?;
+        let (transitions, verdicts): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let transitions = transitions.into_iter().flatten().collect();
+        let verdicts = verdicts.into_iter().flatten().collect();
+        let notable = in_order(transitions)
+            .zip(reports)
+            .filter(|(transition, _)| *transition != Transition::None)
+            .map(|(transition, report)| (report.site.clone(), transition));
+        Ok(Turn { now, verdicts: in_order(verdicts).collect(), transitions: notable.collect() })
+    }
+
+    fn unit(&self) -> f64 {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner).unit()
+    }
+}
+
+/// What the server says of time.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) now: Time,
+    lost_until: Time,
+}
+
+impl Moment {
+    /// Where heads may be forgotten that still count, they are assumed. True when there are none.
+    fn own_up_to(self, state: &mut SiteState, rate: Rate) -> bool {
+        let rate = state.rate(rate);
+        let remembers = self.lost_until + rate.grace() + rate.interval <= self.now;
+        if !remembers {
+            state.assume_heads_until(self.lost_until, rate);
+        }
+        remembers
+    }
+}
+
+#[async_trait]
+impl<S: Keeper> Politeness for SharedPoliteness<S> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+        let ([], [alone]) = (reports, asks) else {
+            return self.turn_in_one_step(reports, asks).await;
+        };
+        let answer = self.asks.ask(alone.clone(), async |batch| self.ask_all(batch).await).await;
+        let (verdict, now) = answer.unwrap_or_else(stopped)?;
+        Ok(Turn { now, verdicts: vec![verdict], ..Turn::default() })
+    }
+
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault> {
+        let to_spend = ToSpend { site: site.clone(), permit: *permit, rate };
+        let spent = self.spends.ask(to_spend, async |batch| self.spend_all(batch).await).await;
+        spent.unwrap_or_else(stopped)
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        let records = self.keeper.robots(std::slice::from_ref(origin)).await?;
+        Ok(records.into_iter().next().flatten())
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        self.keeper.keep_robots(origin, record).await
+    }
+
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        let reading = self.keeper.read(std::slice::from_ref(site)).await?;
+        let kept = reading.sites.first().filter(|texts| !texts.is_empty());
+        Ok((kept.map(Texts::state), reading.now))
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        let now = self.keeper.read(&[]).await?.now;
+        self.keeper.sweep(now).await
+    }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        let now = self.keeper.read(&[]).await?.now;
+        let ordered = self.keeper.ordered(since, ORDERS_AT_ONCE).await?;
+        let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
+        Ok(RecentOrders { now, sites: sites.collect() })
+    }
+}
+
+fn stopped<T>() -> Result<T, StoreFault> {
+    Err(StoreFault::Unavailable("it was asked with others, and they were stopped".into()))
+}
+
+/// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.
+fn ask(state: &mut SiteState, ask: &SiteAsk, moment: Moment, rule: &BreakerRule) -> Verdict {
+    let remembers = moment.own_up_to(state, ask.rate);
+    state.ask(moment.now, ask.rate, ask.follows_robots && remembers, rule)
+}
+
+/// By the places that they had in the turn.
+fn in_order<T>(mut placed: Vec<(usize, T)>) -> impl Iterator<Item = T> {
+    placed.sort_unstable_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, value)| value)
+}
+
+/// Each site once, with the places that it has in a list, in their order.
+fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usize>>) {
+    let (mut sites, mut places): (Vec<Site>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    let mut known: HashMap<&Site, usize> = HashMap::new();
+    for (place, site) in list.enumerate() {
+        let index = *known.entry(site).or_insert_with(|| {
+            sites.push(site.clone());
+            places.push(Vec::new());
+            sites.len() - 1
+        });
+        places[index].push(place);
+    }
+    (sites, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::politeness::Reading;
+
+    /// A server that keeps one site, takes its time, and counts its answers.
+    #[derive(Default)]
+    struct Counting {
+        kept: Mutex<Texts>,
+        answers: Mutex<usize>,
+    }
+
+    #[async_trait]
+    impl Keeper for Counting {
+        async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+            tokio::task::yield_now().await;
+            *self.answers.lock().unwrap() += 1;
+            let kept = self.kept.lock().unwrap().clone();
+            let (now, lost_until) = (Time::from_secs(1_000), Time::EPOCH);
+            Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
+        }
+
+        async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+            tokio::task::yield_now().await;
+            let mut kept = self.kept.lock().unwrap();
+            let made = |change: &Change| {
+                let stands = *kept == change.before;
+                if stands {
+                    *kept = change.after.clone();
+                }
+                stands
+            };
+            Ok(changes.iter().map(made).collect())
+        }
+
+        async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn robots(&self, _: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+            Ok(Vec::new())
+        }
+
+        async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+            Ok(())
+        }
+
+        async fn sweep(&self, _: Time) -> Result<u64, StoreFault> {
+            Ok(0)
+        }
+    }
+
+    /// Else each would be beaten by most of the others, and ask again.
+    #[tokio::test]
+    async fn many_who_ask_alone_for_turns_of_one_group_are_answered_together() {
+        let store = SharedPoliteness::new(Counting::default(), BreakerRule::default(), 7);
+        let rate = Rate::per_second(1_000.0, 50);
+        let ask = SiteAsk { site: Site::apart("group", "shop"), rate, follows_robots: false };
+        let turns = (0..100).map(|_| store.turn(&[], std::slice::from_ref(&ask)));
+        let mut slots: Vec<Time> = Vec::new();
+        for turn in futures::future::join_all(turns).await {
+            match turn.unwrap().verdicts.as_slice() {
+                [Verdict::Go(permit)] => slots.push(permit.slot.at),
+                other => panic!("{other:?}"),
+            }
+        }
+        let answers = *store.keeper.answers.lock().unwrap();
+        assert!(answers <= 3, "the server was asked {answers} times");
+        slots.sort();
+        let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));
+        assert_eq!(last, Some(std::time::Duration::from_millis(50)), "the pace holds for all");
+    }
+}

@@ -1,0 +1,91 @@
+//! The sites of a server, and orders to them.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::ORDERS_TOLD_FOR;
+use fetchwell_engine::ports::sites::{
+    KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of,
+};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use super::{Keeper, SharedPoliteness, Texts};
+use crate::politeness::shared::Moment;
+
+#[async_trait]
+impl<S: Keeper> Sites for SharedPoliteness<S> {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+        let now = self.keeper.read(&[]).await?.now;
+        let mut making = PageInMaking::new(query, now);
+        let mut at_end = false;
+        while !making.is_full() && !at_end {
+            let (notable, stride) = (query.condition.is_some(), making.stride());
+            let names = self.keeper.names(making.after(), notable, stride).await?;
+            at_end = names.len() < stride;
+            self.offer(&mut making, query, names).await?;
+        }
+        let mut page = making.finish(at_end);
+        self.add_robots(&mut page.sites).await?;
+        Ok(page)
+    }
+
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+        let reading = self.keeper.read(std::slice::from_ref(site)).await?;
+        let state = reading.sites.first().map(Texts::state).unwrap_or_default();
+        let mut known = [KnownSite { site: site.clone(), state, robots: Vec::new() }];
+        self.add_robots(&mut known).await?;
+        let [known] = known;
+        Ok((known, reading.now))
+    }
+
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+        // Forgotten first: whoever hears of the order then finds nothing any more.
+        if order == Order::ForgetRobots {
+            self.keeper.forget_robots(&origins_of(site)).await?;
+        }
+        let obey = |_, state: &mut SiteState, moment: Moment| state.obey(order, by, moment.now);
+        let (changed, at) = self.amend(std::slice::from_ref(site), obey).await?;
+        if order.may_end_a_wait() {
+            self.keeper.note_order(site, at, at - ORDERS_TOLD_FOR).await?;
+        }
+        Ok(changed.first().copied().unwrap_or(false))
+    }
+}
+
+impl<S: Keeper> SharedPoliteness<S> {
+    /// Offers these to a page. Only those are read whose names are wanted.
+    async fn offer(
+        &self,
+        making: &mut PageInMaking<'_>,
+        query: &SiteQuery,
+        names: Vec<String>,
+    ) -> Result<(), StoreFault> {
+        let wanted = names.iter().filter(|name| query.wants_name(name));
+        let wanted: Vec<Site> = wanted.filter_map(|name| Site::parse(name).ok()).collect();
+        let mut texts = Vec::new();
+        if !wanted.is_empty() {
+            texts = self.keeper.read(&wanted).await?.sites;
+        }
+        let mut read = wanted.iter().zip(&texts).peekable();
+        for name in &names {
+            let texts = read.next_if(|(site, _)| site.as_str() == name).map(|(_, texts)| texts);
+            making.offer(name, || texts.filter(|texts| !texts.is_empty()).map(Texts::state));
+        }
+        Ok(())
+    }
+
+    async fn add_robots(&self, sites: &mut [KnownSite]) -> Result<(), StoreFault> {
+        let mut origins = Vec::new();
+        for known in sites.iter() {
+            origins.extend(origins_of(&known.site));
+        }
+        let mut records = origins.clone().into_iter().zip(self.keeper.robots(&origins).await?);
+        for known in sites {
+            let own = records.by_ref().take(origins_of(&known.site).len());
+            known.robots = own.filter_map(|(origin, record)| Some((origin, record?))).collect();
+        }
+        Ok(())
+    }
+}

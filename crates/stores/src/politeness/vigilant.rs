@@ -1,0 +1,161 @@
+//! A keeper whose clock is watched.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{Change, Keeper, Reading};
+
+/// Clocks that agree to within this are taken to agree…
+const LEEWAY: Duration = Duration::from_millis(100);
+/// …and so are clocks that part by no more than one part in so many.
+const DRIFT: u32 = 1_000;
+
+/// Watches the server's clock by the one of this machine that never jumps. After a jump all slots that
+/// were given out lie at the wrong time, so the past is not relied on.
+pub struct Vigilant<S> {
+    keeper: S,
+    last: Mutex<Option<Glance>>,
+}
+
+/// The server's time, and between which instants of ours it was read.
+#[derive(Clone, Copy)]
+struct Glance {
+    asked: Instant,
+    answered: Instant,
+    showed: Time,
+}
+
+impl<S> Vigilant<S> {
+    /// Watches the clock of this keeper.
+    pub fn new(keeper: S) -> Vigilant<S> {
+        Vigilant { keeper, last: Mutex::default() }
+    }
+
+    /// How far the clock jumped since the last look at it.
+    fn look(&self, glance: Glance) -> Duration {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(glance);
+        last.map_or(Duration::ZERO, |last| jump(last, glance))
+    }
+}
+
+/// What can't be explained by the time that passed here. Looks may overlap, and come in any order: each
+/// saw the clock at some instant between its question and its answer.
+fn jump(one: Glance, other: Glance) -> Duration {
+    let ahead = beyond(one, other).max(beyond(other, one));
+    let between = one.asked.max(other.answered).duration_since(one.asked.min(other.asked));
+    if ahead > LEEWAY + between / DRIFT { ahead } else { Duration::ZERO }
+}
+
+/// How much more the clock moved on from `first` to `then` than there can have been between them.
+fn beyond(first: Glance, then: Glance) -> Duration {
+    let longest = then.answered.saturating_duration_since(first.asked);
+    let not_even_that = first.asked.saturating_duration_since(then.answered);
+    (then.showed + not_even_that).since(first.showed + longest)
+}
+
+#[async_trait]
+impl<S: Keeper> Keeper for Vigilant<S> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        loop {
+            let asked = Instant::now();
+            let reading = self.keeper.read(sites).await?;
+            let showed = reading.now;
+            let jumped = self.look(Glance { asked, answered: Instant::now(), showed });
+            if jumped.is_zero() {
+                return Ok(reading);
+            }
+            warn!(
+                "the politeness store's clock jumped by {:.1} s: every site waits for a whole interval",
+                jumped.as_secs_f64()
+            );
+            self.keeper.distrust_the_past().await?;
+        }
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        self.keeper.replace(changes).await
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        self.keeper.distrust_the_past().await
+    }
+
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        self.keeper.names(after, notable, most).await
+    }
+
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        self.keeper.note_order(site, at, forget_before).await
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        self.keeper.ordered(since, most).await
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        self.keeper.robots(origins).await
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        self.keeper.forget_robots(origins).await
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        self.keeper.keep_robots(origin, record).await
+    }
+
+    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+        self.keeper.sweep(now).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A look from `asked_ms` to `answered_ms` by our clock that saw `showed_ms` by the server's.
+    fn glance(start: Instant, asked_ms: u64, answered_ms: u64, showed_ms: i64) -> Glance {
+        Glance {
+            asked: start + Duration::from_millis(asked_ms),
+            answered: start + Duration::from_millis(answered_ms),
+            showed: Time::from_micros(1_700_000_000_000_000 + showed_ms * 1_000),
+        }
+    }
+
+    #[test]
+    fn only_what_the_time_between_can_not_explain_is_a_jump() {
+        let start = Instant::now();
+        for (first, then, jumped_ms) in [
+            ((0, 1, 0), (1_000, 1_001, 1_000), 0),
+            ((0, 1, 0), (1_000, 1_900, 1_850), 0),
+            ((0, 1, 0), (1_000, 1_001, 1_090), 0),
+            ((0, 1, 0), (1_000, 1_001, 3_601_001), 3_600_000),
+            ((0, 1, 0), (1_000, 1_001, -3_599_001), 3_600_000),
+            ((1_000, 1_001, 1_000), (0, 1, 0), 0),
+            ((0, 900, 850), (10, 20, 15), 0),
+            ((0, 1, 0), (3_600_000, 3_600_001, 3_602_000), 0),
+        ] {
+            let (a, b): ((u64, u64, i64), (u64, u64, i64)) = (first, then);
+            let found = jump(glance(start, a.0, a.1, a.2), glance(start, b.0, b.1, b.2));
+            assert_eq!(found, Duration::from_millis(jumped_ms), "{first:?} {then:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Jobs that become leases.
+
+use std::collections::HashMap;
+
+use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId};
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::lanes::{BusyLane, LaneId};
+use super::moment::Moment;
+use super::moves::{DELAYED, Moves, QueueId};
+use super::reading::url_of;
+
+/// A job that another looks at just now, to follow it, is left out: it goes the next time.
+/// The benchmark shows its plan.
+pub const CLAIM: &str = "
+    WITH free AS (
+        SELECT id, state FROM fetchwell_job WHERE id = ANY($1) AND state < 2
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE fetchwell_job AS job SET state = 2, epoch = $2, started = FALSE
+    FROM free WHERE job.id = free.id
+    RETURNING job.id, free.state, url, odd_url, site, lane, payload, deadline, url_failures,
+        site_failures, paced, first_site_failure, interruptions, accepted_at";
+
+impl Moves {
+    /// Leases these, as far as nobody else has them.
+    pub(super) async fn claim(
+        &mut self,
+        queue: QueueId,
+        epoch: i64,
+        jobs: &[LeaseId],
+        lanes: &[BusyLane],
+    ) -> sqlx::Result<Vec<Lease>> {
+        let rows = self.tx.fetch(sqlx::query(CLAIM).bind(jobs).bind(epoch)).await?;
+        let mut names: HashMap<LaneId, Lane> =
+            lanes.iter().map(|busy| (busy.id, busy.lane.clone())).collect();
+        let mut leases = HashMap::new();
+        for row in &rows {
+            let lane: LaneId = row.try_get("lane")?;
+            if lane != 0 && !names.contains_key(&lane) {
+                names.insert(lane, self.lane_named(lane).await?);
+            }
+            let lane = names.get(&lane).cloned().unwrap_or_default();
+            let lease = lease_of(row, lane, self.moment)?;
+            leases.insert(lease.id, lease);
+            let change = self.change(queue);
+            match row.try_get("state")? {
+                DELAYED => change.delayed -= 1,
+                _ => change.queued -= 1,
+            }
+            change.in_flight += 1;
+        }
+        Ok(jobs.iter().filter_map(|id| leases.remove(id)).collect())
+    }
+}
+
+fn lease_of(row: &PgRow, lane: Lane, moment: Moment) -> sqlx::Result<Lease> {
+    let time = |column| -> sqlx::Result<Option<Time>> {
+        let micros: Option<i64> = row.try_get(column)?;
+        Ok(micros.map(|micros| moment.to_local(Time::from_micros(micros))))
+    };
+    let number = |column| -> sqlx::Result<u32> {
+        Ok(u32::try_from(row.try_get::<i64, _>(column)?).unwrap_or(u32::MAX))
+    };
+    Ok(Lease {
+        id: row.try_get("id")?,
+        job: Job {
+            url: url_of(row)?,
+            site: Site::parse(row.try_get("site")?).ok(),
+            lane,
+            deadline: time("deadline")?,
+            payload: row.try_get("payload")?,
+        },
+        history: History {
+            url_failures: number("url_failures")?,
+            site_failures: number("site_failures")?,
+            paced: number("paced")?,
+            first_site_failure: time("first_site_failure")?,
+        },
+        interruptions: number("interruptions")?,
+        accepted_at: time("accepted_at")?.unwrap_or_default(),
+    })
+}

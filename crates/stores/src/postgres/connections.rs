@@ -1,0 +1,115 @@
+//! A few connections to PostgreSQL, each used by one statement at a time.
+//!
+//! A pool that asks the server whether a connection is still good, at each taking and giving back, would
+//! double the statements. Here a connection that let a statement down is dropped, and the fault is
+//! told: whoever asked asks again anyway.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::version::refuse_newer_store;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, PgConnection};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::schema::NEWEST;
+
+/// A server that does not answer within this is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Statements under way at once: each is short, and more would only wait for each other.
+pub(super) const CONNECTIONS: usize = 4;
+
+/// Connects when it is needed, and again after a fault.
+pub(super) struct Connections {
+    options: PgConnectOptions,
+    idle: Arc<Mutex<Vec<PgConnection>>>,
+    room: Arc<Semaphore>,
+}
+
+/// A connection for one use. Unless it is kept afterwards, it is closed.
+pub(super) struct Taken {
+    connection: PgConnection,
+    idle: Arc<Mutex<Vec<PgConnection>>>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Connections {
+    /// None yet.
+    pub(super) fn new(options: PgConnectOptions) -> Connections {
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        Connections { options, idle: Arc::default(), room }
+    }
+
+    /// An idle connection, or a new one.
+    pub(super) async fn take(&self) -> Result<Taken, StoreFault> {
+        let room = self.room.clone().acquire_owned().await.map_err(|error| self.fault(&error))?;
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => within(self.options.connect()).await.map_err(|error| self.fault(&error))?,
+        };
+        Ok(Taken { connection, idle: self.idle.clone(), _room: room })
+    }
+
+    /// Closes those that nobody uses.
+    pub(super) fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Says where it went wrong.
+    pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreFault {
+        StoreFault::Unavailable(format!("{}: {error}", self.address()))
+    }
+
+    /// Refuses a database that a newer program has changed.
+    pub(super) fn refuse_newer(&self, version: i64) -> Result<(), StoreFault> {
+        refuse_newer_store(&format!("the database of {}", self.address()), version, NEWEST)
+    }
+
+    fn address(&self) -> String {
+        format!("PostgreSQL at {}:{}", self.options.get_host(), self.options.get_port())
+    }
+}
+
+impl Taken {
+    /// It did what it was asked, and may do so again.
+    pub(super) fn keep(self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection);
+    }
+}
+
+impl Deref for Taken {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Taken {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
+
+/// An answer of the server, or that there was none.
+pub(super) async fn within<T>(
+    answer: impl Future<Output = sqlx::Result<T>> + Send,
+) -> sqlx::Result<T> {
+    within_limit(ANSWER_WITHIN, answer).await
+}
+
+/// The same for what may take longer.
+pub(super) async fn within_limit<T>(
+    limit: Duration,
+    answer: impl Future<Output = sqlx::Result<T>> + Send,
+) -> sqlx::Result<T> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
+        let silence = format!("no answer within {} s", limit.as_secs());
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
+    })
+}

@@ -1,0 +1,219 @@
+//! A database as the queues use it: short transactions, none of which waits for long.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
+
+use super::connections::{CONNECTIONS, Connections, Taken, within, within_limit};
+use super::id_stock::IdStock;
+use super::schema::migrate;
+
+/// The first three, so that nothing hangs: neither a statement, nor one that waits for another's lock; and
+/// the rows that a process held when it was stopped half-way are free after a while, what it meant to do
+/// undone. The last, so that each statement is planned once, for any data: all of them go by an index.
+const SETTINGS: [(&str, &str); 4] = [
+    ("statement_timeout", "4500ms"),
+    ("lock_timeout", "2s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
+
+/// Millions of rows that are written anew take minutes.
+const MIGRATED_WITHIN: Duration = Duration::from_secs(1_800);
+
+/// Begins a transaction that sees what others have committed meanwhile, whatever the server's default.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// Connections to one database. Clones share them.
+#[derive(Clone)]
+pub struct Database {
+    /// Commits wait for the disk.
+    lasting: Arc<Connections>,
+    /// Commits do not wait: for renewals, which must not stand in line behind anything either.
+    brisk: Arc<Connections>,
+    /// For what is only looked at.
+    reading: Arc<Connections>,
+    pub(super) ids: IdStock,
+}
+
+impl Database {
+    /// Makes sure that the server can be reached, and that it has the tables.
+    pub async fn open(url: &str) -> Result<Database, StoreFault> {
+        let options = options_of(url)?;
+        let lasting = options.clone().options([("synchronous_commit", "on")]);
+        let connections =
+            |options: PgConnectOptions| Arc::new(Connections::new(options.options(SETTINGS)));
+        let database = Database {
+            lasting: connections(lasting.clone()),
+            brisk: connections(options.clone().options([("synchronous_commit", "off")])),
+            reading: connections(options),
+            ids: IdStock::default(),
+        };
+        // Without those: another process may be at it for a while.
+        let migrating = Connections::new(lasting);
+        let mut taken = migrating.take().await?;
+        let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
+            .await
+            .map_err(|error| migrating.fault(&error))?;
+        migrating.refuse_newer(version)?;
+        Ok(database)
+    }
+
+    /// Begins a transaction whose commit waits for the disk.
+    pub(super) async fn begin(&self) -> Result<Tx, StoreFault> {
+        Tx::begin(&self.lasting).await
+    }
+
+    /// The same, and asks for one row of one column in the same message: that is a journey to the server
+    /// less.
+    pub(super) async fn begin_asking(&self, question: &str) -> Result<(Tx, i64), StoreFault> {
+        Tx::begin_asking(&self.lasting, question).await
+    }
+
+    /// Begins a transaction that a crash of the server may undo.
+    pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreFault> {
+        Tx::begin(&self.brisk).await
+    }
+
+    /// Runs one statement that gives one row, and that a crash of the server may undo.
+    pub(super) async fn run_brisk(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<PgRow, StoreFault> {
+        let mut taken = self.brisk.take().await?;
+        let row = within(query.fetch_one(&mut *taken)).await;
+        let row = row.map_err(|error| {
+            // A server that was started anew left the others behind, too: the next try is a good one.
+            self.brisk.close_idle();
+            self.fault(&error)
+        })?;
+        taken.keep();
+        Ok(row)
+    }
+
+    /// Looks something up, in one statement.
+    pub(super) async fn read(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreFault> {
+        let mut taken = self.reading.take().await?;
+        let rows = within(query.fetch_all(&mut *taken)).await;
+        let rows = rows.map_err(|error| {
+            // A server that was started anew left the others behind, too.
+            self.reading.close_idle();
+            self.fault(&error)
+        })?;
+        taken.keep();
+        Ok(rows)
+    }
+
+    /// Whether the trouble is with what was written, or with the store: that may pass.
+    pub(super) fn fault(&self, error: &sqlx::Error) -> StoreFault {
+        match self.lasting.fault(error) {
+            StoreFault::Unavailable(text) if !may_pass(error) => StoreFault::Damaged(text),
+            fault => fault,
+        }
+    }
+}
+
+/// What an address says, or how to write one.
+pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreFault> {
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
+        StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
+    })?;
+    Ok(options.application_name("fetchwell"))
+}
+
+/// A transaction. Unless it is committed its connection is closed, and with that it is undone: so it is
+/// when the task that has it is stopped, too.
+pub(super) struct Tx {
+    taken: Taken,
+}
+
+impl Tx {
+    async fn begin(connections: &Connections) -> Result<Tx, StoreFault> {
+        // Connections that a server left behind when it was started anew are found out here, where
+        // nothing is lost by trying the next one.
+        for _ in 0..CONNECTIONS {
+            let mut taken = connections.take().await?;
+            if within(taken.execute(BEGIN)).await.is_ok() {
+                return Ok(Tx { taken });
+            }
+        }
+        let mut taken = connections.take().await?;
+        within(taken.execute(BEGIN)).await.map_err(|error| connections.fault(&error))?;
+        Ok(Tx { taken })
+    }
+
+    async fn begin_asking(
+        connections: &Connections,
+        question: &str,
+    ) -> Result<(Tx, i64), StoreFault> {
+        let both = format!("{BEGIN}; {question}");
+        let mut tries = 0;
+        loop {
+            let mut taken = connections.take().await?;
+            let asked = raw_sql(AssertSqlSafe(both.as_str())).fetch_one(&mut *taken);
+            match within(asked).await.and_then(|row| row.try_get(0)) {
+                Ok(answer) => return Ok((Tx { taken }, answer)),
+                // As above.
+                Err(_) if tries < CONNECTIONS => tries += 1,
+                Err(error) => return Err(connections.fault(&error)),
+            }
+        }
+    }
+
+    /// Runs a statement, and gives its rows.
+    pub(super) async fn fetch(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<Vec<PgRow>> {
+        within(query.fetch_all(&mut *self.taken)).await
+    }
+
+    /// Runs a statement that gives one row.
+    pub(super) async fn fetch_one(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<PgRow> {
+        within(query.fetch_one(&mut *self.taken)).await
+    }
+
+    /// Runs a statement, and says how many rows it touched.
+    pub(super) async fn execute(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<u64> {
+        Ok(within(query.execute(&mut *self.taken)).await?.rows_affected())
+    }
+
+    /// Ends it: what was done is done.
+    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
+        within(self.taken.execute("COMMIT")).await?;
+        self.taken.keep();
+        Ok(())
+    }
+}
+
+/// Whether the same statement may work the next time: not if the server refuses what it says. Classes of
+/// SQLSTATE: 22 is data, 23 a constraint, 42 a name or a right, 54 a size.
+pub(super) fn may_pass(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(refusal) => !refusal.code().is_some_and(|code| {
+            ["22", "23", "42", "54"].iter().any(|class| code.starts_with(class))
+        }),
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        _ => false,
+    }
+}
+
+/// Text as PostgreSQL can hold it: it has no place for NUL, so that becomes U+FFFD, as bytes do that are
+/// no UTF-8.
+pub(super) fn writable(text: &str) -> String {
+    text.replace('\0', "\u{FFFD}")
+}

@@ -1,0 +1,66 @@
+//! What a PostgreSQL server says of itself, for those who look after it. Nothing is changed.
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_policy::time::Time;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::connections::{Connections, within};
+use super::database::options_of;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresFacts {
+    /// Its version.
+    pub version: String,
+    /// Whether it only repeats what another one writes.
+    pub is_replica: bool,
+    /// Whether what it confirms survives a power cut.
+    pub is_durable: bool,
+    /// How many connections it takes.
+    pub max_connections: i64,
+    /// What its clock shows.
+    pub now: Time,
+    /// Why this program cannot use the database: a newer one has changed it.
+    pub newer: Option<String>,
+}
+
+const QUESTION: &str = "SELECT current_setting('server_version'), pg_is_in_recovery(),
+    current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on',
+    current_setting('max_connections')::BIGINT,
+    (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT";
+
+/// Nothing, where no program has used the database yet.
+const VERSION: &str = "SELECT max(version)::BIGINT FROM fetchwell_schema";
+const HAS_VERSION: &str = "SELECT to_regclass('fetchwell_schema') IS NOT NULL";
+
+/// Connects and asks.
+pub async fn examine(url: &str) -> Result<PostgresFacts, StoreFault> {
+    let connections = Connections::new(options_of(url)?);
+    let mut taken = connections.take().await?;
+    let row = within(sqlx::query(QUESTION).fetch_one(&mut *taken)).await;
+    let mut facts = row.and_then(|row| facts(&row)).map_err(|error| connections.fault(&error))?;
+    let version = within(version(&mut taken)).await.map_err(|error| connections.fault(&error))?;
+    facts.newer = connections.refuse_newer(version).err().map(|fault| fault.to_string());
+    Ok(facts)
+}
+
+async fn version(connection: &mut PgConnection) -> sqlx::Result<i64> {
+    let is_there: bool = sqlx::query_scalar(HAS_VERSION).fetch_one(&mut *connection).await?;
+    if !is_there {
+        return Ok(0);
+    }
+    let version: Option<i64> = sqlx::query_scalar(VERSION).fetch_one(connection).await?;
+    Ok(version.unwrap_or(0))
+}
+
+fn facts(row: &PgRow) -> sqlx::Result<PostgresFacts> {
+    Ok(PostgresFacts {
+        version: row.try_get(0)?,
+        is_replica: row.try_get(1)?,
+        is_durable: row.try_get(2)?,
+        max_connections: row.try_get(3)?,
+        now: Time::from_micros(row.try_get(4)?),
+        newer: None,
+    })
+}

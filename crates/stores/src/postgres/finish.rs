@@ -1,0 +1,160 @@
+//! Ends messages: result, status, cursor, delivery and ledger in one transaction.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
+use fetchwell_engine::ports::inbox::{Bell, FetchResult};
+use fetchwell_engine::ports::job::LeaseId;
+
+use super::database::may_pass;
+use super::ending::End;
+use super::instance::PostgresInstance;
+use super::moves::Moves;
+use super::queue::PostgresQueue;
+
+/// Where the flow that fetches messages ends its leases.
+pub(super) struct MessageFinish {
+    pub(super) instance: Arc<PostgresInstance>,
+    pub(super) deliveries: PostgresQueue,
+    pub(super) results: Bell,
+}
+
+/// One lease's end.
+#[derive(Clone)]
+struct Conclusion<'a> {
+    id: LeaseId,
+    settlement: Settlement,
+    result: Option<&'a FetchResult>,
+    /// What an attempt came to that is not the last.
+    attempt: Option<&'a FetchResult>,
+}
+
+#[async_trait]
+impl Finish<FetchResult> for MessageFinish {
+    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreFault> {
+        let conclusions: Vec<Conclusion<'_>> = batch.iter().map(conclusion_of).collect();
+        let settled = match self.conclude(&conclusions).await? {
+            Ok(settled) => settled,
+            Err(error) if may_pass(&error) => return Err(self.instance.queue.db.fault(&error)),
+            Err(_) => self.conclude_each(&conclusions).await?,
+        };
+        self.instance.let_go(batch.iter().map(|finished| finished.lease.id));
+        Ok(settled)
+    }
+}
+
+impl MessageFinish {
+    /// One of them is such that the server refuses it. The others shall not share its fate, and it shall
+    /// not come back for ever: it ends without a result.
+    async fn conclude_each(
+        &self,
+        conclusions: &[Conclusion<'_>],
+    ) -> Result<Vec<Settled>, StoreFault> {
+        let mut settled = Vec::new();
+        for conclusion in conclusions {
+            let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
+                Err(error) if !may_pass(&error) => {
+                    let reason = format!("its result can't be stored: {error}");
+                    let settlement = Settlement::Dead { reason };
+                    self.conclude(&[Conclusion {
+                        settlement,
+                        result: None,
+                        attempt: None,
+                        ..conclusion.clone()
+                    }])
+                    .await?
+                }
+                alone => alone,
+            };
+            settled.extend(alone.map_err(|error| self.instance.queue.db.fault(&error))?);
+        }
+        Ok(settled)
+    }
+
+    /// One transaction. The inner fault is the server's word on a statement.
+    async fn conclude(
+        &self,
+        conclusions: &[Conclusion<'_>],
+    ) -> Result<sqlx::Result<Vec<Settled>>, StoreFault> {
+        let PostgresQueue { db, clock, .. } = &self.instance.queue;
+        let (moves, lives) = Moves::begin_for(db, clock, self.instance.epoch()).await?;
+        if !lives {
+            let ended = moves.commit().await;
+            return Ok(ended.map(|()| vec![Settled::Stale; conclusions.len()]));
+        }
+        let concluded = self.write(moves, conclusions).await.map(|(settled, callers)| {
+            self.deliveries.news.notify_one();
+            for caller in callers {
+                self.results.ring(&caller);
+            }
+            settled
+        });
+        Ok(concluded)
+    }
+
+    async fn write(
+        &self,
+        mut moves: Moves,
+        conclusions: &[Conclusion<'_>],
+    ) -> sqlx::Result<(Vec<Settled>, BTreeSet<String>)> {
+        let queue = self.instance.queue.queue;
+        let ids = conclusions.iter().map(|conclusion| conclusion.id).collect();
+        let mut held = moves.held(self.instance.epoch(), ids).await?;
+        let (mut settled, mut ends, mut skipped) = (Vec::new(), Vec::new(), 0);
+        let mut others: Vec<(LeaseId, &Settlement)> = Vec::new();
+        let mut attempts = Vec::new();
+        for Conclusion { id, settlement, result, attempt } in conclusions {
+            if !held.remove(id) {
+                settled.push(Settled::Stale);
+                continue;
+            }
+            settled.push(Settled::Confirmed);
+            match result {
+                Some(result) => {
+                    skipped += i64::from(*settlement == Settlement::Skipped);
+                    ends.push(End { id: *id, result });
+                }
+                None => {
+                    others.push((*id, settlement));
+                    attempts.extend(attempt.map(|attempt| (*id, attempt)));
+                }
+            }
+        }
+        moves.bury(queue, &others).await?;
+        moves.put_back(queue, &others).await?;
+        moves.keep_attempts(&attempts).await?;
+        let buried = others.iter().filter(|(_, settlement)| is_final(settlement));
+        let buried: Vec<LeaseId> = buried.map(|(id, _)| *id).collect();
+        if !buried.is_empty() {
+            moves.free_followers(queue, buried).await?;
+        }
+        let ended = moves.end_messages(queue, &ends, skipped).await?;
+        let callers = moves.put_out(self.deliveries.queue, ended, &ends).await?;
+        moves.commit().await?;
+        Ok((settled, callers))
+    }
+}
+
+/// A message that is said to be done and has no result is not: its caller would wait for ever.
+fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
+    let id = finished.lease.id;
+    let record = finished.records.first();
+    let (result, attempt) = match is_final(&finished.settlement) {
+        true => (record, None),
+        false => (None, record),
+    };
+    let settlement = match (&finished.settlement, result) {
+        (Settlement::Done | Settlement::Skipped, None) => {
+            Settlement::Dead { reason: "it ended without a result".to_owned() }
+        }
+        (settlement, _) => settlement.clone(),
+    };
+    Conclusion { id, settlement, result, attempt }
+}
+
+fn is_final(settlement: &Settlement) -> bool {
+    matches!(settlement, Settlement::Done | Settlement::Skipped | Settlement::Dead { .. })
+}

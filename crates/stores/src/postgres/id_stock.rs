@@ -1,0 +1,39 @@
+//! Names for jobs, asked for ahead: a journey to the server less for each transaction that needs a few.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fetchwell_engine::ports::job::LeaseId;
+use sqlx::Row;
+
+use super::database::Tx;
+
+/// So many are asked for at once, or as many as are needed.
+const STOCK: usize = 4_096;
+
+/// Names that this process may give to jobs. Those of a transaction that fails are never used.
+#[derive(Clone, Default)]
+pub(super) struct IdStock(Arc<Mutex<Vec<LeaseId>>>);
+
+impl IdStock {
+    /// So many, the earlier the smaller.
+    pub(super) async fn take(&self, tx: &mut Tx, count: usize) -> sqlx::Result<Vec<LeaseId>> {
+        if let Some(ids) = self.in_stock(count) {
+            return Ok(ids);
+        }
+        let query = sqlx::query(
+            "SELECT nextval('fetchwell_job_id') FROM generate_series(1, $1) ORDER BY 1",
+        );
+        let wanted = i64::try_from(count.max(STOCK)).unwrap_or(i64::MAX);
+        let rows = tx.fetch(query.bind(wanted)).await?;
+        let mut ids: Vec<LeaseId> =
+            rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
+        // What is left of the old stock is smaller than all of these, and is not used any more.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ids.split_off(count);
+        Ok(ids)
+    }
+
+    fn in_stock(&self, count: usize) -> Option<Vec<LeaseId>> {
+        let mut stock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (count <= stock.len()).then(|| stock.drain(..count).collect())
+    }
+}

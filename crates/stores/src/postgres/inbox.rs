@@ -1,0 +1,163 @@
+//! The inbox on PostgreSQL: messages are jobs that stay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{NoRecords, SinkThenSettle};
+use fetchwell_engine::ports::inbox::{
+    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
+    Submission, Submitted, TokenHash,
+};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
+
+use super::database::Database;
+use super::finish::MessageFinish;
+use super::moment::StoreClock;
+use super::moves::Moves;
+use super::oversight::PostgresOversight;
+use super::queue::PostgresQueue;
+use super::submission::Queues;
+use super::submitting::Desk;
+use super::{callers, ledger, reading, retention};
+use crate::shared::gathering::Submitter;
+
+/// Groups of submissions that are accepted at once: while the server sees to one, the next is made ready.
+const GROUPS_AT_ONCE: usize = 2;
+
+/// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
+pub async fn open_retriever(
+    db: Database,
+    clock: StoreClock,
+    lease_ttl: Duration,
+    poll: Duration,
+) -> Result<RetrieverStore, StoreFault> {
+    let queue = async |name| {
+        PostgresQueue::open(db.clone(), name, clock.clone(), lease_ttl, false, poll).await
+    };
+    let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
+    let results = Bell::default();
+    let desk = Desk {
+        db: db.clone(),
+        clock: clock.clone(),
+        queues: Queues { messages: messages.queue, deliveries: deliveries.queue },
+        messages_news: messages.news.clone(),
+        deliveries_news: deliveries.news.clone(),
+        results: results.clone(),
+    };
+    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
+    let instance = Arc::new(messages.instance());
+    let finish = MessageFinish {
+        instance: instance.clone(),
+        deliveries: deliveries.clone(),
+        results: results.clone(),
+    };
+    let deliverer = Arc::new(deliveries.instance());
+    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let oversight = PostgresOversight {
+        db: db.clone(),
+        clock: clock.clone(),
+        messages: messages.clone(),
+        deliveries: deliveries.clone(),
+        results: results.clone(),
+    };
+    Ok(RetrieverStore {
+        inbox: Arc::new(PostgresInbox { db, clock, messages, submitter }),
+        oversight: Arc::new(oversight),
+        messages: Station { source: instance, finish: Arc::new(finish) },
+        deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
+        results,
+    })
+}
+
+struct PostgresInbox {
+    db: Database,
+    clock: StoreClock,
+    messages: PostgresQueue,
+    submitter: Submitter,
+}
+
+impl PostgresInbox {
+    /// Says which statement of which server it was.
+    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreFault> {
+        read.map_err(|error| self.db.fault(&error))
+    }
+}
+
+#[async_trait]
+impl Inbox for PostgresInbox {
+    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault> {
+        self.submitter.submit(submission).await
+    }
+
+    async fn message(
+        &self,
+        id: MessageId,
+        of: Option<&str>,
+    ) -> Result<Option<Message>, StoreFault> {
+        reading::message(&self.db, self.messages.queue, id, of).await
+    }
+
+    async fn outbox(
+        &self,
+        caller: &str,
+        after: Option<i64>,
+        most: OutboxMost,
+    ) -> Result<OutboxPage, StoreFault> {
+        reading::page(&self.db, caller, after, most).await
+    }
+
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
+        callers::caller_of(&self.db, token).await
+    }
+
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+        callers::token_of(&self.db, caller).await
+    }
+
+    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
+        let mut moves = Moves::begin(&self.db, &self.clock).await?;
+        let now = moves.now();
+        let added = self.sense(callers::add(&mut moves.tx, caller, token, now).await)?;
+        self.sense(moves.commit().await)?;
+        Ok(added)
+    }
+
+    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreFault> {
+        callers::all(&self.db).await
+    }
+
+    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreFault> {
+        let mut moves = Moves::begin(&self.db, &self.clock).await?;
+        let now = moves.now();
+        let revoked = self.sense(callers::revoke(&mut moves.tx, name, now).await)?;
+        self.sense(moves.commit().await)?;
+        Ok(revoked)
+    }
+
+    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreFault> {
+        let mut tx = self.db.begin().await?;
+        self.sense(callers::put_audit(&mut tx, entries).await)?;
+        self.sense(tx.commit().await)
+    }
+
+    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+        callers::audit_trail(&self.db, most).await
+    }
+
+    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault> {
+        retention::prune(&self.db, &self.clock, self.messages.queue, keep, most).await
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        self.messages.ledger().await
+    }
+
+    async fn check(&self) -> Result<(), StoreFault> {
+        let mut tx = self.db.begin().await?;
+        self.sense(ledger::touch(&mut tx, self.messages.queue).await)?;
+        self.sense(tx.commit().await)
+    }
+}

@@ -1,0 +1,225 @@
+//! One process's hold on a queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_policy::time::Time;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+
+use super::moves::Moves;
+use super::presence::{join, lengthen};
+use super::queue::PostgresQueue;
+use crate::shared::held::Held;
+
+/// One process's hold on a [`PostgresQueue`].
+pub struct PostgresInstance {
+    pub(super) queue: PostgresQueue,
+    epoch: AtomicI64,
+    /// The lane that is first at the next take.
+    turn: AtomicI64,
+    held: Held,
+    /// One take at a time, so that what another leases just now is not taken for unknown.
+    taking: AsyncMutex<()>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
+}
+
+/// No epoch yet: PostgreSQL counts them from 1.
+const NO_EPOCH: i64 = 0;
+
+impl PostgresInstance {
+    /// It holds nothing yet.
+    pub(super) fn new(queue: PostgresQueue) -> PostgresInstance {
+        PostgresInstance {
+            queue,
+            epoch: AtomicI64::new(NO_EPOCH),
+            turn: AtomicI64::new(0),
+            held: Held::default(),
+            taking: AsyncMutex::default(),
+            rescued: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// These are ours no more.
+    pub(super) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
+        self.held.let_go(leases);
+    }
+
+    /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
+    /// is what we know of.
+    async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
+        let Some(known) = self.held.if_unsure() else { return Ok(()) };
+        let PostgresQueue { db, clock, queue, .. } = &self.queue;
+        let mut moves = Moves::begin(db, clock).await?;
+        let given_back = async {
+            moves.give_back(*queue, self.epoch(), &known).await?;
+            moves.commit().await
+        };
+        given_back.await.map_err(|error| db.fault(&error))?;
+        self.held.is_sure_again();
+        Ok(())
+    }
+
+    /// What dead instances held waits again.
+    async fn rescue(&self) -> Result<(), StoreFault> {
+        let PostgresQueue { db, clock, queue, .. } = &self.queue;
+        let mut moves = Moves::begin(db, clock).await?;
+        let rescued = async {
+            let rescued = moves.rescue(*queue).await?;
+            moves.commit().await?;
+            Ok(rescued as u64)
+        };
+        let rescued = rescued.await.map_err(|error| db.fault(&error))?;
+        self.rescued.fetch_add(rescued, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn take_now(&self, mut moves: Moves, demand: &Demand) -> sqlx::Result<Taken> {
+        let PostgresQueue { queue, .. } = self.queue;
+        let deadline = moves.first_deadline(queue).await?;
+        let mut lanes = moves.busy_lanes(queue, self.turn.load(Ordering::Relaxed)).await?;
+        let turn = Moves::next_turn(&lanes);
+        lanes.retain(|lane| !lane.rests(&demand.resting));
+        let opens_at = lanes.iter().map(|lane| lane.opens_at).min();
+        let is_overdue = deadline.is_some_and(|deadline| deadline <= moves.now());
+        let leases = moves.lease(queue, self.epoch(), demand, &lanes, is_overdue).await?;
+        if leases.is_empty() {
+            return self.queue.nothing_to_give(moves, opens_at, deadline).await;
+        }
+        moves.commit().await?;
+        self.turn.store(turn, Ordering::Relaxed);
+        Ok(Taken::Jobs(leases))
+    }
+}
+
+#[async_trait]
+impl Source for PostgresInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let _taking = self.taking.lock().await;
+        self.give_back_the_unknown().await?;
+        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
+        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
+        if lives {
+            self.held.take_begins();
+        }
+        let taken = async {
+            moves.close_rooms(*queue, demand).await?;
+            if lives {
+                return self.take_now(moves, demand).await;
+            }
+            let until = moves.moment.to_local(moves.now() + *lease_ttl / 4);
+            moves.commit().await?;
+            Ok(Taken::Idle { until })
+        };
+        let taken = taken.await.map_err(|error| db.fault(&error))?;
+        self.held.took(match &taken {
+            Taken::Jobs(leases) => leases,
+            Taken::Idle { .. } | Taken::Exhausted => &[],
+        });
+        Ok(taken)
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        let db = &self.queue.db;
+        let mut tx = db.begin_brisk().await?;
+        let noted = async {
+            // In order, as everybody locks jobs.
+            let query = sqlx::query(
+                "WITH ours AS (
+                     SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = 2 AND epoch = $2
+                     ORDER BY id FOR UPDATE
+                 )
+                 UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id",
+            );
+            tx.execute(query.bind(leases).bind(self.epoch())).await?;
+            tx.commit().await
+        };
+        noted.await.map_err(|error| db.fault(&error))
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
+        let (before, ttl) = (self.epoch(), *lease_ttl);
+        // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
+        let lengthened = lengthen(db, clock, *queue, before, ttl).await?;
+        if lengthened.has_dead {
+            let rescued = self.rescue().await;
+            // Our own lease stands, whatever became of others': they are rescued the next time.
+            if let (Err(fault), false) = (&rescued, lengthened.is_held) {
+                return Err(fault.clone());
+            }
+            if let Err(fault) = rescued {
+                tracing::warn!(%fault, "what dead instances held waits for the next renewal");
+            }
+        }
+        if lengthened.is_held {
+            return Ok(Renewal::Held { ttl });
+        }
+        let mut moves = Moves::begin(db, clock).await?;
+        let joined = async {
+            let now = moves.now();
+            let epoch = join(&mut moves.tx, *queue, now, ttl).await?;
+            moves.commit().await?;
+            Ok(epoch)
+        };
+        let epoch = joined.await.map_err(|error| db.fault(&error))?;
+        self.epoch.store(epoch, Ordering::Relaxed);
+        self.held.let_all_go();
+        Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        self.queue.oldest_waiting().await
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        let PostgresQueue { db, clock, queue, .. } = &self.queue;
+        let mut moves = Moves::begin(db, clock).await?;
+        let left = async {
+            moves.leave(*queue, self.epoch()).await?;
+            moves.commit().await
+        };
+        left.await.map_err(|error| db.fault(&error))?;
+        self.epoch.store(NO_EPOCH, Ordering::Relaxed);
+        self.held.let_all_go();
+        Ok(())
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.queue.news.clone())
+    }
+}
+
+#[async_trait]
+impl Settle for PostgresInstance {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        let PostgresQueue { db, clock, queue, .. } = &self.queue;
+        let batch: Vec<(LeaseId, &Settlement)> =
+            batch.iter().map(|(lease, settlement)| (lease.id, *settlement)).collect();
+        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
+        let settled = async {
+            let settled = match lives {
+                true => moves.settle(*queue, self.epoch(), &batch).await?,
+                false => vec![Settled::Stale; batch.len()],
+            };
+            moves.commit().await?;
+            Ok(settled)
+        };
+        let settled = settled.await.map_err(|error| db.fault(&error))?;
+        self.let_go(batch.iter().map(|(id, _)| *id));
+        Ok(settled)
+    }
+}

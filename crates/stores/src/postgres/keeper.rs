@@ -1,0 +1,268 @@
+//! Sites' politeness in PostgreSQL.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Row};
+
+use super::connections::{Connections, within};
+use super::database::options_of;
+use super::schema::migrate;
+use crate::politeness::{Change, Keeper, Reading, Texts};
+
+/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);
+
+/// The clock is read as the rows are: `now()` would be when the transaction began.
+const READ: &str = "
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT AS now,
+           (SELECT lost_until FROM fetchwell_run WHERE started = pg_postmaster_start_time()::TEXT)
+               AS lost_until,
+           array_agg(site.rate_limit ORDER BY place) AS rate_limits,
+           array_agg(site.circuit ORDER BY place) AS circuits,
+           array_agg(site.notes ORDER BY place) AS notes
+    FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
+    LEFT JOIN fetchwell_site AS site USING (site)";
+
+/// A row that somebody else is just changing is as good as changed: nobody waits for anybody, so that
+/// there is no order of locks to get wrong.
+const REPLACE: &str = "
+    WITH change AS (
+        SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[],
+                             $7::TEXT[], $8::BIGINT[], $9::BOOLEAN[])
+            AS change (site, old_rate_limit, old_circuit, old_notes, rate_limit, circuit, notes,
+                       forgettable_at, notable)
+    ), free AS (
+        SELECT site.site FROM fetchwell_site AS site JOIN change USING (site)
+        WHERE site.rate_limit = old_rate_limit AND site.circuit IS NOT DISTINCT FROM old_circuit
+            AND site.notes IS NOT DISTINCT FROM old_notes
+        FOR UPDATE OF site SKIP LOCKED
+    ), updated AS (
+        UPDATE fetchwell_site AS site
+        SET rate_limit = change.rate_limit, circuit = change.circuit, notes = change.notes,
+            forgettable_at = change.forgettable_at, notable = change.notable
+        FROM change JOIN free USING (site)
+        WHERE site.site = change.site AND site.rate_limit = old_rate_limit
+            AND site.circuit IS NOT DISTINCT FROM old_circuit
+            AND site.notes IS NOT DISTINCT FROM old_notes
+        RETURNING site.site
+    ), inserted AS (
+        INSERT INTO fetchwell_site (site, rate_limit, circuit, notes, forgettable_at, notable)
+        SELECT site, rate_limit, circuit, notes, forgettable_at, notable FROM change
+        WHERE old_rate_limit IS NULL ORDER BY site
+        ON CONFLICT DO NOTHING
+        RETURNING site
+    )
+    SELECT site FROM updated UNION ALL SELECT site FROM inserted";
+
+/// In the order of bytes, whatever the database goes by: so does the index.
+const NAMES: &str = "
+    SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1
+    ORDER BY site COLLATE \"C\" LIMIT $2";
+const NOTABLE_NAMES: &str = "
+    SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1 AND notable
+    ORDER BY site COLLATE \"C\" LIMIT $2";
+
+const NOTE_ORDER: &str = "
+    WITH forgotten AS (DELETE FROM fetchwell_site_order WHERE given_at < $3 AND site <> $1)
+    INSERT INTO fetchwell_site_order (site, given_at) VALUES ($1, $2)
+    ON CONFLICT (site) DO UPDATE SET given_at = excluded.given_at";
+const ORDERED: &str = "
+    SELECT site, given_at FROM fetchwell_site_order WHERE given_at >= $1 ORDER BY given_at LIMIT $2";
+
+/// Also after a server that started anew: somebody must say from when on it knows everything.
+const BEGIN_RUN: &str = "
+    INSERT INTO fetchwell_run (started, lost_until)
+    VALUES (pg_postmaster_start_time()::TEXT,
+            (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
+    ON CONFLICT (the_one) DO UPDATE
+    SET started = excluded.started, lost_until = excluded.lost_until
+    WHERE $1 OR fetchwell_run.started <> excluded.started";
+
+/// The keeper on a PostgreSQL server.
+pub struct PostgresKeeper {
+    connections: Connections,
+    /// For what must outlive a crash of the server: their commits wait for the disk.
+    lasting: Connections,
+}
+
+impl PostgresKeeper {
+    /// Makes sure that the server can be reached, and that it has the tables.
+    pub async fn open(url: &str) -> Result<PostgresKeeper, StoreFault> {
+        let options = options_of(url)?;
+        let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
+        // Losing the last slots with the server is provided for (see the schema); waiting for the disk
+        // at every request is not needed.
+        let connections = Connections::new(options.options([("synchronous_commit", "off")]));
+        let mut taken = lasting.take().await?;
+        let version = within(migrate(&mut taken)).await;
+        lasting.refuse_newer(version.map_err(|error| connections.fault(&error))?)?;
+        taken.keep();
+        Ok(PostgresKeeper { connections, lasting })
+    }
+
+    async fn begin_run(&self, anyway: bool) -> Result<(), StoreFault> {
+        self.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
+    }
+
+    /// Runs a statement, and says how many rows it touched.
+    async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreFault> {
+        let mut taken = self.connections.take().await?;
+        let done = within(query.execute(&mut *taken)).await;
+        let done = done.map_err(|error| self.connections.fault(&error))?;
+        taken.keep();
+        Ok(done.rows_affected())
+    }
+
+    /// Runs a statement, and gives its rows.
+    async fn fetch(
+        &self,
+        connections: &Connections,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreFault> {
+        let mut taken = connections.take().await?;
+        let rows = within(query.fetch_all(&mut *taken)).await;
+        let rows = rows.map_err(|error| self.connections.fault(&error))?;
+        taken.keep();
+        Ok(rows)
+    }
+
+    /// What a row says, in a form that only another program's tables could break.
+    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreFault> {
+        read.map_err(|error| self.connections.fault(&error))
+    }
+}
+
+#[async_trait]
+impl Keeper for PostgresKeeper {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
+        loop {
+            let rows = self.fetch(&self.connections, sqlx::query(READ).bind(&names)).await?;
+            let Some(row) = rows.first() else { continue };
+            let (now, lost_until, sites) = self.sense(texts_of(row))?;
+            if let Some(lost_until) = lost_until {
+                return Ok(Reading { now, lost_until: Time::from_micros(lost_until), sites });
+            }
+            self.begin_run(false).await?;
+        }
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let texts = |get: fn(&Change) -> Option<&String>| -> Vec<Option<&str>> {
+            changes.iter().map(|change| get(change).map(String::as_str)).collect()
+        };
+        let forgettable_at: Vec<Option<i64>> =
+            changes.iter().map(|change| change.forgettable_at.map(Time::as_micros)).collect();
+        let query = sqlx::query(REPLACE)
+            .bind(changes.iter().map(|change| change.site.as_str()).collect::<Vec<_>>())
+            .bind(texts(|change| change.before.rate_limit.as_ref()))
+            .bind(texts(|change| change.before.circuit.as_ref()))
+            .bind(texts(|change| change.before.notes.as_ref()))
+            .bind(texts(|change| change.after.rate_limit.as_ref()))
+            .bind(texts(|change| change.after.circuit.as_ref()))
+            .bind(texts(|change| change.after.notes.as_ref()))
+            .bind(forgettable_at)
+            .bind(changes.iter().map(|change| change.is_notable).collect::<Vec<_>>());
+        let must_last = changes.iter().any(|change| change.must_last);
+        let connections = if must_last { &self.lasting } else { &self.connections };
+        let rows = self.fetch(connections, query).await?;
+        let made: sqlx::Result<HashSet<&str>> = rows.iter().map(|row| row.try_get(0)).collect();
+        let made = self.sense(made)?;
+        Ok(changes.iter().map(|change| made.contains(change.site.as_str())).collect())
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        self.begin_run(true).await
+    }
+
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        let query = if notable { NOTABLE_NAMES } else { NAMES };
+        let query = sqlx::query(query).bind(after).bind(i64::try_from(most).unwrap_or(i64::MAX));
+        let rows = self.fetch(&self.connections, query).await?;
+        self.sense(rows.iter().map(|row| row.try_get(0)).collect())
+    }
+
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        let query = sqlx::query(NOTE_ORDER).bind(site.as_str());
+        self.execute(query.bind(at.as_micros()).bind(forget_before.as_micros())).await.map(|_| ())
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        let query = sqlx::query(ORDERED).bind(since.as_micros());
+        let query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
+        let rows = self.fetch(&self.connections, query).await?;
+        let row = |row: &PgRow| Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)));
+        self.sense(rows.iter().map(row).collect())
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        let query = sqlx::query(
+            "SELECT kept.record FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (origin, place)
+             LEFT JOIN fetchwell_robots AS kept USING (origin) ORDER BY place",
+        );
+        let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
+        let rows = self.fetch(&self.connections, query.bind(names)).await?;
+        let texts: sqlx::Result<Vec<Option<&str>>> =
+            rows.iter().map(|row| row.try_get(0)).collect();
+        // What makes no sense is not known: it is read anew.
+        let record = |text: Option<&str>| serde_json::from_str(text?).ok();
+        Ok(self.sense(texts)?.into_iter().map(record).collect())
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
+        let query = sqlx::query("DELETE FROM fetchwell_robots WHERE origin = ANY ($1)");
+        self.execute(query.bind(names)).await.map(|_| ())
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        let text = serde_json::to_string(record)
+            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_robots (origin, record, kept_at)
+             VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
+             ON CONFLICT (origin) DO UPDATE SET record = excluded.record, kept_at = excluded.kept_at",
+        );
+        self.execute(query.bind(origin.to_string()).bind(text)).await.map(|_| ())
+    }
+
+    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+        let robots = sqlx::query("DELETE FROM fetchwell_robots WHERE kept_at <= $1");
+        self.execute(robots.bind((now - ROBOTS_KEPT).as_micros())).await?;
+        let sites = sqlx::query("DELETE FROM fetchwell_site WHERE forgettable_at <= $1");
+        self.execute(sites.bind(now.as_micros())).await
+    }
+}
+
+type Kept = (Time, Option<i64>, Vec<Texts>);
+
+fn texts_of(row: &PgRow) -> sqlx::Result<Kept> {
+    let texts = |column| -> sqlx::Result<Vec<Option<String>>> {
+        Ok(row.try_get::<Option<_>, _>(column)?.unwrap_or_default())
+    };
+    let kept = texts("rate_limits")?.into_iter().zip(texts("circuits")?).zip(texts("notes")?);
+    let texts = |((rate_limit, circuit), notes)| Texts { rate_limit, circuit, notes };
+    let sites = kept.map(texts).collect();
+    Ok((Time::from_micros(row.try_get("now")?), row.try_get("lost_until")?, sites))
+}

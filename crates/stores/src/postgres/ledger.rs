@@ -1,0 +1,78 @@
+//! How many jobs stand where: the sum of a queue's shards.
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::queue::Ledger;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::database::{Database, Tx};
+use super::moves::QueueId;
+
+macro_rules! sums {
+    () => {
+        "coalesce(sum(accepted), 0)::BIGINT, coalesce(sum(done), 0)::BIGINT,
+         coalesce(sum(skipped), 0)::BIGINT, coalesce(sum(queued), 0)::BIGINT,
+         coalesce(sum(in_flight), 0)::BIGINT, coalesce(sum(delayed), 0)::BIGINT,
+         coalesce(sum(dead), 0)::BIGINT"
+    };
+}
+
+const SUM: &str = concat!("SELECT ", sums!(), " FROM fetchwell_ledger WHERE queue = $1");
+
+/// One statement, so that both sides are seen at one moment.
+const BESIDE_THE_ROWS: &str = concat!(
+    "SELECT ",
+    sums!(),
+    ", ARRAY(SELECT (SELECT count(*) FROM fetchwell_job AS job
+                     WHERE job.queue = $1 AND job.state = wanted.state)
+             FROM generate_series(0, 3) AS wanted (state) ORDER BY wanted.state)
+     FROM fetchwell_ledger WHERE queue = $1"
+);
+
+/// The sum, as others have committed it.
+pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreFault> {
+    let rows = db.read(sqlx::query(SUM).bind(queue)).await?;
+    let ledger = rows.first().map_or(Ok(Ledger::default()), ledger_of);
+    ledger.map_err(|error| db.fault(&error))
+}
+
+/// The sum, as a transaction sees it.
+pub(super) async fn sum(tx: &mut Tx, queue: QueueId) -> sqlx::Result<Ledger> {
+    ledger_of(&tx.fetch_one(sqlx::query(SUM).bind(queue)).await?)
+}
+
+/// Writes without changing anything: a server that can't write (a standby, a full disk) says so.
+pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
+    // A shard that no transaction uses, so that nobody waits for this.
+    let query = sqlx::query(
+        "INSERT INTO fetchwell_ledger AS ledger (queue, shard) VALUES ($1, -1)
+         ON CONFLICT (queue, shard) DO UPDATE SET accepted = ledger.accepted",
+    );
+    tx.execute(query.bind(queue)).await?;
+    Ok(())
+}
+
+/// Counts the jobs themselves and compares: the sum, and the difference in words.
+pub(super) async fn recount(
+    db: &Database,
+    queue: QueueId,
+) -> Result<(Ledger, Option<String>), StoreFault> {
+    let rows = db.read(sqlx::query(BESIDE_THE_ROWS).bind(queue)).await?;
+    let Some(row) = rows.first() else { return Ok((Ledger::default(), None)) };
+    let both = ledger_of(row).and_then(|ledger| Ok((ledger, row.try_get::<Vec<i64>, _>(7)?)));
+    let (ledger, counted) = both.map_err(|error| db.fault(&error))?;
+    let counted = counted.try_into().unwrap_or_default();
+    Ok((ledger, ledger.difference_from(counted)))
+}
+
+fn ledger_of(row: &PgRow) -> sqlx::Result<Ledger> {
+    Ok(Ledger {
+        accepted: row.try_get(0)?,
+        done: row.try_get(1)?,
+        skipped: row.try_get(2)?,
+        queued: row.try_get(3)?,
+        in_flight: row.try_get(4)?,
+        delayed: row.try_get(5)?,
+        dead: row.try_get(6)?,
+    })
+}

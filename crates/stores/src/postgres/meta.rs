@@ -1,0 +1,23 @@
+//! What a store remembers of itself.
+
+use fetchwell_engine::ports::error::StoreFault;
+use sqlx::Row;
+
+use super::database::Database;
+
+/// Which politeness store goes with this store: the first one named stays. Returns that one.
+///
+/// Two processes on one store but on two politeness stores would each keep a pace of their own.
+pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, StoreFault> {
+    let mut tx = db.begin().await?;
+    let bind = sqlx::query(
+        "INSERT INTO fetchwell_meta AS meta VALUES ('politeness', $1)
+         ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value",
+    );
+    let bound = async {
+        let row = tx.fetch_one(bind.bind(politeness)).await?;
+        tx.commit().await?;
+        row.try_get(0)
+    };
+    bound.await.map_err(|error| db.fault(&error))
+}

@@ -1,0 +1,61 @@
+//! PostgreSQL: what many machines share, in tables whose names begin with `fetchwell_`.
+
+mod callers;
+mod claiming;
+mod connections;
+mod database;
+mod ending;
+mod examination;
+mod finish;
+mod following;
+mod id_stock;
+mod inbox;
+mod instance;
+mod keeper;
+mod lanes;
+mod ledger;
+mod meta;
+mod moment;
+mod moves;
+pub(super) mod moving_in;
+mod names;
+mod new_row;
+mod oversight;
+mod presence;
+mod queue;
+mod reading;
+mod retention;
+mod rooms;
+mod schema;
+mod settling;
+mod share;
+mod sharing;
+mod submission;
+mod submitting;
+mod taking;
+mod waiting;
+
+use fetchwell_engine::ports::error::StoreFault;
+
+pub use claiming::CLAIM;
+pub use database::Database;
+pub use examination::{PostgresFacts, examine};
+pub use inbox::open_retriever;
+pub use instance::PostgresInstance;
+pub use keeper::PostgresKeeper;
+pub use meta::bind_politeness;
+pub use moment::StoreClock;
+pub use queue::PostgresQueue;
+pub use taking::DUE;
+
+use crate::politeness::Vigilant;
+
+/// Connects to the server that a `postgres://` address names, for politeness.
+pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreFault> {
+    Ok(Vigilant::new(PostgresKeeper::open(url).await?))
+}
+
+/// A number of rows, as the server counts them.
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

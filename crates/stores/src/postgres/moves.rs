@@ -1,0 +1,188 @@
+//! The moves of jobs between their standings, in one transaction. Each changes the ledger with it.
+//!
+//! Locks are taken in one order, so that no two transactions wait for each other: the instance, names of
+//! submissions, lanes of messages, jobs by id, results that are copied, callers by name, lanes of
+//! deliveries, rooms by queue, site and lane, and the ledger. Taking goes from rooms to jobs, and waits for
+//! neither: what another holds is left out.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::{LeaseId, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use super::database::{Database, Tx};
+use super::id_stock::IdStock;
+use super::lanes::{LaneId, NO_LANE};
+use super::moment::{Moment, StoreClock, now_or};
+use super::new_row::{NewRow, insert};
+use super::rooms::RoomName;
+
+/// Names a queue in the database.
+pub(super) type QueueId = i32;
+pub(super) const QUEUED: i16 = 0;
+pub(super) const DELAYED: i16 = 1;
+
+/// In so many rows a queue's ledger is kept.
+const SHARDS: i32 = 64;
+/// Some moves at one time, in one transaction.
+pub(super) struct Moves {
+    pub(super) tx: Tx,
+    pub(super) moment: Moment,
+    changes: BTreeMap<QueueId, Ledger>,
+    /// Rooms with something new in them, and when the first of it is due.
+    opened: BTreeMap<RoomName, Time>,
+    ids: IdStock,
+}
+
+impl Moves {
+    /// Begins a transaction; nothing has moved yet.
+    pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreFault> {
+        let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
+        let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
+        let (tx, now) = db.begin_asking(&question).await?;
+        Ok(Moves::at(db, clock.moment(now), tx))
+    }
+
+    /// Nothing has moved yet.
+    pub(super) fn at(db: &Database, moment: Moment, tx: Tx) -> Moves {
+        let ids = db.ids.clone();
+        Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new(), ids }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.moment.now
+    }
+
+    /// What has moved in a queue.
+    pub(super) fn change(&mut self, queue: QueueId) -> &mut Ledger {
+        self.changes.entry(queue).or_default()
+    }
+
+    /// Something waits in a room from now on.
+    pub(super) fn now_waits(&mut self, queue: QueueId, site: String, lane: LaneId, due: Time) {
+        if due > self.now() {
+            self.change(queue).delayed += 1;
+        } else {
+            self.change(queue).queued += 1;
+        }
+        let first = self.opened.entry((queue, site, lane)).or_insert(due);
+        *first = due.min(*first);
+    }
+
+    /// How something that is due then stands while it waits.
+    pub(super) fn waiting_state(&self, due: Time) -> i16 {
+        if due > self.now() { DELAYED } else { QUEUED }
+    }
+
+    /// Enters all that has moved, and commits.
+    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
+        let opened = std::mem::take(&mut self.opened);
+        self.open_rooms(opened).await?;
+        self.enter().await?;
+        self.tx.commit().await
+    }
+
+    /// Puts jobs in, but for those whose keys are there already. Returns how many went in.
+    pub(super) async fn accept(
+        &mut self,
+        queue: QueueId,
+        jobs: Vec<NewJob>,
+    ) -> sqlx::Result<usize> {
+        let lanes = jobs.iter().map(|new| new.job.lane.clone()).collect();
+        let lanes = self.lane_ids(queue, lanes).await?;
+        let ids = self.new_ids(jobs.len()).await?;
+        let (moment, now) = (self.moment, self.now());
+        let rows = jobs.into_iter().zip(ids).map(|(NewJob { job, key, due }, id)| {
+            let due = due.map_or(now, |due| moment.to_store(due));
+            NewRow {
+                id,
+                queue,
+                lane: lanes.get(&job.lane).copied().unwrap_or(NO_LANE),
+                key,
+                site: job.site.as_ref().map_or(String::new(), |site: &Site| site.as_str().into()),
+                url: job.url,
+                payload: job.payload,
+                deadline: job.deadline.map(|deadline| moment.to_store(deadline)),
+                state: self.waiting_state(due),
+                due,
+                message: None,
+            }
+        });
+        self.put_in(rows.collect()).await
+    }
+
+    /// Puts rows in, but for those whose keys are there already. Returns how many went in.
+    pub(super) async fn put_in(&mut self, rows: Vec<NewRow>) -> sqlx::Result<usize> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let inserted = insert(&mut self.tx, &rows, self.moment.now).await?;
+        for row in rows.into_iter().filter(|row| inserted.contains(&row.id)) {
+            self.change(row.queue).accepted += 1;
+            if row.waits() {
+                self.now_waits(row.queue, row.site, row.lane, row.due);
+            } else {
+                self.change(row.queue).done += 1;
+            }
+        }
+        Ok(inserted.len())
+    }
+
+    /// Names for so many jobs, the earlier the smaller.
+    pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<LeaseId>> {
+        self.ids.take(&mut self.tx, count).await
+    }
+
+    async fn enter(&mut self) -> sqlx::Result<()> {
+        let changes: Vec<(QueueId, Ledger)> = std::mem::take(&mut self.changes)
+            .into_iter()
+            .filter(|(_, change)| *change != Ledger::default())
+            .collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let column = |read: fn(&Ledger) -> i64| -> Vec<i64> {
+            changes.iter().map(|(_, change)| read(change)).collect()
+        };
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_ledger AS ledger
+                 (queue, shard, accepted, done, skipped, queued, in_flight, delayed, dead)
+             SELECT queue, $1, accepted, done, skipped, queued, in_flight, delayed, dead
+             FROM unnest($2::INTEGER[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[],
+                     $7::BIGINT[], $8::BIGINT[], $9::BIGINT[])
+                 AS change (queue, accepted, done, skipped, queued, in_flight, delayed, dead)
+             ORDER BY queue
+             ON CONFLICT (queue, shard) DO UPDATE SET
+                 accepted = ledger.accepted + excluded.accepted,
+                 done = ledger.done + excluded.done,
+                 skipped = ledger.skipped + excluded.skipped,
+                 queued = ledger.queued + excluded.queued,
+                 in_flight = ledger.in_flight + excluded.in_flight,
+                 delayed = ledger.delayed + excluded.delayed,
+                 dead = ledger.dead + excluded.dead",
+        );
+        let query = query
+            .bind(some_shard())
+            .bind(changes.iter().map(|(queue, _)| *queue).collect::<Vec<_>>())
+            .bind(column(|change| change.accepted))
+            .bind(column(|change| change.done))
+            .bind(column(|change| change.skipped))
+            .bind(column(|change| change.queued))
+            .bind(column(|change| change.in_flight))
+            .bind(column(|change| change.delayed))
+            .bind(column(|change| change.dead));
+        self.tx.execute(query).await?;
+        Ok(())
+    }
+}
+
+/// Another one each time, from one on that differs from process to process.
+fn some_shard() -> i32 {
+    static NEXT: AtomicI32 = AtomicI32::new(0);
+    let first = i32::try_from(std::process::id() % 0x7fff).unwrap_or(0);
+    (first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))).rem_euclid(SHARDS)
+}

@@ -1,0 +1,183 @@
+//! How a file's messages come into a database: see [`crate::migrate`].
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_policy::time::Time;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres, Row};
+use tokio::sync::{mpsc, oneshot};
+
+use super::database::{Database, Tx, writable};
+use crate::shared::transfer::{Column, Kind, Part, Table};
+
+/// While it moves in, nobody else is to put anything in; who reads does not wait.
+const LOCK: &str = "LOCK TABLE fetchwell_caller, fetchwell_job, fetchwell_meta IN EXCLUSIVE MODE";
+
+const STANDING: &str = "
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT,
+           EXISTS (SELECT FROM fetchwell_caller) OR EXISTS (SELECT FROM fetchwell_job),
+           (SELECT value FROM fetchwell_meta WHERE key = 'moved_from'),
+           (SELECT value FROM fetchwell_meta WHERE key = 'moved_receipt')";
+
+const QUEUE: &str = "
+    INSERT INTO fetchwell_queue AS queue (name) VALUES ($1)
+    ON CONFLICT (name) DO UPDATE SET name = queue.name RETURNING id::BIGINT";
+
+/// Names that are given from now on come after those that were moved.
+const GO_ON_COUNTING: &str = "
+    SELECT setval('fetchwell_job_id', greatest((SELECT max(id) FROM fetchwell_job), 1)),
+           setval(pg_get_serial_sequence('fetchwell_lane', 'id'),
+                  greatest((SELECT max(id) FROM fetchwell_lane), 1))";
+
+const REMEMBER: &str = "
+    INSERT INTO fetchwell_meta VALUES ('moved_from', $1), ('moved_receipt', $2)";
+
+/// How the database stands to a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    /// There is nothing in it.
+    Empty,
+    /// It has what is in this file.
+    HasThis {
+        /// In short.
+        receipt: String,
+    },
+    /// There is something else in it.
+    HasOthers,
+}
+
+/// A transaction that takes a file's messages in.
+pub(crate) struct Arrival {
+    db: Database,
+    tx: Tx,
+    identity: String,
+    pub(crate) standing: Standing,
+    /// The database's clock.
+    pub(crate) now: Time,
+    /// The queues: messages, deliveries.
+    pub(crate) queues: [i64; 2],
+}
+
+impl Arrival {
+    /// Begins, and looks what is there.
+    pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Arrival, StoreFault> {
+        let mut tx = db.begin().await?;
+        let looked = async {
+            tx.execute(sqlx::query(LOCK)).await?;
+            let mut queues = [0; 2];
+            for (place, name) in queues.iter_mut().zip(["messages", "webhooks"]) {
+                *place = tx.fetch_one(sqlx::query(QUEUE).bind(name)).await?.try_get(0)?;
+            }
+            let row = tx.fetch_one(sqlx::query(STANDING)).await?;
+            let from: Option<String> = row.try_get(2)?;
+            let standing = match (from, row.try_get(1)?) {
+                (Some(from), _) if from == identity => {
+                    Standing::HasThis { receipt: row.try_get(3)? }
+                }
+                (_, true) => Standing::HasOthers,
+                (_, false) => Standing::Empty,
+            };
+            Ok((Time::from_micros(row.try_get(0)?), queues, standing))
+        };
+        let (now, queues, standing) = looked.await.map_err(|error| db.fault(&error))?;
+        let identity = identity.to_owned();
+        Ok(Arrival { db: db.clone(), tx, identity, standing, now, queues })
+    }
+
+    /// Takes in all that comes, commits, and says so. Returns how many rows of what.
+    pub(crate) async fn take_in(
+        mut self,
+        mut coming: mpsc::Receiver<Part>,
+        arrived: oneshot::Sender<()>,
+    ) -> Result<Vec<(&'static str, u64)>, StoreFault> {
+        let mut taken: Vec<(&'static str, u64)> = Vec::new();
+        while let Some(part) = coming.recv().await {
+            match part {
+                Part::Rows(table, columns) => {
+                    let rows = insert(&mut self.tx, table, columns).await;
+                    let rows = rows.map_err(|error| self.db.fault(&error))?;
+                    match taken.last_mut() {
+                        Some((what, count)) if *what == table.what => *count += rows,
+                        _ => taken.push((table.what, rows)),
+                    }
+                }
+                Part::End { counts, receipt } => {
+                    let sent: Vec<(&'static str, u64)> = counts
+                        .iter()
+                        .filter(|(_, count)| *count > 0)
+                        .map(|(table, count)| (table.what, *count))
+                        .collect();
+                    if sent != taken {
+                        return Err(StoreFault::Damaged(format!(
+                            "{sent:?} were sent to the database and {taken:?} arrived; nothing was changed"
+                        )));
+                    }
+                    let ended = self.end(&receipt).await;
+                    ended.map_err(|(db, error)| db.fault(&error))?;
+                    // If nobody waits for this any more, the next move finds out.
+                    arrived.send(()).ok();
+                    return Ok(taken);
+                }
+            }
+        }
+        // The other side says why it sent no more.
+        Ok(Vec::new())
+    }
+
+    async fn end(mut self, receipt: &str) -> Result<(), (Database, sqlx::Error)> {
+        let ended = async {
+            self.tx.fetch_one(sqlx::query(GO_ON_COUNTING)).await?;
+            self.tx.execute(sqlx::query(REMEMBER).bind(&self.identity).bind(receipt)).await?;
+            self.tx.commit().await
+        };
+        ended.await.map_err(|error| (self.db, error))
+    }
+}
+
+async fn insert(tx: &mut Tx, table: &Table, columns: Vec<Column>) -> sqlx::Result<u64> {
+    let statement = statement(table);
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for column in columns {
+        query = bind(query, column);
+    }
+    tx.execute(query).await
+}
+
+fn bind(
+    query: Query<'_, Postgres, PgArguments>,
+    column: Column,
+) -> Query<'_, Postgres, PgArguments> {
+    match column {
+        Column::Whole(values) => query.bind(values),
+        Column::Bytes(values) => query.bind(values),
+        Column::Flag(values) => query.bind(values),
+        Column::Text(values) => {
+            let values = values.into_iter().map(|text| text.map(|text| writable(&text)));
+            query.bind(values.collect::<Vec<_>>())
+        }
+    }
+}
+
+fn statement(table: &Table) -> String {
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+    let places: Vec<String> = table
+        .columns
+        .iter()
+        .zip(1..)
+        .map(|((_, kind), place)| {
+            let kind = match kind {
+                Kind::Whole => "BIGINT",
+                Kind::Text => "TEXT",
+                Kind::Bytes => "BYTEA",
+                Kind::Flag => "BOOLEAN",
+            };
+            format!("${place}::{kind}[]")
+        })
+        .collect();
+    format!(
+        "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest({})",
+        table.into,
+        names.join(", "),
+        places.join(", ")
+    )
+}

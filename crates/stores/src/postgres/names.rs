@@ -1,0 +1,79 @@
+//! The names that callers give their submissions: what is sent again is not accepted again.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use fetchwell_engine::ports::inbox::{MessageId, Submission, Submitted};
+use sqlx::Row;
+
+use super::moves::Moves;
+
+/// What was answered to those that came before; `None`: it is new, and from now on it has come before.
+pub(super) async fn earlier_answers(
+    moves: &mut Moves,
+    group: &[&Submission],
+) -> sqlx::Result<Vec<Option<Submitted>>> {
+    let mut named: BTreeMap<(&str, &str), &Submission> = BTreeMap::new();
+    for submission in group {
+        if let Some(name) = name_of(submission) {
+            named.entry(name).or_insert(submission);
+        }
+    }
+    if named.is_empty() {
+        return Ok(vec![None; group.len()]);
+    }
+    let (callers, keys): (Vec<&str>, Vec<&str>) = named.keys().copied().unzip();
+    let hash = |submission: &&Submission| {
+        submission.idempotency.as_ref().map(|name| name.body_hash.to_vec()).unwrap_or_default()
+    };
+    let messages = |submission: &&Submission| -> Vec<u8> {
+        submission.messages.iter().flat_map(|message| message.id.0).collect()
+    };
+    // In order: whoever claims a name first is waited for.
+    let query = sqlx::query(
+        "INSERT INTO fetchwell_idempotency (caller, key, body_hash, messages, created_at)
+         SELECT caller, key, body_hash, messages, $5
+         FROM unnest($1::TEXT[], $2::TEXT[], $3::BYTEA[], $4::BYTEA[]) WITH ORDINALITY
+             AS new (caller, key, body_hash, messages, place)
+         ORDER BY place ON CONFLICT DO NOTHING RETURNING caller, key",
+    );
+    let query = query
+        .bind(&callers)
+        .bind(&keys)
+        .bind(named.values().map(hash).collect::<Vec<_>>())
+        .bind(named.values().map(messages).collect::<Vec<_>>())
+        .bind(moves.now().as_micros());
+    let rows = moves.tx.fetch(query).await?;
+    let mut new: HashSet<(String, String)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect::<sqlx::Result<_>>()?;
+    let query = sqlx::query(
+        "SELECT caller, key, body_hash, messages FROM fetchwell_idempotency
+         JOIN unnest($1::TEXT[], $2::TEXT[]) AS wanted (caller, key) USING (caller, key)",
+    );
+    let mut kept: HashMap<(String, String), (Vec<u8>, Vec<u8>)> = HashMap::new();
+    for row in moves.tx.fetch(query.bind(&callers).bind(&keys)).await? {
+        let name = (row.try_get(0)?, row.try_get(1)?);
+        kept.insert(name, (row.try_get(2)?, row.try_get(3)?));
+    }
+    let answer = |submission: &&Submission| {
+        let (caller, key) = name_of(submission)?;
+        let name = (caller.to_owned(), key.to_owned());
+        // The first of its name in the group is the one that is new.
+        if new.remove(&name) {
+            return None;
+        }
+        let (body_hash, messages) = kept.get(&name)?;
+        if hash(submission) != *body_hash {
+            return Some(Submitted::KeyUsedOtherwise);
+        }
+        let (ids, _) = messages.as_chunks::<16>();
+        Some(Submitted::Accepted(ids.iter().map(|id| MessageId(*id)).collect()))
+    };
+    Ok(group.iter().map(answer).collect())
+}
+
+fn name_of(submission: &Submission) -> Option<(&str, &str)> {
+    let name = submission.idempotency.as_ref()?;
+    Some((&submission.caller, &name.key))
+}

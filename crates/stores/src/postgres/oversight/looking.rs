@@ -1,0 +1,303 @@
+//! Lists, counts and groups of messages. Ids grow with time, so the newest are found at the end.
+
+use std::collections::HashMap;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::oversight::{
+    Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
+};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_policy::time::Time;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres, Row};
+
+use crate::postgres::database::Database;
+use crate::postgres::moves::QueueId;
+use crate::postgres::reading::{result_of, url_of};
+use crate::shared::looking::{
+    Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
+};
+
+macro_rules! sighting {
+    () => {
+        "SELECT job.id, job.key, job.url, job.odd_url, job.site, job.retailer, job.correlation_id,
+            job.caller, job.state, job.reason, job.accepted_at, job.due, job.ended_at,
+            CASE WHEN job.state > 3 THEN job.attempts
+                 ELSE job.url_failures + job.site_failures + job.paced END AS requests,
+            job.retry_of, job.retried_as "
+    };
+}
+
+/// $1 is the queue, $2 and $3 bound the ids; this is the filter.
+const MATCHES: &str = "
+    ($4::BIGINT IS NULL OR job.state = $4 OR job.state = $5)
+    AND ($6::TEXT IS NULL OR job.site = $6) AND ($7::TEXT IS NULL OR job.reason = $7)
+    AND ($8::TEXT IS NULL OR job.retailer = $8) AND ($9::TEXT IS NULL OR job.caller = $9)
+    AND ($10::TEXT IS NULL OR strpos(lower(job.url), lower($10)) > 0)
+    AND ($11::TEXT IS NULL OR job.correlation_id = $11)
+    AND job.accepted_at <= $12 AND (job.ended_at IS NULL OR job.ended_at <= $12)";
+
+/// Rows from one end of the stretch to the other.
+const ALL: &str = "FROM fetchwell_job AS job
+    WHERE job.queue = $1 AND job.id BETWEEN $2 AND $3 AND ";
+
+/// The few by the index that has them, and only then their rows. The server would rather go through all rows by
+/// their ids, for it does not know how many lie between two of them: an offset keeps it from looking further,
+/// and bounds are written so that no other index has them.
+macro_rules! few {
+    ($condition:literal) => {
+        concat!(
+            "FROM (SELECT queue, id FROM fetchwell_job WHERE ",
+            $condition,
+            " OFFSET 0) AS few
+            CROSS JOIN LATERAL (SELECT * FROM fetchwell_job AS one WHERE one.id = few.id OFFSET 0) AS job
+            WHERE job.queue = $1 AND "
+        )
+    };
+}
+
+/// The order that the index of failures has already.
+const BY_ID_OF_FEW: &str = "few.queue DESC, few.id DESC";
+
+const FAILED: &str = few!(
+    "reason IS NOT NULL AND (queue, id) >= ($1, $2) AND (queue, id) <= ($1, $3)
+    AND ($6::TEXT IS NULL OR site = $6) AND ($7::TEXT IS NULL OR reason = $7)
+    ORDER BY queue DESC, id DESC"
+);
+const WAITING: &str = few!("queue = $1 AND state < 2 AND id + 0 BETWEEN $2 AND $3");
+const LEASED: &str = few!("state = 2 AND id + 0 BETWEEN $2 AND $3");
+
+const DOSSIER: &str = concat!(
+    sighting!(),
+    ", job.deadline, job.callback_url, job.story, leader.key AS leader,
+        cursor, stored_at, status, content, content_type, http_status, error, extracted, job.attempts
+    FROM fetchwell_job AS job
+    LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
+    LEFT JOIN fetchwell_job AS leader ON leader.id = job.follows
+    WHERE job.queue = $1 AND job.key = $2"
+);
+
+const FAILURES: &str = "
+    SELECT reason COLLATE \"C\", site, count(*), max(id) FROM fetchwell_job
+    WHERE reason IS NOT NULL AND (queue, id) >= ($1, $2) AND (queue, id) <= ($1, $3)
+        AND reason <> $4 AND retried_as IS NULL
+    GROUP BY reason COLLATE \"C\", site ORDER BY count(*) DESC, 1, site LIMIT $5";
+
+/// The ids that one look goes through.
+struct Stretch {
+    first: LeaseId,
+    last: LeaseId,
+    /// Nothing lies before it.
+    is_last: bool,
+}
+
+/// Where to look, and what has the order of ids there.
+fn place(among: Among) -> (&'static str, &'static str) {
+    match among {
+        Among::All => (ALL, "job.id DESC"),
+        Among::Failed => (FAILED, BY_ID_OF_FEW),
+        Among::Waiting => (WAITING, BY_ID_OF_FEW),
+        Among::Leased => (LEASED, BY_ID_OF_FEW),
+    }
+}
+
+async fn stretch(
+    db: &Database,
+    queue: QueueId,
+    among: Among,
+    from: Option<i64>,
+) -> Result<Stretch, StoreFault> {
+    let from = from.unwrap_or(LeaseId::MAX);
+    let (query, most) = match among {
+        // From the next row that is there: what was taken out need not be looked through.
+        Among::All => {
+            let newest = "SELECT last - $3 + 1, last,
+                    NOT EXISTS (SELECT FROM fetchwell_job WHERE id < last - $3 + 1)
+                FROM (SELECT max(id) AS last FROM fetchwell_job WHERE id <= $2 AND $1 = $1) AS newest";
+            (newest, ROWS_PER_LOOK)
+        }
+        Among::Failed => {
+            let newest = "SELECT first, last, NOT EXISTS (SELECT FROM fetchwell_job
+                    WHERE queue = $1 AND reason IS NOT NULL AND id < first)
+                FROM (SELECT min(id) AS first, max(id) AS last FROM (
+                    SELECT id FROM fetchwell_job
+                    WHERE queue = $1 AND reason IS NOT NULL AND id <= $2
+                    ORDER BY queue DESC, id DESC LIMIT $3) AS few) AS newest";
+            (newest, FAILURES_PER_LOOK)
+        }
+        Among::Waiting | Among::Leased => {
+            return Ok(Stretch { first: 0, last: from, is_last: true });
+        }
+    };
+    let rows = db.read(sqlx::query(query).bind(queue).bind(from).bind(most)).await?;
+    let found = rows.first().map(|row| {
+        let bounds: (Option<LeaseId>, Option<LeaseId>) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(match bounds {
+            (Some(first), Some(last)) => Stretch { first, last, is_last: row.try_get(2)? },
+            _ => Stretch { first: 0, last: 0, is_last: true },
+        })
+    });
+    let found = found.transpose().map_err(|error| db.fault(&error))?;
+    Ok(found.unwrap_or(Stretch { first: 0, last: 0, is_last: true }))
+}
+
+/// Messages that match, the newest first.
+pub(super) async fn list(
+    db: &Database,
+    queue: QueueId,
+    look: &Look,
+    ledger: &Ledger,
+    from: Option<i64>,
+    most: u32,
+) -> Result<Sightings, StoreFault> {
+    let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
+    let among = look.among(ledger);
+    let stretch = stretch(db, queue, among, from).await?;
+    let (place, order) = place(among);
+    let sql = format!(concat!(sighting!(), "{}{} ORDER BY {} LIMIT $13"), place, MATCHES, order);
+    let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
+    let read = |row: &PgRow| Ok((row.try_get("id")?, sighting_of(row)?));
+    let seen: sqlx::Result<Vec<(LeaseId, Sighting)>> = rows.iter().map(read).collect();
+    let mut seen = seen.map_err(|error| db.fault(&error))?;
+    let next = match seen.get(most) {
+        Some((id, _)) => Some(*id),
+        None => (!stretch.is_last).then_some(stretch.first - 1),
+    };
+    seen.truncate(most);
+    let messages = seen.into_iter().map(|(_, sighting)| sighting).collect();
+    Ok(Sightings { messages, next, as_of: look.as_of })
+}
+
+/// How many match, as far as one look goes.
+pub(super) async fn count(
+    db: &Database,
+    queue: QueueId,
+    look: &Look,
+    ledger: &Ledger,
+) -> Result<Count, StoreFault> {
+    let among = look.among(ledger);
+    let stretch = stretch(db, queue, among, None).await?;
+    let (place, _) = place(among);
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {place}{MATCHES} LIMIT $13) AS found");
+    let most = usize::try_from(MOST_COUNTED).unwrap_or(usize::MAX);
+    let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
+    let found: sqlx::Result<i64> = rows.first().map_or(Ok(0), |row| row.try_get(0));
+    let found = found.map_err(|error| db.fault(&error))?;
+    let found = u64::try_from(found).unwrap_or(0);
+    let is_exact = stretch.is_last && found <= MOST_COUNTED;
+    Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
+}
+
+/// All that is known of a message.
+pub(super) async fn dossier(
+    db: &Database,
+    queue: QueueId,
+    id: MessageId,
+) -> Result<Option<Dossier>, StoreFault> {
+    let rows = db.read(sqlx::query(DOSSIER).bind(queue).bind(id.0.to_vec())).await?;
+    let dossier = rows.first().map(dossier_of).transpose();
+    dossier.map_err(|error| db.fault(&error))
+}
+
+/// The newest failures that nobody has tried anew, by reason and site.
+pub(super) async fn failures(
+    db: &Database,
+    queue: QueueId,
+    as_of: Time,
+) -> Result<Failures, StoreFault> {
+    let stretch = stretch(db, queue, Among::Failed, None).await?;
+    let query = sqlx::query(FAILURES)
+        .bind(queue)
+        .bind(stretch.first)
+        .bind(stretch.last)
+        .bind(FetchResult::CANCELLED)
+        .bind(MOST_GROUPS + 1);
+    let rows = db.read(query).await?;
+    let groups: sqlx::Result<Vec<(String, String, i64, LeaseId)>> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)))
+        .collect();
+    let groups = groups.map_err(|error| db.fault(&error))?;
+    let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
+    let newest: Vec<LeaseId> = groups.iter().map(|(.., id)| *id).collect();
+    let sql = concat!(sighting!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)");
+    let rows = db.read(sqlx::query(sql).bind(newest)).await?;
+    let samples: sqlx::Result<HashMap<LeaseId, Sighting>> =
+        rows.iter().map(|row| Ok((row.try_get("id")?, sighting_of(row)?))).collect();
+    let mut samples = samples.map_err(|error| db.fault(&error))?;
+    let groups = groups
+        .into_iter()
+        .take(usize::try_from(MOST_GROUPS).unwrap_or(0))
+        .filter_map(|(reason, site, messages, id)| {
+            let messages = u64::try_from(messages).unwrap_or(0);
+            // One that is gone meanwhile has taken its group with it.
+            Some(FailureGroup { reason, site, messages, sample: samples.remove(&id)? })
+        })
+        .collect();
+    Ok(Failures { groups, is_exact, as_of })
+}
+
+fn asked<'q>(
+    sql: &'q str,
+    queue: QueueId,
+    look: &Look,
+    stretch: &Stretch,
+    most: usize,
+) -> Query<'q, Postgres, PgArguments> {
+    let filter = look.filter.clone();
+    let states = look.states();
+    sqlx::query(AssertSqlSafe(sql.to_owned()))
+        .bind(queue)
+        .bind(stretch.first)
+        .bind(stretch.last)
+        .bind(states.map(|(one, _)| one))
+        .bind(states.map(|(_, other)| other))
+        .bind(filter.site)
+        .bind(filter.reason)
+        .bind(filter.retailer)
+        .bind(filter.caller)
+        .bind(filter.url_contains)
+        .bind(filter.correlation_id)
+        .bind(look.as_of.as_micros())
+        .bind(i64::try_from(most).unwrap_or(i64::MAX))
+}
+
+fn dossier_of(row: &PgRow) -> sqlx::Result<Dossier> {
+    let story: Option<String> = row.try_get("story")?;
+    let deadline: Option<i64> = row.try_get("deadline")?;
+    let leader: Option<[u8; 16]> = row.try_get("leader")?;
+    Ok(Dossier {
+        message: sighting_of(row)?,
+        deadline: deadline.map(Time::from_micros),
+        callback_url: row.try_get("callback_url")?,
+        follows: leader.map(MessageId),
+        attempts: attempts_of(&story.unwrap_or_default()),
+        outbox: result_of(row)?,
+    })
+}
+
+fn sighting_of(row: &PgRow) -> sqlx::Result<Sighting> {
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    let name = |key: Option<[u8; 16]>| key.map(MessageId);
+    let stored: i16 = row.try_get("state")?;
+    let requests: i64 = row.try_get("requests")?;
+    Ok(Sighting {
+        id: MessageId(row.try_get("key")?),
+        url: url_of(row)?,
+        site: row.try_get("site")?,
+        retailer: row.try_get("retailer")?,
+        correlation_id: row.try_get("correlation_id")?,
+        caller: row.try_get("caller")?,
+        state: state_of(i64::from(stored)),
+        reason: row.try_get("reason")?,
+        created_at: Time::from_micros(row.try_get("accepted_at")?),
+        due_at: time(row.try_get("due")?).filter(|_| stored < 2),
+        ended_at: time(row.try_get("ended_at")?),
+        attempts: u32::try_from(requests).unwrap_or(u32::MAX),
+        retry_of: name(row.try_get("retry_of")?),
+        retried_as: name(row.try_get("retried_as")?),
+    })
+}

@@ -1,0 +1,88 @@
+//! Who is at work on a database, and how its queues stand.
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::postgres::database::Database;
+use crate::postgres::ledger;
+use crate::postgres::moves::QueueId;
+
+/// Who is at work.
+pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreFault> {
+    let query = sqlx::query(
+        "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
+             (SELECT count(*) FROM fetchwell_job AS job
+              WHERE job.state = 2 AND job.epoch = instance.epoch)
+         FROM fetchwell_instance AS instance
+         JOIN fetchwell_queue AS queue ON queue.id = instance.queue ORDER BY queue.name, epoch",
+    );
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    read(db, &db.read(query).await?, |row| {
+        Ok(InstanceView {
+            epoch: row.try_get(0)?,
+            queue: row.try_get(1)?,
+            who: row.try_get(2)?,
+            since: time(row.try_get(3)?),
+            last_heartbeat: time(row.try_get(4)?),
+            expires_at: Time::from_micros(row.try_get(5)?),
+            in_flight: u64::try_from(row.try_get::<i64, _>(6)?).unwrap_or(0),
+        })
+    })
+}
+
+/// How far each caller's results reach.
+pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreFault> {
+    let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
+    read(db, &db.read(query).await?, |row| {
+        let (caller, pruned, newest) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        Ok(OutboxExtent { caller, pruned, newest })
+    })
+}
+
+/// Every queue by its counters.
+pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreFault> {
+    let mut ledgers = Vec::new();
+    for (id, queue) in queues(db).await? {
+        ledgers.push(QueueLedger { queue, ledger: ledger::read(db, id).await? });
+    }
+    Ok(ledgers)
+}
+
+/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance; adding to
+/// the id keeps the server from walking through all that has ended in search of the first one that waits.
+pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreFault> {
+    let query = sqlx::query(
+        "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
+         JOIN fetchwell_job AS job ON job.id = (
+             SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < 2)",
+    );
+    read(db, &db.read(query).await?, |row| {
+        Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)))
+    })
+}
+
+/// Every queue by its counters, and by its rows.
+pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreFault> {
+    let mut recounts = Vec::new();
+    for (id, queue) in queues(db).await? {
+        let (ledger, difference) = ledger::recount(db, id).await?;
+        recounts.push(Recount { told: QueueLedger { queue, ledger }, difference });
+    }
+    Ok(recounts)
+}
+
+async fn queues(db: &Database) -> Result<Vec<(QueueId, String)>, StoreFault> {
+    let query = sqlx::query("SELECT id, name FROM fetchwell_queue ORDER BY name");
+    read(db, &db.read(query).await?, |row| Ok((row.try_get(0)?, row.try_get(1)?)))
+}
+
+fn read<T>(
+    db: &Database,
+    rows: &[PgRow],
+    of: impl Fn(&PgRow) -> sqlx::Result<T>,
+) -> Result<Vec<T>, StoreFault> {
+    rows.iter().map(of).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))
+}

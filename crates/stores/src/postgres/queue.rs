@@ -1,0 +1,148 @@
+//! The durable queue that many machines share: leases, fencing, rescue, and a ledger that changes with
+//! each move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Taken;
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+use tokio::sync::Notify;
+
+use super::database::Database;
+use super::instance::PostgresInstance;
+use super::ledger;
+use super::moment::{StoreClock, now_or};
+use super::moves::{Moves, QueueId};
+
+/// Jobs that go in by one statement.
+const MAX_JOBS_PER_STATEMENT: usize = 4_096;
+/// When to look again at what others hold just now.
+const SOON: Duration = Duration::from_millis(5);
+
+/// A queue by name in a PostgreSQL database.
+#[derive(Clone)]
+pub struct PostgresQueue {
+    pub(super) db: Database,
+    pub(super) clock: StoreClock,
+    pub(super) queue: QueueId,
+    pub(super) news: Arc<Notify>,
+    pub(super) lease_ttl: Duration,
+    run_once: bool,
+    poll: Duration,
+}
+
+impl PostgresQueue {
+    /// Opens or makes the queue of that name, which is looked at every `poll` for what others put in;
+    /// `run_once` doors end when it is empty.
+    pub async fn open(
+        db: Database,
+        name: &str,
+        clock: StoreClock,
+        lease_ttl: Duration,
+        run_once: bool,
+        poll: Duration,
+    ) -> Result<PostgresQueue, StoreFault> {
+        let mut tx = db.begin().await?;
+        let opened = async {
+            let insert = "INSERT INTO fetchwell_queue (name) VALUES ($1) ON CONFLICT DO NOTHING";
+            tx.execute(sqlx::query(insert).bind(name)).await?;
+            let select = "SELECT id FROM fetchwell_queue WHERE name = $1";
+            let id = tx.fetch_one(sqlx::query(select).bind(name)).await?.try_get(0)?;
+            tx.commit().await?;
+            Ok(id)
+        };
+        let queue = opened.await.map_err(|error| db.fault(&error))?;
+        Ok(PostgresQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll })
+    }
+
+    /// Joins as a new instance.
+    pub fn instance(&self) -> PostgresInstance {
+        PostgresInstance::new(self.clone())
+    }
+
+    /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
+    /// already is not put in again.
+    pub async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
+        let mut moves = Moves::begin(&self.db, &self.clock).await?;
+        let put_in = async {
+            let mut accepted = 0;
+            while !jobs.is_empty() {
+                let rest = jobs.split_off(jobs.len().min(MAX_JOBS_PER_STATEMENT));
+                accepted += moves.accept(self.queue, jobs).await?;
+                jobs = rest;
+            }
+            moves.commit().await?;
+            Ok(accepted)
+        };
+        let accepted = put_in.await.map_err(|error| self.db.fault(&error))?;
+        self.news.notify_one();
+        Ok(accepted)
+    }
+
+    /// How many jobs stand where, by the counters.
+    pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        ledger::read(&self.db, self.queue).await
+    }
+
+    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
+    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+        let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
+        Ok(difference.map_or(Ok(ledger), Err))
+    }
+
+    /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
+    /// server from walking through all that has ended in search of the first one that waits.
+    pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        const OLDEST: &str = concat!(
+            "SELECT accepted_at, ",
+            now_or!("$2"),
+            " FROM fetchwell_job WHERE id = (
+                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < 2)"
+        );
+        let query = sqlx::query(OLDEST).bind(self.queue).bind(self.clock.given());
+        let rows = self.db.read(query).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let read = || -> sqlx::Result<(i64, i64)> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+        let (accepted_us, now_us) = read().map_err(|error| self.db.fault(&error))?;
+        Ok(Some(self.clock.moment(now_us).to_local(Time::from_micros(accepted_us))))
+    }
+
+    /// The dead, with their reasons, oldest first.
+    pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreFault> {
+        let query = sqlx::query(
+            "SELECT url, coalesce(reason, '') FROM fetchwell_job
+             WHERE queue = $1 AND state = 3 ORDER BY id LIMIT $2",
+        );
+        let rows = self.db.read(query.bind(self.queue).bind(i64::from(most))).await?;
+        let pairs = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(&error))
+    }
+
+    /// Ends a take that found nothing.
+    pub(super) async fn nothing_to_give(
+        &self,
+        mut moves: Moves,
+        next: Option<Time>,
+        deadline: Option<Time>,
+    ) -> sqlx::Result<Taken> {
+        let (now, moment) = (moves.now(), moves.moment);
+        if self.run_once {
+            let ledger = ledger::sum(&mut moves.tx, self.queue).await?;
+            if ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+                moves.commit().await?;
+                return Ok(Taken::Exhausted);
+            }
+        }
+        moves.commit().await?;
+        let poll = now + self.poll;
+        let soon = now + SOON.min(self.poll);
+        let next = next.into_iter().chain(deadline).min().unwrap_or(poll);
+        // What is due and was not given is in other hands, or was a moment ago.
+        let until = if next <= now { soon } else { next.min(poll) };
+        Ok(Taken::Idle { until: moment.to_local(until) })
+    }
+}

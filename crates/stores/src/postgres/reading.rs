@@ -1,0 +1,144 @@
+//! Messages and results, as their callers see them. Each is one statement, and so one moment.
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{
+    FetchResult, Message, MessageId, MessageStatus, OutboxMessage, OutboxMost, OutboxPage,
+};
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::database::Database;
+use super::moves::QueueId;
+
+const MESSAGE: &str = "
+    SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
+        url_failures + site_failures + paced AS failures,
+        cursor, stored_at, status, content, content_type, http_status, error, extracted, attempts
+    FROM fetchwell_job AS job LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
+    WHERE queue = $1 AND key = $2 AND ($3::TEXT IS NULL OR job.caller = $3)";
+
+/// The sizes of contents are known without reading them: what is too much is left where it is.
+const PAGE: &str = "
+    SELECT pruned, results, page.*
+    FROM fetchwell_caller AS caller
+    LEFT JOIN LATERAL (
+        SELECT cursor, stored_at, status, content, content_type, http_status, error, extracted,
+            key, url, odd_url, retailer, correlation_id, attempts
+        FROM (
+            SELECT outbox.*, sum(coalesce(octet_length(content), 0)) OVER (ORDER BY cursor)
+                - coalesce(octet_length(content), 0) AS bytes_before
+            FROM (
+                SELECT * FROM fetchwell_outbox AS all_of_it
+                WHERE all_of_it.caller = caller.name
+                    AND all_of_it.cursor > coalesce($2, caller.pruned)
+                ORDER BY all_of_it.cursor LIMIT $3) AS outbox
+        ) AS sized
+        JOIN fetchwell_job AS job ON job.id = sized.job
+        WHERE bytes_before < greatest($4, 1)
+        ORDER BY cursor
+    ) AS page ON TRUE
+    WHERE caller.name = $1";
+
+/// A message with its result; `of`: only if it is this caller's.
+pub(super) async fn message(
+    db: &Database,
+    queue: QueueId,
+    id: MessageId,
+    of: Option<&str>,
+) -> Result<Option<Message>, StoreFault> {
+    let rows = db.read(sqlx::query(MESSAGE).bind(queue).bind(id.0.to_vec()).bind(of)).await?;
+    rows.first().map(message_of).transpose().map_err(|error| db.fault(&error))
+}
+
+/// A part of a caller's results.
+pub(super) async fn page(
+    db: &Database,
+    caller: &str,
+    after: Option<i64>,
+    most: OutboxMost,
+) -> Result<OutboxPage, StoreFault> {
+    let query = sqlx::query(PAGE)
+        .bind(caller)
+        .bind(after)
+        .bind(i64::from(most.results))
+        .bind(i64::try_from(most.bytes).unwrap_or(i64::MAX));
+    let rows = db.read(query).await?;
+    page_of(&rows, after).map_err(|error| db.fault(&error))
+}
+
+fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
+    let mut results = Vec::new();
+    let mut next = after.unwrap_or(0);
+    if rows.is_empty() && next > 0 {
+        return Ok(OutboxPage::Gone { oldest: 0 }); // This caller has never had a result.
+    }
+    for row in rows {
+        let pruned: i64 = row.try_get("pruned")?;
+        let newest: i64 = row.try_get("results")?;
+        if after.is_some_and(|after| after < pruned || after > newest) {
+            return Ok(OutboxPage::Gone { oldest: pruned });
+        }
+        // A caller without results is one row with nothing but its own.
+        results.extend(result_of(row)?);
+        next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
+    }
+    Ok(OutboxPage::Results { results, next })
+}
+
+fn message_of(row: &PgRow) -> sqlx::Result<Message> {
+    let outbox = result_of(row)?;
+    let failures: i64 = row.try_get("failures")?;
+    let attempts = match &outbox {
+        Some(outbox) => outbox.result.attempts,
+        None => u32::try_from(failures).unwrap_or(u32::MAX),
+    };
+    Ok(Message {
+        id: MessageId(row.try_get("key")?),
+        url: url_of(row)?,
+        retailer: row.try_get("retailer")?,
+        correlation_id: row.try_get("correlation_id")?,
+        caller: row.try_get("caller")?,
+        status: match row.try_get::<i16, _>("state")? {
+            0 | 1 => MessageStatus::Queued,
+            2 => MessageStatus::Processing,
+            4 => MessageStatus::Completed,
+            _ => MessageStatus::Failed,
+        },
+        created_at: Time::from_micros(row.try_get("accepted_at")?),
+        attempts,
+        outbox,
+    })
+}
+
+pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
+    let Some(cursor) = row.try_get("cursor")? else { return Ok(None) };
+    let http_status: Option<i32> = row.try_get("http_status")?;
+    let attempts: i64 = row.try_get("attempts")?;
+    Ok(Some(OutboxMessage {
+        cursor,
+        message: MessageId(row.try_get("key")?),
+        url: url_of(row)?,
+        retailer: row.try_get("retailer")?,
+        correlation_id: row.try_get("correlation_id")?,
+        created_at: Time::from_micros(row.try_get("stored_at")?),
+        result: FetchResult {
+            status: row.try_get("status")?,
+            content: row.try_get("content")?,
+            content_type: row.try_get("content_type")?,
+            http_status: http_status.and_then(|status| u16::try_from(status).ok()),
+            error: row.try_get("error")?,
+            extracted: row.try_get("extracted")?,
+            attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+            attempt: None,
+        },
+    }))
+}
+
+/// The exact string that was posted.
+pub(super) fn url_of(row: &PgRow) -> sqlx::Result<String> {
+    match row.try_get::<Option<Vec<u8>>, _>("odd_url")? {
+        Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        None => row.try_get("url"),
+    }
+}

@@ -1,0 +1,152 @@
+//! What is old goes: messages with their results, names of submissions, the audit, unused lanes. Small
+//! steps, each a transaction of its own, so that nobody waits for long.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+
+use super::database::Database;
+use super::lanes::LaneId;
+use super::moment::StoreClock;
+use super::moves::{Moves, QueueId};
+
+/// How long the audit is kept, but for submissions: those go with their messages.
+const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
+/// Rows that go in one step.
+const STEP: u32 = 500;
+
+/// Takes out what ended longer ago than `keep`. Returns how many messages, `most` at most.
+pub(super) async fn prune(
+    db: &Database,
+    clock: &StoreClock,
+    queue: QueueId,
+    keep: Duration,
+    most: u32,
+) -> Result<u64, StoreFault> {
+    let callers = db
+        .read(sqlx::query("SELECT name FROM fetchwell_caller WHERE pruned < results ORDER BY name"))
+        .await?;
+    let mut left = most;
+    for caller in callers {
+        let caller: String = caller.try_get(0).map_err(|error| db.fault(&error))?;
+        while left > 0 {
+            let step = left.min(STEP);
+            let moves = Moves::begin(db, clock).await?;
+            let gone = prune_caller(moves, &caller, keep, step).await;
+            let gone = gone.map_err(|error| db.fault(&error))?;
+            left -= gone;
+            if gone < step {
+                break;
+            }
+        }
+    }
+    let moves = Moves::begin(db, clock).await?;
+    let gone = prune_the_rest(moves, queue, keep, left).await.map_err(|error| db.fault(&error))?;
+    Ok(u64::from(most - left) + gone)
+}
+
+/// A caller's results go in the order of their cursors: nobody who reads on finds one missing between.
+async fn prune_caller(
+    mut moves: Moves,
+    caller: &str,
+    keep: Duration,
+    most: u32,
+) -> sqlx::Result<u32> {
+    let query = sqlx::query(
+        "SELECT outbox.job, outbox.cursor, outbox.stored_at
+         FROM fetchwell_caller AS caller
+         JOIN fetchwell_outbox AS outbox
+             ON outbox.caller = caller.name AND outbox.cursor > caller.pruned
+         WHERE caller.name = $1 ORDER BY outbox.cursor LIMIT $2 FOR UPDATE OF outbox",
+    );
+    let before = moves.now() - keep;
+    let (mut jobs, mut last): (Vec<LeaseId>, i64) = (Vec::new(), 0);
+    for row in moves.tx.fetch(query.bind(caller).bind(i64::from(most))).await? {
+        if Time::from_micros(row.try_get(2)?) >= before {
+            break;
+        }
+        jobs.push(row.try_get(0)?);
+        last = row.try_get(1)?;
+    }
+    if jobs.is_empty() {
+        moves.commit().await?;
+        return Ok(0);
+    }
+    let query = sqlx::query("DELETE FROM fetchwell_outbox WHERE job = ANY($1)");
+    moves.tx.execute(query.bind(&jobs)).await?;
+    let query = sqlx::query("DELETE FROM fetchwell_job WHERE id = ANY($1)");
+    moves.tx.execute(query.bind(&jobs)).await?;
+    let query =
+        sqlx::query("UPDATE fetchwell_caller SET pruned = $2 WHERE name = $1 AND pruned < $2");
+    moves.tx.execute(query.bind(caller).bind(last)).await?;
+    moves.commit().await?;
+    Ok(u32::try_from(jobs.len()).unwrap_or(u32::MAX))
+}
+
+/// What no caller's cursor passes by. Returns how many messages were among it: those that ended without a
+/// result.
+async fn prune_the_rest(
+    mut moves: Moves,
+    queue: QueueId,
+    keep: Duration,
+    most: u32,
+) -> sqlx::Result<u64> {
+    let before = (moves.now() - keep).as_micros();
+    let audit_before = (moves.now() - AUDIT_KEPT).as_micros();
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_job WHERE id IN (
+             SELECT id FROM fetchwell_job WHERE queue = $1 AND state = 3 AND ended_at < $2
+             ORDER BY id LIMIT $3)",
+    );
+    let dead = moves.tx.execute(query.bind(queue).bind(before).bind(i64::from(most))).await?;
+    // They count as skipped from now on, as dropped dead letters do.
+    let gone = i64::try_from(dead).unwrap_or(0);
+    let change = moves.change(queue);
+    (change.dead, change.skipped) = (change.dead - gone, change.skipped + gone);
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_idempotency WHERE (caller, key) IN (
+             SELECT caller, key FROM fetchwell_idempotency WHERE created_at < $1
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    moves.tx.execute(query.bind(before).bind(i64::from(STEP))).await?;
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_audit WHERE id IN (
+             SELECT id FROM fetchwell_audit WHERE action = 'submit' AND at < $1
+             ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    moves.tx.execute(query.bind(before).bind(i64::from(STEP))).await?;
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_audit WHERE id IN (
+             SELECT id FROM fetchwell_audit WHERE action <> 'submit' AND at < $1
+             ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    moves.tx.execute(query.bind(audit_before).bind(i64::from(STEP))).await?;
+    prune_lanes(&mut moves).await?;
+    moves.commit().await?;
+    Ok(dead)
+}
+
+/// A lane is in use while something of it waits or is leased, and while somebody is putting something in:
+/// then its row is held. Once it is ours, nobody begins to; what was put in before that is there to see.
+async fn prune_lanes(moves: &mut Moves) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "SELECT id FROM fetchwell_lane AS lane
+         WHERE NOT EXISTS (SELECT FROM fetchwell_room AS room
+                           WHERE room.queue = lane.queue AND room.lane = lane.id)
+         ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED",
+    );
+    let rows = moves.tx.fetch(query.bind(i64::from(STEP))).await?;
+    let unused: Vec<LaneId> = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
+    let query = sqlx::query(
+        "DELETE FROM fetchwell_lane AS lane
+         WHERE id = ANY($1)
+             AND NOT EXISTS (SELECT FROM fetchwell_room AS room
+                             WHERE room.queue = lane.queue AND room.lane = lane.id)
+             AND id <> ALL(ARRAY(SELECT job.lane FROM fetchwell_job AS job WHERE job.state = 2))",
+    );
+    moves.tx.execute(query.bind(unused)).await?;
+    Ok(())
+}

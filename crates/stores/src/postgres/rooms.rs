@@ -1,0 +1,127 @@
+//! Rooms: a site and a lane with something waiting, and when it may give.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fetchwell_engine::ports::source::Demand;
+use fetchwell_policy::time::Time;
+
+use super::lanes::LaneId;
+use super::moves::{Moves, QueueId};
+
+/// A queue, a site and a lane.
+pub(super) type RoomName = (QueueId, String, LaneId);
+/// Rooms that are opened by one statement.
+const MAX_ROOMS_PER_STATEMENT: usize = 8_192;
+
+/// The last word on a site holds, for every lane: a closing can be taken back by an earlier one.
+const CLOSE: &str = "
+    WITH closing AS (
+        SELECT room.site, room.lane, until
+        FROM unnest($2::TEXT[], $3::BIGINT[]) AS closed (site, until)
+        JOIN fetchwell_room AS room ON room.queue = $1 AND room.site = closed.site
+        ORDER BY room.site, room.lane FOR UPDATE OF room
+    )
+    UPDATE fetchwell_room AS room SET closed_until = until FROM closing
+    WHERE room.queue = $1 AND room.site = closing.site AND room.lane = closing.lane
+        AND room.closed_until <> until";
+
+/// When the rooms that gave something may give again. It sees what was claimed, and what came in before
+/// the rooms were ours.
+const CLOSE_AFTER: &str = "
+    WITH next AS (
+        SELECT site, lane, (
+            SELECT due FROM fetchwell_job AS waiting
+            WHERE waiting.queue = $1 AND waiting.site = visited.site
+                AND waiting.lane = visited.lane AND waiting.state < 2
+            ORDER BY waiting.due, waiting.id LIMIT 1) AS due
+        FROM unnest($2::TEXT[], $3::BIGINT[]) AS visited (site, lane)
+    ), emptied AS (
+        DELETE FROM fetchwell_room AS room USING next
+        WHERE room.queue = $1 AND room.site = next.site AND room.lane = next.lane
+            AND next.due IS NULL
+    )
+    UPDATE fetchwell_room AS room SET due = next.due FROM next
+    WHERE room.queue = $1 AND room.site = next.site AND room.lane = next.lane
+        AND room.due <> next.due";
+
+impl Moves {
+    /// A room with something waiting gives no later than that is due, unless its site is closed: then it
+    /// is for every lane.
+    pub(super) async fn open_rooms(
+        &mut self,
+        opened: BTreeMap<RoomName, Time>,
+    ) -> sqlx::Result<()> {
+        let opened: Vec<_> = opened.into_iter().collect();
+        for some in opened.chunks(MAX_ROOMS_PER_STATEMENT) {
+            self.open_some(some).await?;
+        }
+        Ok(())
+    }
+
+    async fn open_some(&mut self, rooms: &[(RoomName, Time)]) -> sqlx::Result<()> {
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_room AS room (queue, site, lane, due, closed_until)
+             SELECT new.queue, new.site, new.lane, new.due, closed.until
+             FROM unnest($1::INTEGER[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[]) WITH ORDINALITY
+                 AS new (queue, site, lane, due, place)
+             CROSS JOIN LATERAL (
+                 SELECT coalesce(max(closed_until), 0) AS until FROM fetchwell_room AS other
+                 WHERE other.queue = new.queue AND other.site = new.site) AS closed
+             ORDER BY place
+             ON CONFLICT (queue, site, lane) DO UPDATE SET due = excluded.due
+                 WHERE excluded.due < room.due",
+        );
+        let query = query
+            .bind(rooms.iter().map(|((queue, ..), _)| *queue).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|((_, site, _), _)| site.as_str()).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|((.., lane), _)| *lane).collect::<Vec<_>>())
+            .bind(rooms.iter().map(|(_, due)| due.as_micros()).collect::<Vec<_>>());
+        self.tx.execute(query).await?;
+        Ok(())
+    }
+
+    /// Notes which sites are closed.
+    pub(super) async fn close_rooms(
+        &mut self,
+        queue: QueueId,
+        demand: &Demand,
+    ) -> sqlx::Result<()> {
+        let closed: BTreeMap<&str, i64> = demand
+            .closed
+            .iter()
+            .map(|(site, until)| (site.as_str(), self.moment.to_store(*until).as_micros()))
+            .collect();
+        if closed.is_empty() {
+            return Ok(());
+        }
+        let (sites, until): (Vec<&str>, Vec<i64>) = closed.into_iter().unzip();
+        self.tx.execute(sqlx::query(CLOSE).bind(queue).bind(sites).bind(until)).await?;
+        Ok(())
+    }
+
+    /// Others hold all that is due. Where many put something in, that may go on: so we stand in line once,
+    /// holding nothing that another in the line could wait for.
+    pub(super) async fn wait_for_a_room(
+        &mut self,
+        queue: QueueId,
+        lane: LaneId,
+    ) -> sqlx::Result<()> {
+        let query = sqlx::query(
+            "SELECT 1 FROM fetchwell_room WHERE queue = $1 AND lane = $2 AND opens_at <= $3
+             ORDER BY opens_at, site LIMIT 1 FOR UPDATE",
+        );
+        self.tx.execute(query.bind(queue).bind(lane).bind(self.now().as_micros())).await?;
+        Ok(())
+    }
+
+    /// Says of rooms that are ours when they may give again.
+    pub(super) async fn close_after(
+        &mut self,
+        queue: QueueId,
+        rooms: BTreeSet<(String, LaneId)>,
+    ) -> sqlx::Result<()> {
+        let (sites, lanes): (Vec<String>, Vec<LaneId>) = rooms.into_iter().unzip();
+        self.tx.execute(sqlx::query(CLOSE_AFTER).bind(queue).bind(sites).bind(lanes)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! How leases end in a queue whose jobs go when they are done.
+
+use std::collections::HashSet;
+
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+
+use super::database::writable;
+use super::moves::{Moves, QueueId};
+
+/// A lease that waits again.
+struct Return<'a> {
+    id: LeaseId,
+    due: Time,
+    /// `None`: it is handed back untouched.
+    history: Option<History>,
+    payload: Option<&'a [u8]>,
+    is_new_round: bool,
+}
+
+/// The longest reason that an index holds, in characters.
+const MOST_REASON: usize = 400;
+
+const PUT_BACK: &str = "
+    UPDATE fetchwell_job AS job SET
+        state = back.state, due = back.due, epoch = NULL, started = FALSE,
+        url_failures = coalesce(back.url_failures, job.url_failures),
+        site_failures = coalesce(back.site_failures, job.site_failures),
+        paced = coalesce(back.paced, job.paced),
+        first_site_failure = CASE WHEN back.url_failures IS NULL
+            THEN job.first_site_failure ELSE back.first_site_failure END,
+        payload = coalesce(back.payload, job.payload),
+        interruptions = CASE WHEN back.is_new_round THEN 0 ELSE job.interruptions END,
+        accepted_at = CASE WHEN back.is_new_round THEN $10 ELSE job.accepted_at END
+    FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[],
+            $7::BIGINT[], $8::BYTEA[], $9::BOOLEAN[])
+        AS back (id, state, due, url_failures, site_failures, paced, first_site_failure, payload,
+            is_new_round)
+    WHERE job.id = back.id
+    RETURNING site, lane, job.due";
+
+impl Moves {
+    /// Settles what the epoch still holds.
+    pub(super) async fn settle(
+        &mut self,
+        queue: QueueId,
+        epoch: i64,
+        batch: &[(LeaseId, &Settlement)],
+    ) -> sqlx::Result<Vec<Settled>> {
+        let ids = batch.iter().map(|(id, _)| *id).collect();
+        let mut held = self.held(epoch, ids).await?;
+        // What was settled once is held no more.
+        let ours: Vec<bool> = batch.iter().map(|(id, _)| held.remove(id)).collect();
+        let confirmed: Vec<_> =
+            batch.iter().zip(&ours).filter(|(_, ours)| **ours).map(|(one, _)| *one).collect();
+        self.forget(queue, &confirmed).await?;
+        self.bury(queue, &confirmed).await?;
+        self.put_back(queue, &confirmed).await?;
+        let settled = |ours| if ours { Settled::Confirmed } else { Settled::Stale };
+        Ok(ours.into_iter().map(settled).collect())
+    }
+
+    /// Which of these the epoch holds; they are ours to change until the commit.
+    pub(super) async fn held(
+        &mut self,
+        epoch: i64,
+        ids: Vec<LeaseId>,
+    ) -> sqlx::Result<HashSet<LeaseId>> {
+        let query = sqlx::query(
+            "SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = 2 AND epoch = $2
+             ORDER BY id FOR UPDATE",
+        );
+        let rows = self.tx.fetch(query.bind(ids).bind(epoch)).await?;
+        rows.iter().map(|row| row.try_get(0)).collect()
+    }
+
+    /// What is done or skipped goes.
+    async fn forget(
+        &mut self,
+        queue: QueueId,
+        batch: &[(LeaseId, &Settlement)],
+    ) -> sqlx::Result<()> {
+        let mut gone = Vec::new();
+        for (id, settlement) in batch {
+            match settlement {
+                Settlement::Done => self.change(queue).done += 1,
+                Settlement::Skipped => self.change(queue).skipped += 1,
+                _ => continue,
+            }
+            self.change(queue).in_flight -= 1;
+            gone.push(*id);
+        }
+        if !gone.is_empty() {
+            let query = sqlx::query("DELETE FROM fetchwell_job WHERE id = ANY($1)");
+            self.tx.execute(query.bind(gone)).await?;
+        }
+        Ok(())
+    }
+
+    /// What is given up stays, with the reason.
+    pub(super) async fn bury(
+        &mut self,
+        queue: QueueId,
+        batch: &[(LeaseId, &Settlement)],
+    ) -> sqlx::Result<()> {
+        let (mut ids, mut reasons) = (Vec::new(), Vec::new());
+        for (id, settlement) in batch {
+            if let Settlement::Dead { reason } = settlement {
+                ids.push(*id);
+                reasons.push(writable(&reason.chars().take(MOST_REASON).collect::<String>()));
+                self.change(queue).in_flight -= 1;
+                self.change(queue).dead += 1;
+            }
+        }
+        if !ids.is_empty() {
+            let query = sqlx::query(
+                "UPDATE fetchwell_job AS job
+                 SET state = 3, epoch = NULL, reason = dead.reason, ended_at = $3
+                 FROM unnest($1::BIGINT[], $2::TEXT[]) AS dead (id, reason) WHERE job.id = dead.id",
+            );
+            let now = self.now().as_micros();
+            self.tx.execute(query.bind(ids).bind(reasons).bind(now)).await?;
+        }
+        Ok(())
+    }
+
+    /// What is to be tried again waits.
+    pub(super) async fn put_back(
+        &mut self,
+        queue: QueueId,
+        batch: &[(LeaseId, &Settlement)],
+    ) -> sqlx::Result<()> {
+        let returns: Vec<Return<'_>> =
+            batch.iter().filter_map(|(id, settlement)| self.return_of(*id, settlement)).collect();
+        if returns.is_empty() {
+            return Ok(());
+        }
+        let rounds = returns.iter().filter(|back| back.is_new_round).count() as i64;
+        let change = self.change(queue);
+        change.in_flight -= returns.len() as i64;
+        (change.done, change.accepted) = (change.done + rounds, change.accepted + rounds);
+        let moment = self.moment;
+        let count = |read: fn(&History) -> u32| -> Vec<Option<i64>> {
+            let history = |back: &Return<'_>| back.history.as_ref().map(read).map(i64::from);
+            returns.iter().map(history).collect()
+        };
+        let first_site_failure = |back: &Return<'_>| {
+            let first = back.history.as_ref()?.first_site_failure?;
+            Some(moment.to_store(first).as_micros())
+        };
+        let query = sqlx::query(PUT_BACK)
+            .bind(returns.iter().map(|back| back.id).collect::<Vec<_>>())
+            .bind(returns.iter().map(|back| self.waiting_state(back.due)).collect::<Vec<_>>())
+            .bind(returns.iter().map(|back| back.due.as_micros()).collect::<Vec<_>>())
+            .bind(count(|history| history.url_failures))
+            .bind(count(|history| history.site_failures))
+            .bind(count(|history| history.paced))
+            .bind(returns.iter().map(first_site_failure).collect::<Vec<_>>())
+            .bind(returns.iter().map(|back| back.payload).collect::<Vec<_>>())
+            .bind(returns.iter().map(|back| back.is_new_round).collect::<Vec<_>>())
+            .bind(self.now().as_micros());
+        for row in self.tx.fetch(query).await? {
+            let due = Time::from_micros(row.try_get(2)?);
+            self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, due);
+        }
+        Ok(())
+    }
+
+    fn return_of<'a>(&self, id: LeaseId, settlement: &'a Settlement) -> Option<Return<'a>> {
+        let (at, history, payload, is_new_round) = match settlement {
+            Settlement::Retry { at, history, payload } => (at, Some(*history), payload, false),
+            Settlement::Recur { at, payload } => (at, Some(History::default()), payload, true),
+            Settlement::HandBack { at } => (at, None, &None, false),
+            Settlement::Done | Settlement::Skipped | Settlement::Dead { .. } => return None,
+        };
+        let due = self.moment.to_store(*at);
+        Some(Return { id, due, history, payload: payload.as_deref(), is_new_round })
+    }
+}

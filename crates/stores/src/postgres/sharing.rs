@@ -1,0 +1,61 @@
+//! Messages that ask for the same may have one result.
+
+use std::collections::{BTreeSet, HashMap};
+
+use fetchwell_engine::ports::inbox::NewMessage;
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+
+use super::moves::Moves;
+
+/// What messages of a kind may share.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The newest page, and when it was stored.
+    pub(super) page: Option<(LeaseId, Time)>,
+    /// One that has not ended, and follows no other.
+    pub(super) leader: Option<LeaseId>,
+}
+
+type Kind = [u8; 16];
+
+/// What there is of the kinds that may be shared. Leaders do not end before our commit, so that they see
+/// who follows them; and pages are not taken out. Leaders first: one that ends meanwhile has a page.
+pub(super) async fn what_is_shared(
+    moves: &mut Moves,
+    messages: &[(&NewMessage, &str)],
+) -> sqlx::Result<HashMap<Kind, Shared>> {
+    let kinds: BTreeSet<Kind> = messages
+        .iter()
+        .filter(|(message, _)| message.max_age.is_some())
+        .map(|(message, _)| message.kind)
+        .collect();
+    let mut shared: HashMap<Kind, Shared> = HashMap::new();
+    if kinds.is_empty() {
+        return Ok(shared);
+    }
+    let kinds: Vec<Vec<u8>> = kinds.iter().map(|kind| kind.to_vec()).collect();
+    let query = sqlx::query(
+        "SELECT kind, id FROM fetchwell_job
+         WHERE kind = ANY($1) AND shares AND state < 3 AND follows IS NULL
+         ORDER BY id FOR SHARE",
+    );
+    for row in moves.tx.fetch(query.bind(&kinds)).await? {
+        let of_kind = shared.entry(row.try_get(0)?).or_default();
+        of_kind.leader = of_kind.leader.or(Some(row.try_get(1)?));
+    }
+    let query = sqlx::query(
+        "SELECT page.kind, page.job, page.stored_at
+         FROM unnest($1::BYTEA[]) AS wanted (kind)
+         CROSS JOIN LATERAL (
+             SELECT kind, job, stored_at FROM fetchwell_outbox AS outbox
+             WHERE outbox.kind = wanted.kind AND outbox.status = 'success'
+             ORDER BY outbox.stored_at DESC LIMIT 1 FOR KEY SHARE) AS page",
+    );
+    for row in moves.tx.fetch(query.bind(&kinds)).await? {
+        let stored_at = Time::from_micros(row.try_get(2)?);
+        shared.entry(row.try_get(0)?).or_default().page = Some((row.try_get(1)?, stored_at));
+    }
+    Ok(shared)
+}

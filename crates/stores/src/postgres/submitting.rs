@@ -1,0 +1,70 @@
+//! Submissions that gathered, and what comes of them.
+
+use std::sync::Arc;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{Bell, Submission, Submitted};
+use tokio::sync::Notify;
+
+use super::database::{Database, may_pass};
+use super::moment::StoreClock;
+use super::moves::Moves;
+use super::submission::{Queues, accept_all};
+use crate::shared::gathering::{self, Answer};
+
+/// What it takes to accept submissions.
+pub(super) struct Desk {
+    pub(super) db: Database,
+    pub(super) clock: StoreClock,
+    pub(super) queues: Queues,
+    pub(super) messages_news: Arc<Notify>,
+    pub(super) deliveries_news: Arc<Notify>,
+    pub(super) results: Bell,
+}
+
+impl gathering::Desk for Desk {
+    async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
+        let all: Vec<&Submission> = group.iter().collect();
+        match self.try_to_accept(&all).await {
+            Ok(Ok(submitted)) => submitted.into_iter().map(Ok).collect(),
+            // One of them is such that the server refuses it: the others shall not share its fate.
+            Ok(Err(error)) if !may_pass(&error) && group.len() > 1 => {
+                let mut answers = Vec::new();
+                for submission in all {
+                    answers.push(self.accept_alone(submission).await);
+                }
+                answers
+            }
+            Ok(Err(error)) => vec![Err(self.db.fault(&error)); group.len()],
+            Err(fault) => vec![Err(fault); group.len()],
+        }
+    }
+}
+
+impl Desk {
+    async fn accept_alone(&self, submission: &Submission) -> Answer {
+        let submitted = self.try_to_accept(&[submission]).await?;
+        let submitted = submitted.map_err(|error| self.db.fault(&error))?;
+        let nothing = || StoreFault::Damaged("a submission was not answered".to_owned());
+        submitted.into_iter().next().ok_or_else(nothing)
+    }
+
+    /// One transaction. The inner fault is the server's word on a statement.
+    async fn try_to_accept(
+        &self,
+        group: &[&Submission],
+    ) -> Result<sqlx::Result<Vec<Submitted>>, StoreFault> {
+        let moves = Moves::begin(&self.db, &self.clock).await?;
+        let accepted = accept_all(moves, self.queues, group).await;
+        Ok(accepted.map(|(submitted, callers)| {
+            self.messages_news.notify_one();
+            if !callers.is_empty() {
+                self.deliveries_news.notify_one();
+            }
+            for caller in callers {
+                self.results.ring(&caller);
+            }
+            submitted
+        }))
+    }
+}

@@ -1,0 +1,199 @@
+//! What is handed out: by the rooms that are due, so that the cost does not grow with the number of jobs.
+
+use std::collections::{BTreeSet, HashSet};
+
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::Demand;
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+
+use super::count;
+use super::lanes::{BusyLane, LaneId};
+use super::moves::{Moves, QueueId};
+use super::share::share_out;
+
+/// The most rooms of a lane that one take looks at.
+const MAX_ROOMS_PER_LANE: usize = 4_096;
+/// When a take found too little, the next look is so much wider.
+const WIDER: usize = 4;
+
+/// The first jobs of the first rooms of these lanes. Rooms that another holds are left out.
+/// The benchmark shows its plan.
+pub const DUE: &str = "
+    SELECT wanted.place, room.site, room.lane, job.id
+    FROM unnest($2::BIGINT[]) WITH ORDINALITY AS wanted (lane, place)
+    CROSS JOIN LATERAL (
+        SELECT site, lane, opens_at FROM fetchwell_room AS open
+        WHERE open.queue = $1 AND open.lane = wanted.lane AND open.opens_at <= $3
+        ORDER BY open.opens_at, open.site LIMIT $4 FOR UPDATE SKIP LOCKED) AS room
+    LEFT JOIN LATERAL (
+        SELECT id, due FROM fetchwell_job AS waiting
+        WHERE waiting.queue = $1 AND waiting.site = room.site AND waiting.lane = room.lane
+            AND waiting.state < 2 AND waiting.due <= $3
+        ORDER BY waiting.due, waiting.id LIMIT $5) AS job ON TRUE
+    ORDER BY wanted.place, room.opens_at, room.site, job.due, job.id";
+
+/// Nobody waits for these any more: they go, however long their sites are closed.
+const OVERDUE: &str = "
+    SELECT late.id, room.site, room.lane
+    FROM (SELECT id, site, lane, deadline FROM fetchwell_job
+          WHERE queue = $1 AND state < 2 AND deadline <= $2 ORDER BY deadline LIMIT $3) AS late
+    CROSS JOIN LATERAL (
+        SELECT site, lane FROM fetchwell_room AS its
+        WHERE its.queue = $1 AND its.site = late.site AND its.lane = late.lane
+        FOR UPDATE SKIP LOCKED) AS room
+    ORDER BY late.deadline, late.id";
+
+/// What could be handed out.
+#[derive(Default)]
+struct Found {
+    /// By lane, in the order in which it should go.
+    jobs: Vec<Vec<LeaseId>>,
+    /// How many rooms each lane has shown.
+    rooms: Vec<usize>,
+}
+
+/// What is handed out, in order, and the rooms it is from, which are ours.
+#[derive(Default)]
+struct Chosen {
+    jobs: Vec<LeaseId>,
+    overdue: HashSet<LeaseId>,
+    rooms: BTreeSet<(String, LaneId)>,
+}
+
+impl Moves {
+    /// When the first deadline of what waits passes.
+    pub(super) async fn first_deadline(&mut self, queue: QueueId) -> sqlx::Result<Option<Time>> {
+        let query = sqlx::query(
+            "SELECT deadline FROM fetchwell_job
+             WHERE queue = $1 AND state < 2 AND deadline IS NOT NULL ORDER BY deadline LIMIT 1",
+        );
+        let rows = self.tx.fetch(query.bind(queue)).await?;
+        rows.first().map(|row| Ok(Time::from_micros(row.try_get(0)?))).transpose()
+    }
+
+    /// Hands out what is due: the lanes share alike, and each site gives as far as it may.
+    pub(super) async fn lease(
+        &mut self,
+        queue: QueueId,
+        epoch: i64,
+        demand: &Demand,
+        lanes: &[BusyLane],
+        has_overdue: bool,
+    ) -> sqlx::Result<Vec<Lease>> {
+        let mut chosen = Chosen::default();
+        if has_overdue {
+            self.choose_overdue(queue, demand.most, &mut chosen).await?;
+        }
+        let due: Vec<&BusyLane> = lanes.iter().filter(|lane| lane.opens_at <= self.now()).collect();
+        self.choose_due(queue, demand, &due, &mut chosen).await?;
+        if let (true, true, Some(lane)) =
+            (chosen.rooms.is_empty(), demand.closed.is_empty(), due.first())
+        {
+            self.wait_for_a_room(queue, lane.id).await?;
+            self.choose_due(queue, demand, &due, &mut chosen).await?;
+        }
+        if chosen.rooms.is_empty() {
+            return Ok(Vec::new());
+        }
+        let leases = self.claim(queue, epoch, &chosen.jobs, lanes).await?;
+        self.close_after(queue, chosen.rooms).await?;
+        Ok(leases)
+    }
+
+    async fn choose_overdue(
+        &mut self,
+        queue: QueueId,
+        most: usize,
+        chosen: &mut Chosen,
+    ) -> sqlx::Result<()> {
+        let query = sqlx::query(OVERDUE).bind(queue).bind(self.now().as_micros());
+        for row in self.tx.fetch(query.bind(count(most))).await? {
+            let job = row.try_get(0)?;
+            chosen.jobs.push(job);
+            chosen.overdue.insert(job);
+            chosen.rooms.insert((row.try_get(1)?, row.try_get(2)?));
+        }
+        Ok(())
+    }
+
+    /// Looks at few rooms first, and at more if they gave too little: rooms that are looked at are kept
+    /// from others until the commit.
+    async fn choose_due(
+        &mut self,
+        queue: QueueId,
+        demand: &Demand,
+        lanes: &[&BusyLane],
+        chosen: &mut Chosen,
+    ) -> sqlx::Result<()> {
+        let most = demand.most - chosen.jobs.len();
+        let mut lanes_seen = lanes.len().min(most);
+        if lanes_seen == 0 {
+            return Ok(());
+        }
+        let share = most.div_ceil(lanes_seen);
+        let mut rooms_seen = share.div_ceil(demand.most_per_site.max(1));
+        loop {
+            let window = &lanes[..lanes_seen];
+            let found = self.look(queue, demand, window, rooms_seen, chosen).await?;
+            let most_of = |lane: &BusyLane| match (&lane.lane.group, demand.most_per_group) {
+                (Some(_), most @ 1..) => most,
+                _ => usize::MAX,
+            };
+            let caps = window.iter().map(|lane| most_of(lane));
+            let available: Vec<usize> = found
+                .jobs
+                .iter()
+                .zip(caps.clone())
+                .map(|(jobs, cap)| jobs.len().min(cap))
+                .collect();
+            let given = share_out(&available, most);
+            let is_short = given.iter().sum::<usize>() < most;
+            let has_more = lanes_seen < lanes.len()
+                || available
+                    .iter()
+                    .zip(caps)
+                    .zip(&found.rooms)
+                    .any(|((had, cap), rooms)| *had < cap && *rooms >= rooms_seen);
+            if is_short && has_more && rooms_seen < MAX_ROOMS_PER_LANE {
+                lanes_seen = (lanes_seen * WIDER).min(lanes.len());
+                rooms_seen = (rooms_seen * WIDER).min(MAX_ROOMS_PER_LANE);
+                continue;
+            }
+            for (jobs, given) in found.jobs.into_iter().zip(given) {
+                chosen.jobs.extend(jobs.into_iter().take(given));
+            }
+            return Ok(());
+        }
+    }
+
+    async fn look(
+        &mut self,
+        queue: QueueId,
+        demand: &Demand,
+        lanes: &[&BusyLane],
+        rooms: usize,
+        chosen: &mut Chosen,
+    ) -> sqlx::Result<Found> {
+        let query = sqlx::query(DUE)
+            .bind(queue)
+            .bind(lanes.iter().map(|lane| lane.id).collect::<Vec<_>>())
+            .bind(self.now().as_micros())
+            .bind(count(rooms))
+            .bind(count(demand.most_per_site.min(demand.most)));
+        let mut found = Found { jobs: vec![Vec::new(); lanes.len()], rooms: vec![0; lanes.len()] };
+        let mut last_room: Option<(String, LaneId)> = None;
+        for row in self.tx.fetch(query).await? {
+            let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0) - 1;
+            let room = (row.try_get(1)?, row.try_get(2)?);
+            if last_room.as_ref() != Some(&room) {
+                found.rooms[place] += 1;
+                chosen.rooms.insert(room.clone());
+                last_room = Some(room);
+            }
+            let job: Option<LeaseId> = row.try_get(3)?;
+            found.jobs[place].extend(job.filter(|job| !chosen.overdue.contains(job)));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,32 @@
+//! How much waits for sites, in all queues of a database.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_policy::url::Site;
+use sqlx::Row;
+
+use super::database::Database;
+
+const COUNT: &str = "
+    SELECT coalesce(sum(counted.jobs), 0)::BIGINT
+    FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
+    LEFT JOIN fetchwell_queue AS queue ON queue.name <> 'webhooks'
+    LEFT JOIN LATERAL (
+        SELECT count(*) AS jobs FROM (
+            SELECT 1 FROM fetchwell_job AS job
+            WHERE job.queue = queue.id AND job.site = wanted.site AND job.state < 2 LIMIT $2
+        ) AS found
+    ) AS counted ON TRUE
+    GROUP BY place ORDER BY place";
+
+#[async_trait]
+impl Waiting for Database {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+        let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
+        let rows = self.read(sqlx::query(COUNT).bind(names).bind(i64::from(most))).await?;
+        let counts: sqlx::Result<Vec<i64>> = rows.iter().map(|row| row.try_get(0)).collect();
+        let counts = counts.map_err(|error| self.fault(&error))?;
+        Ok(counts.into_iter().map(|count| u64::try_from(count).unwrap_or(0)).collect())
+    }
+}

@@ -1,0 +1,135 @@
+//! Dead letters: batches that were given up, on the queue beside.
+//!
+//! AMQP can't look into a queue without taking from it, and a message that is given back too often is dropped by
+//! queues that have a delivery limit. So listing moves each letter: to the end of the same queue, or back to
+//! the queue of batches. It is confirmed there before it is acknowledged here. A crash in between leaves two of
+//! it, never none.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::batches::{DeadBatch, DeadBatches, RetriedBatches};
+use fetchwell_engine::ports::error::StoreFault;
+use lapin::message::Delivery;
+use lapin::options::{BasicAckOptions, BasicGetOptions};
+use lapin::{Channel, Connection};
+use tokio::time::timeout;
+
+use super::RabbitQueue;
+use super::link::ANSWER_WITHIN;
+use super::message::{Outgoing, name_of, reason_of};
+
+/// Letters that are moved at once: so many bodies are in memory.
+const LETTERS_AT_ONCE: u64 = 64;
+/// Nobody waits longer than this for a connection to end politely.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where a letter goes.
+enum Place {
+    /// To the end of the queue that it is on.
+    Stays,
+    /// To the queue of batches, with a clean record.
+    Again,
+}
+
+#[async_trait]
+impl DeadBatches for RabbitQueue {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+        let mut letters = Vec::new();
+        let stays = |letter: DeadBatch| {
+            letters.push(letter);
+            Place::Stays
+        };
+        self.move_letters(stays).await?;
+        Ok(letters)
+    }
+
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+        let mut count = 0;
+        let mut unknown: HashSet<&String> = ids.unwrap_or_default().iter().collect();
+        let place = |letter: DeadBatch| match ids.is_none_or(|ids| ids.contains(&letter.id)) {
+            true => {
+                count += 1;
+                unknown.remove(&letter.id);
+                Place::Again
+            }
+            false => Place::Stays,
+        };
+        self.move_letters(place).await?;
+        let mut unknown: Vec<String> = unknown.into_iter().cloned().collect();
+        unknown.sort_unstable();
+        Ok(RetriedBatches { count, unknown })
+    }
+}
+
+impl RabbitQueue {
+    /// Moves each letter that is there now, once. Those that come meanwhile stay where they are.
+    async fn move_letters(
+        &self,
+        mut place_of: impl FnMut(DeadBatch) -> Place + Send,
+    ) -> Result<(), StoreFault> {
+        let mut left = self.dead().await?;
+        if left == 0 {
+            return Ok(());
+        }
+        let connection = self.link.connect("dead letters").await?;
+        let channel = self.answered(connection.create_channel()).await?;
+        while left > 0 {
+            let letters = self.get(&channel, left.min(LETTERS_AT_ONCE)).await?;
+            if letters.is_empty() {
+                break; // Somebody else has taken them.
+            }
+            left = left.saturating_sub(letters.len() as u64);
+            let outgoing = |letter| self.outgoing(letter, &mut place_of);
+            let moved: Vec<Outgoing<'_>> = letters.iter().map(outgoing).collect();
+            self.publisher.publish(&moved).await?;
+            for letter in &letters {
+                self.answered(letter.acker.ack(BasicAckOptions::default())).await?;
+            }
+        }
+        close(&connection).await;
+        Ok(())
+    }
+
+    async fn get(&self, channel: &Channel, most: u64) -> Result<Vec<Delivery>, StoreFault> {
+        let mut letters = Vec::new();
+        for _ in 0..most {
+            let options = BasicGetOptions { no_ack: false };
+            let got = channel.basic_get(self.names.dead.clone(), options);
+            match self.answered(got).await? {
+                Some(message) => letters.push(message.delivery),
+                None => break,
+            }
+        }
+        Ok(letters)
+    }
+
+    fn outgoing<'a>(
+        &'a self,
+        letter: &'a Delivery,
+        place_of: &mut impl FnMut(DeadBatch) -> Place,
+    ) -> Outgoing<'a> {
+        let Delivery { properties, data, .. } = letter;
+        let batch = DeadBatch { id: name_of(properties, data), reason: reason_of(properties) };
+        match place_of(batch) {
+            Place::Stays => Outgoing::unchanged(&self.names.dead, data, properties),
+            Place::Again => Outgoing::anew(&self.names.queue, data, properties),
+        }
+    }
+
+    async fn answered<T>(
+        &self,
+        question: impl Future<Output = lapin::Result<T>> + Send,
+    ) -> Result<T, StoreFault> {
+        match timeout(ANSWER_WITHIN, question).await {
+            Ok(answer) => answer.map_err(|error| self.link.fault(&error)),
+            Err(_) => Err(self.link.silent()),
+        }
+    }
+}
+
+/// All that it got is acknowledged, so it does not matter how it ends.
+async fn close(connection: &Connection) {
+    drop(timeout(CLOSE_WITHIN, connection.close(200, "done".into())).await);
+}

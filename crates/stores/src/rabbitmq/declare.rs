@@ -1,0 +1,109 @@
+//! Queues: one that is there is used as it was declared, one that is missing is made.
+
+use fetchwell_engine::ports::error::StoreFault;
+use lapin::options::QueueDeclareOptions;
+use lapin::types::{FieldTable, ShortString};
+use lapin::{Channel, Connection, ErrorKind};
+use tracing::warn;
+
+use super::link::Link;
+
+/// AMQP's codes for "there is none" and "it is another kind".
+const NOT_FOUND: u16 = 404;
+const PRECONDITION_FAILED: u16 = 406;
+
+/// The queue, and the one for what is given up.
+pub(super) struct Names {
+    pub(super) queue: ShortString,
+    pub(super) dead: ShortString,
+    /// A missing queue is made as the design's programs make it: it does not outlive the broker.
+    transient: bool,
+}
+
+impl Names {
+    pub(super) fn of(queue: &str, transient: bool) -> Result<Names, StoreFault> {
+        let name = |text: String| {
+            ShortString::try_new(text).map_err(|_| {
+                StoreFault::Unfit("the name of a queue has 255 bytes at the most".to_owned())
+            })
+        };
+        Ok(Names {
+            queue: name(queue.to_owned())?,
+            dead: name(format!("{queue}.dead"))?,
+            transient,
+        })
+    }
+}
+
+/// Makes sure that both queues are there.
+pub(super) async fn ensure(
+    link: &Link,
+    connection: &Connection,
+    names: &Names,
+) -> Result<(), StoreFault> {
+    let fault = |error: lapin::Error| link.fault(&error);
+    let durable = QueueDeclareOptions::durable();
+    if is_there(connection, &names.queue).await.map_err(fault)? {
+        if !is_durable(connection, &names.queue).await.map_err(fault)? {
+            warn!(
+                "RabbitMQ's queue {} is not durable: what waits in it is lost when the broker restarts; \
+                 to have a durable one, delete it and start this program before any other",
+                names.queue
+            );
+        }
+    } else {
+        let options = if names.transient { QueueDeclareOptions::default() } else { durable };
+        declare(connection, &names.queue, options).await.map_err(fault)?;
+    }
+    if !is_there(connection, &names.dead).await.map_err(fault)? {
+        declare(connection, &names.dead, durable).await.map_err(fault)?;
+    }
+    Ok(())
+}
+
+/// How many messages wait in a queue. A channel on which this fails is closed.
+pub(super) async fn depth(channel: &Channel, queue: &ShortString) -> lapin::Result<u64> {
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    let queue = channel.queue_declare(queue.clone(), passive, FieldTable::default()).await?;
+    Ok(queue.message_count().into())
+}
+
+pub(super) async fn is_there(connection: &Connection, queue: &ShortString) -> lapin::Result<bool> {
+    match depth(&connection.create_channel().await?, queue).await {
+        Ok(_) => Ok(true),
+        Err(error) if code(&error) == Some(NOT_FOUND) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A broker does not tell how a queue was declared. It refuses another declaration, and says what differs.
+pub(super) async fn is_durable(
+    connection: &Connection,
+    queue: &ShortString,
+) -> lapin::Result<bool> {
+    match declare(connection, queue, QueueDeclareOptions::durable()).await {
+        Ok(()) => Ok(true),
+        Err(error) if code(&error) == Some(PRECONDITION_FAILED) => {
+            Ok(!error.to_string().contains("'durable'"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// On a channel of its own: the broker closes one on which it refuses.
+async fn declare(
+    connection: &Connection,
+    queue: &ShortString,
+    options: QueueDeclareOptions,
+) -> lapin::Result<()> {
+    let channel = connection.create_channel().await?;
+    channel.queue_declare(queue.clone(), options, FieldTable::default()).await?;
+    channel.close(200, "declared".into()).await
+}
+
+fn code(error: &lapin::Error) -> Option<u16> {
+    match error.kind() {
+        ErrorKind::ProtocolError(said) => Some(said.get_id()),
+        _ => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! One process's hold on a queue: leases are deliveries that are not acknowledged yet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use lapin::options::{BasicAckOptions, BasicNackOptions};
+use tokio::sync::{Mutex, Notify};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::RabbitQueue;
+use super::consumer::{Deliveries, Held, Keeper};
+use super::link::ANSWER_WITHIN;
+use super::message::Outgoing;
+
+/// A connection that stands is looked at so often at the least.
+const LEASE_TTL: Duration = Duration::from_secs(20);
+/// How soon to look again while it is not known what a new connection means for the flow.
+const SOON: Duration = Duration::from_millis(50);
+/// How often an idle queue is looked at. What comes in announces itself, so this is for the clock's sake.
+const POLL: Duration = Duration::from_secs(5);
+/// No connection yet: they are counted from 1.
+const NONE: u64 = 0;
+
+/// One process's hold on a [`RabbitQueue`]. Dropping it gives back all that is not settled.
+pub struct RabbitInstance {
+    queue: RabbitQueue,
+    deliveries: Arc<Deliveries>,
+    /// The connection whose deliveries the flow has. Those of the next one are not given to it before it
+    /// knows that the earlier ones are not its own any more.
+    generation: AtomicU64,
+    stop: CancellationToken,
+    keeping: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl RabbitInstance {
+    pub(super) fn join(queue: &RabbitQueue, prefetch: u16) -> RabbitInstance {
+        let deliveries = Arc::new(Deliveries::new(queue.clock.clone()));
+        let stop = CancellationToken::new();
+        let keeper = Keeper {
+            link: queue.link.clone(),
+            names: queue.names.clone(),
+            prefetch,
+            deliveries: deliveries.clone(),
+            stop: stop.clone(),
+        };
+        let keeping = Mutex::new(Some(tokio::spawn(keeper.run())));
+        let generation = AtomicU64::new(NONE);
+        RabbitInstance { queue: queue.clone(), deliveries, generation, stop, keeping }
+    }
+
+    /// What has to be at its new place before the old one is acknowledged.
+    fn moved<'a>(
+        &'a self,
+        lease: &'a Lease,
+        settlement: &'a Settlement,
+        held: &Held,
+    ) -> Option<Outgoing<'a>> {
+        let names = &*self.queue.names;
+        let again = |payload: &'a Option<Vec<u8>>, history: &History, at| {
+            let body = payload.as_deref().unwrap_or(&lease.job.payload);
+            let clock = &self.queue.clock;
+            let at = clock.wall() + Time::since(at, clock.now());
+            Outgoing::again(&names.queue, body, &held.properties, history, at)
+        };
+        match settlement {
+            Settlement::Retry { at, history, payload } => Some(again(payload, history, *at)),
+            Settlement::Recur { at, payload } => Some(again(payload, &History::default(), *at)),
+            Settlement::Dead { reason } => {
+                let body = &lease.job.payload;
+                Some(Outgoing::dead(&names.dead, body, &held.properties, reason))
+            }
+            Settlement::Done | Settlement::Skipped | Settlement::HandBack { .. } => None,
+        }
+    }
+
+    async fn end(&self, lease: &Lease, settlement: &Settlement) -> Settled {
+        let Some(held) = self.deliveries.held(lease.id) else { return Settled::Stale };
+        let done = match settlement {
+            Settlement::HandBack { at } if *at > self.queue.clock.now() => {
+                // The broker would deliver it again at once.
+                self.deliveries.put_off(lease, *at);
+                return Settled::Confirmed;
+            }
+            Settlement::HandBack { .. } => self.heard(held.acker.nack(requeue())).await,
+            _ => self.heard(held.acker.ack(BasicAckOptions::default())).await,
+        };
+        self.deliveries.forget(lease.id);
+        // Where the connection is gone, the broker delivers it again.
+        if matches!(done, Ok(true)) { Settled::Confirmed } else { Settled::Stale }
+    }
+
+    /// A connection that takes too long to take a word is given up: it may have died without a sign.
+    async fn heard<T>(
+        &self,
+        word: impl Future<Output = lapin::Result<T>> + Send,
+    ) -> Result<T, StoreFault> {
+        match timeout(ANSWER_WITHIN, word).await {
+            Ok(heard) => heard.map_err(|error| self.queue.link.fault(&error)),
+            Err(_) => {
+                self.deliveries.give_up_connection();
+                Err(self.queue.link.silent())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Source for RabbitInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let now = self.queue.clock.now();
+        if self.deliveries.generation()? != self.generation.load(Ordering::Relaxed) {
+            return Ok(Taken::Idle { until: now + SOON });
+        }
+        Ok(match self.deliveries.take(demand.most) {
+            Ok(leases) => Taken::Jobs(leases),
+            Err(due) => Taken::Idle { until: due.unwrap_or(now + POLL).min(now + POLL) },
+        })
+    }
+
+    /// A broker does not count how often a process died over a batch.
+    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        if self.generation.load(Ordering::Relaxed) == NONE {
+            self.deliveries.first_connection().await;
+        }
+        let current = self.deliveries.generation()?;
+        for kept in self.deliveries.kept_too_long() {
+            self.heard(kept.nack(requeue())).await?;
+        }
+        let before = self.generation.swap(current, Ordering::Relaxed);
+        let kept = before == NONE || before == current;
+        Ok(if kept { Renewal::Held { ttl: LEASE_TTL } } else { Renewal::Lost })
+    }
+
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.stop.cancel();
+        if let Some(keeping) = self.keeping.lock().await.take() {
+            keeping.await.map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.deliveries.news.clone())
+    }
+}
+
+#[async_trait]
+impl Settle for RabbitInstance {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        let mut moved = Vec::new();
+        for (lease, settlement) in batch {
+            let held = self.deliveries.held(lease.id);
+            moved.extend(held.and_then(|held| self.moved(lease, settlement, &held)));
+        }
+        if !moved.is_empty() {
+            self.queue.publisher.publish(&moved).await?;
+        }
+        let mut settled = Vec::with_capacity(batch.len());
+        for (lease, settlement) in batch {
+            settled.push(self.end(lease, settlement).await);
+        }
+        Ok(settled)
+    }
+}
+
+impl Drop for RabbitInstance {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn requeue() -> BasicNackOptions {
+    BasicNackOptions { multiple: false, requeue: true }
+}

@@ -1,0 +1,139 @@
+//! Connections to a broker, and what its faults mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use lapin::uri::AMQPUri;
+use lapin::{Connection, ConnectionProperties, ErrorKind};
+use tokio::time::timeout;
+
+/// A broker that does not answer within this is gone.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// A connection that is silent for twice this long is dead.
+const HEARTBEAT_S: u16 = 10;
+
+/// The vhost that every broker has.
+const DEFAULT_VHOST: &str = "/";
+
+/// Where a broker is, and how to connect to it.
+#[derive(Clone)]
+pub(super) struct Link {
+    uri: Arc<AMQPUri>,
+}
+
+impl Link {
+    /// Reads the address; nothing is connected yet.
+    pub(super) fn to(url: &str) -> Result<Link, StoreFault> {
+        let mut uri = parsed(url).map_err(|wrong| {
+            StoreFault::Unavailable(format!(
+                "RabbitMQ's address can't be read: {wrong}; write amqp://user:password@host:port/vhost"
+            ))
+        })?;
+        uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
+        Ok(Link { uri: Arc::new(uri) })
+    }
+
+    /// A new connection. `purpose` is shown in the broker's own lists.
+    pub(super) async fn connect(&self, purpose: &str) -> Result<Connection, StoreFault> {
+        let name = format!("fetchwell {purpose}");
+        let properties = ConnectionProperties::default().with_connection_name(name.into());
+        let connecting = Connection::connect_uri((*self.uri).clone(), properties);
+        match timeout(ANSWER_WITHIN, connecting).await {
+            Ok(connected) => connected.map_err(|error| self.fault(&error)),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// A fault that may pass.
+    pub(super) fn fault(&self, error: &lapin::Error) -> StoreFault {
+        let advice = match error.kind() {
+            ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {
+                "; check that the broker runs and can be reached"
+            }
+            ErrorKind::ProtocolError(said) if said.get_id() == ACCESS_REFUSED => {
+                "; check user, password and vhost, and what the user may do"
+            }
+            _ => "",
+        };
+        self.unavailable(&format!("{error}{advice}"))
+    }
+
+    /// The fault of a broker that does not answer.
+    pub(super) fn silent(&self) -> StoreFault {
+        let within_s = ANSWER_WITHIN.as_secs();
+        self.unavailable(&format!(
+            "no answer within {within_s} s; check that the broker runs and can be reached"
+        ))
+    }
+
+    pub(super) fn unavailable(&self, what: &str) -> StoreFault {
+        StoreFault::Unavailable(format!("RabbitMQ at {}: {what}", self.address()))
+    }
+
+    /// Where the broker is, without the password.
+    pub(super) fn address(&self) -> String {
+        let authority = &self.uri.authority;
+        format!("{}:{}{}", authority.host, authority.port, vhost(&self.uri.vhost))
+    }
+}
+
+/// Whether this is a broker's address, that begins with amqp:// or amqps://; if not, what is wrong with it. The
+/// address itself is not told: it may hold a password.
+pub fn check_address(url: &str) -> Result<(), String> {
+    parsed(url).map(drop)
+}
+
+/// By the letter of AMQP's rules a slash with nothing behind it names the vhost "". No broker has one of that
+/// name, and everybody who writes such a slash means the default one.
+fn parsed(url: &str) -> Result<AMQPUri, String> {
+    let mut uri: AMQPUri = url.parse()?;
+    if uri.vhost.is_empty() {
+        uri.vhost = DEFAULT_VHOST.to_owned();
+    }
+    Ok(uri)
+}
+
+/// AMQP's code for "you may not".
+const ACCESS_REFUSED: u16 = 403;
+
+/// The vhost as part of an address; most have the default one.
+fn vhost(name: &str) -> String {
+    if name == DEFAULT_VHOST { String::new() } else { format!("/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_without_its_password() {
+        let link = Link::to("amqp://me:secret@rabbit.test:5673/crawls").unwrap();
+        assert_eq!(link.address(), "rabbit.test:5673/crawls");
+        assert_eq!(
+            Link::to("amqp://me:secret@rabbit.test/%2f").unwrap().address(),
+            "rabbit.test:5672"
+        );
+        let fault = Link::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
+        assert!(fault.contains("write amqp://") && !fault.contains("secret"), "{fault}");
+    }
+
+    #[test]
+    fn the_default_vhost_may_be_written_in_every_way() {
+        for end in ["", "/", "/%2f", "/%2F"] {
+            let link = Link::to(&format!("amqp://guest:guest@localhost:5672{end}")).unwrap();
+            assert_eq!(link.uri.vhost, "/", "{end}");
+        }
+        assert_eq!(Link::to("amqp://localhost/crawls").unwrap().uri.vhost, "crawls");
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_without_its_password() {
+        assert_eq!(check_address("amqp://me:secret@rabbit.test:5672/"), Ok(()));
+        for url in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"] {
+            let said = check_address(url).unwrap_err();
+            assert!(said.contains("port"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a message carries besides its body: a name, what it has been through, when it is due.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::batches::Batch;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use lapin::BasicProperties;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use sha2::{Digest, Sha256};
+
+/// How often the batch has failed by itself.
+pub const ATTEMPTS_HEADER: &str = "fetchwell-attempts";
+/// Why a dead letter is one.
+pub const REASON_HEADER: &str = "fetchwell-reason";
+/// How often it failed because the archive could not be reached, and how often it came too soon.
+const SITE_FAILURES_HEADER: &str = "fetchwell-site-failures";
+const PACED_HEADER: &str = "fetchwell-paced";
+/// It is not to be tried before this, in Unix milliseconds.
+const NOT_BEFORE_HEADER: &str = "fetchwell-not-before";
+
+/// All of these.
+const OWN_HEADERS: [&str; 5] =
+    [ATTEMPTS_HEADER, REASON_HEADER, SITE_FAILURES_HEADER, PACED_HEADER, NOT_BEFORE_HEADER];
+
+/// AMQP's word for "on the disk", where the queue is durable.
+const PERSISTENT: u8 = 2;
+/// Clocks differ between machines: nobody waits longer than this for another's.
+const MAX_DELAY: Duration = Duration::from_secs(3_600);
+
+/// A message on its way to a queue.
+pub(super) struct Outgoing<'a> {
+    pub(super) queue: &'a ShortString,
+    pub(super) body: &'a [u8],
+    pub(super) properties: BasicProperties,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A batch, as it is first published.
+    pub(super) fn batch(queue: &'a ShortString, batch: &'a Batch) -> Outgoing<'a> {
+        let mut properties = BasicProperties::default();
+        if let Ok(id) = ShortString::try_new(batch.id.clone()) {
+            properties = properties.with_message_id(id);
+        }
+        Outgoing { queue, body: &batch.body, properties: lasting(properties) }
+    }
+
+    /// A batch for another attempt: what it was, and what it has been through.
+    pub(super) fn again(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+        history: &History,
+        not_before: Time,
+    ) -> Outgoing<'a> {
+        let mut headers = before.headers().clone().unwrap_or_default();
+        put_history(&mut headers, history);
+        let at_ms = not_before.as_micros() / 1_000;
+        headers.insert(NOT_BEFORE_HEADER.into(), AMQPValue::LongLongInt(at_ms));
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+
+    /// A message that goes elsewhere as it is.
+    pub(super) fn unchanged(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+    ) -> Outgoing<'a> {
+        Outgoing { queue, body, properties: lasting(before.clone()) }
+    }
+
+    /// A batch that was given up and is to be tried with a clean record: nothing of ours is left in its headers.
+    pub(super) fn anew(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+    ) -> Outgoing<'a> {
+        let mut headers = FieldTable::default();
+        for (name, value) in before.headers().iter().flatten() {
+            if !OWN_HEADERS.contains(&name.as_str()) {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+
+    /// A batch that is given up, and why.
+    pub(super) fn dead(
+        queue: &'a ShortString,
+        body: &'a [u8],
+        before: &BasicProperties,
+        reason: &str,
+    ) -> Outgoing<'a> {
+        let mut headers = before.headers().clone().unwrap_or_default();
+        headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
+        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+    }
+}
+
+fn lasting(properties: BasicProperties) -> BasicProperties {
+    properties.with_content_type("application/json".into()).with_delivery_mode(PERSISTENT)
+}
+
+fn put_history(headers: &mut FieldTable, history: &History) {
+    let counts = [
+        (ATTEMPTS_HEADER, history.url_failures),
+        (SITE_FAILURES_HEADER, history.site_failures),
+        (PACED_HEADER, history.paced),
+    ];
+    for (name, count) in counts {
+        headers.insert(name.into(), AMQPValue::LongLongInt(count.into()));
+    }
+}
+
+/// What a batch has been through. When its archive first failed was told by another machine's clock, so
+/// that counts from now.
+pub(super) fn history_of(properties: &BasicProperties, now: Time) -> History {
+    let count = |name| number(properties, name).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    let site_failures = count(SITE_FAILURES_HEADER);
+    History {
+        url_failures: count(ATTEMPTS_HEADER),
+        site_failures,
+        paced: count(PACED_HEADER),
+        first_site_failure: (site_failures > 0).then_some(now),
+    }
+}
+
+/// How long it is to wait still, by the wall clock.
+pub(super) fn delay_of(properties: &BasicProperties, wall: Time) -> Duration {
+    let at_ms = number(properties, NOT_BEFORE_HEADER).unwrap_or(0);
+    let at = Time::from_micros(at_ms.saturating_mul(1_000));
+    at.since(wall).min(MAX_DELAY)
+}
+
+/// A batch's name. Where whoever published it gave it none, that is what our own batches are named by: the
+/// SHA-256 of its body.
+pub(super) fn name_of(properties: &BasicProperties, body: &[u8]) -> String {
+    let id = properties.message_id().as_ref().map(ToString::to_string);
+    let digest = || Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+    id.filter(|id| !id.is_empty()).unwrap_or_else(digest)
+}
+
+/// Why a dead letter is one, as far as somebody said so.
+pub(super) fn reason_of(properties: &BasicProperties) -> String {
+    let headers = properties.headers().as_ref();
+    match headers.and_then(|headers| headers.inner().get(REASON_HEADER)) {
+        Some(AMQPValue::LongString(reason)) => reason.to_string(),
+        Some(AMQPValue::ShortString(reason)) => reason.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Whole numbers come in all sizes, by whoever wrote them.
+fn number(properties: &BasicProperties, name: &str) -> Option<i64> {
+    let headers = properties.headers().as_ref()?;
+    match headers.inner().get(name)? {
+        AMQPValue::LongLongInt(n) => Some(*n),
+        AMQPValue::LongInt(n) => Some((*n).into()),
+        AMQPValue::ShortInt(n) => Some((*n).into()),
+        AMQPValue::ShortShortInt(n) => Some((*n).into()),
+        AMQPValue::LongUInt(n) => Some((*n).into()),
+        AMQPValue::ShortUInt(n) => Some((*n).into()),
+        AMQPValue::ShortShortUInt(n) => Some((*n).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_batch_has_been_through_travels_with_it() {
+        let (queue, now) = (ShortString::from("batches"), Time::from_micros(7_000_000));
+        let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
+        let first = Outgoing::batch(&queue, &batch);
+        assert_eq!(history_of(&first.properties, now), History::default());
+        assert_eq!(delay_of(&first.properties, now), Duration::ZERO);
+        let history =
+            History { url_failures: 2, site_failures: 3, paced: 4, first_site_failure: None };
+        let due = now + Duration::from_secs(9);
+        let again = Outgoing::again(&queue, b"[]", &first.properties, &history, due);
+        let first_site_failure = Some(now);
+        assert_eq!(history_of(&again.properties, now), History { first_site_failure, ..history });
+        assert_eq!(delay_of(&again.properties, now), Duration::from_secs(9));
+        assert_eq!(delay_of(&again.properties, Time::from_micros(-1 << 60)), MAX_DELAY);
+        assert_eq!(name_of(&again.properties, b"[]"), "b-1");
+        assert_eq!(*again.properties.delivery_mode(), Some(PERSISTENT));
+    }
+
+    #[test]
+    fn a_dead_letter_that_is_tried_again_keeps_its_name_and_nothing_of_its_record() {
+        let queue = ShortString::from("batches");
+        let now = Time::from_micros(7_000_000);
+        let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
+        let mut theirs = FieldTable::default();
+        theirs.insert("trace".into(), AMQPValue::LongString("abc".into()));
+        let first = Outgoing::batch(&queue, &batch).properties.with_headers(theirs.clone());
+        let history = History { url_failures: 2, ..History::default() };
+        let again = Outgoing::again(&queue, b"[]", &first, &history, now + MAX_DELAY);
+        let dead = Outgoing::dead(&queue, b"[]", &again.properties, "no batch");
+        assert_eq!(reason_of(&dead.properties), "no batch");
+        let seen = Outgoing::unchanged(&queue, b"[]", &dead.properties);
+        assert_eq!(seen.properties, dead.properties);
+        let anew = Outgoing::anew(&queue, b"[]", &seen.properties);
+        assert_eq!(anew.properties.headers().as_ref(), Some(&theirs));
+        assert_eq!(
+            (name_of(&anew.properties, b"[]"), reason_of(&anew.properties)),
+            ("b-1".into(), "".into())
+        );
+        assert_eq!(history_of(&anew.properties, now), History::default());
+        assert_eq!(delay_of(&anew.properties, now), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_batch_without_a_name_is_named_by_its_body() {
+        let name = name_of(&BasicProperties::default(), b"abc");
+        assert!(name.starts_with("ba7816bf8f01cfea") && name.len() == 64, "{name}");
+    }
+}

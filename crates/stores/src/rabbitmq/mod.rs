@@ -1,0 +1,79 @@
+//! RabbitMQ: a queue of batches that any number of machines share.
+//!
+//! What is published is confirmed by the broker, what is taken is acknowledged when it is settled, and
+//! whatever has to move (another attempt, a dead letter) is confirmed at its new place before the old one
+//! is acknowledged. A crash in between leaves two of it, never none.
+
+mod consumer;
+mod dead_letters;
+mod declare;
+mod examination;
+mod instance;
+mod link;
+mod message;
+mod publisher;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::batches::{Batch, BatchQueue};
+use fetchwell_engine::ports::error::StoreFault;
+
+use self::declare::Names;
+use self::link::Link;
+use self::message::Outgoing;
+use self::publisher::Publisher;
+
+pub use self::examination::{QueueFacts, RabbitFacts, examine};
+pub use self::instance::RabbitInstance;
+pub use self::link::check_address;
+pub use self::message::{ATTEMPTS_HEADER, REASON_HEADER};
+
+/// A queue by name at a broker, and beside it the one that its dead letters go to: `NAME.dead`.
+#[derive(Clone)]
+pub struct RabbitQueue {
+    link: Link,
+    names: Arc<Names>,
+    publisher: Arc<Publisher>,
+    clock: Clock,
+}
+
+impl RabbitQueue {
+    /// Makes sure that the broker can be reached and that the queue is there. One that is there is used as
+    /// it was declared; else it is made, durable unless `transient`.
+    pub async fn open(
+        url: &str,
+        queue: &str,
+        transient: bool,
+        clock: Clock,
+    ) -> Result<RabbitQueue, StoreFault> {
+        let link = Link::to(url)?;
+        let names = Arc::new(Names::of(queue, transient)?);
+        let publisher = Publisher::open(link.clone(), names.clone()).await?;
+        Ok(RabbitQueue { link, names, publisher: Arc::new(publisher), clock })
+    }
+
+    /// Joins as a consumer that is given `prefetch` batches before it has settled one.
+    pub fn instance(&self, prefetch: u16) -> RabbitInstance {
+        RabbitInstance::join(self, prefetch)
+    }
+
+    /// How many dead letters there are.
+    pub async fn dead(&self) -> Result<u64, StoreFault> {
+        self.publisher.depth(&self.names.dead).await
+    }
+}
+
+#[async_trait]
+impl BatchQueue for RabbitQueue {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+        let messages: Vec<Outgoing<'_>> =
+            batches.iter().map(|batch| Outgoing::batch(&self.names.queue, batch)).collect();
+        self.publisher.publish(&messages).await
+    }
+
+    async fn waiting(&self) -> Result<u64, StoreFault> {
+        self.publisher.depth(&self.names.queue).await
+    }
+}

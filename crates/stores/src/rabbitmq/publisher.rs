@@ -1,0 +1,171 @@
+//! What goes to the broker: confirmed, a bounded number at a time, and not while the broker is out of
+//! memory or disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use futures::future::try_join_all;
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::types::ShortString;
+use lapin::{Channel, Confirmation, Connection, PublisherConfirm};
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::declare::{self, Names};
+use super::link::{ANSWER_WITHIN, Link};
+use super::message::Outgoing;
+
+/// Messages that the broker has not confirmed yet.
+const MAX_UNCONFIRMED: usize = 256;
+/// How often a blocked connection is looked at.
+const BLOCKED_POLL: Duration = Duration::from_millis(100);
+
+/// Publishes on a connection of its own: a broker that is short of memory stops reading from connections
+/// that publish, and acknowledgements must not wait for that.
+pub(super) struct Publisher {
+    link: Link,
+    names: Arc<Names>,
+    /// One publishes at a time, so that what is unconfirmed stays bounded.
+    standing: Mutex<Option<Standing>>,
+}
+
+struct Standing {
+    connection: Connection,
+    channel: Channel,
+}
+
+impl Publisher {
+    /// Connects, and makes sure of the queues.
+    pub(super) async fn open(link: Link, names: Arc<Names>) -> Result<Publisher, StoreFault> {
+        let publisher = Publisher { link, names, standing: Mutex::default() };
+        let standing = publisher.connect().await?;
+        *publisher.standing.lock().await = Some(standing);
+        Ok(publisher)
+    }
+
+    /// Returns once all are confirmed.
+    pub(super) async fn publish(&self, messages: &[Outgoing<'_>]) -> Result<(), StoreFault> {
+        self.with_channel(async |standing: &Standing| {
+            for some in messages.chunks(MAX_UNCONFIRMED) {
+                self.publish_some(standing, some).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// How many messages wait in a queue.
+    pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreFault> {
+        self.with_channel(async |standing: &Standing| {
+            match timeout(ANSWER_WITHIN, declare::depth(&standing.channel, queue)).await {
+                Ok(depth) => depth.map_err(|error| self.link.fault(&error)),
+                Err(_) => Err(self.link.silent()),
+            }
+        })
+        .await
+    }
+
+    /// Connects where there is no connection. After a fault the next one connects anew, and makes sure of
+    /// the queues again: a broker that restarts forgets those that are not durable.
+    async fn with_channel<T>(
+        &self,
+        work: impl AsyncFnOnce(&Standing) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
+        let mut standing = self.standing.lock().await;
+        let current = match standing.take() {
+            Some(current) if current.channel.status().connected() => current,
+            _ => self.connect().await?,
+        };
+        let done = work(&current).await;
+        if done.is_ok() {
+            *standing = Some(current);
+        }
+        done
+    }
+
+    async fn connect(&self) -> Result<Standing, StoreFault> {
+        let connection = self.link.connect("publisher").await?;
+        let prepared = timeout(ANSWER_WITHIN, self.prepare(&connection)).await;
+        let channel = prepared.unwrap_or_else(|_| Err(self.link.silent()))?;
+        Ok(Standing { connection, channel })
+    }
+
+    async fn prepare(&self, connection: &Connection) -> Result<Channel, StoreFault> {
+        declare::ensure(&self.link, connection, &self.names).await?;
+        let fault = |error: lapin::Error| self.link.fault(&error);
+        let channel = connection.create_channel().await.map_err(fault)?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(fault)?;
+        Ok(channel)
+    }
+
+    async fn publish_some(
+        &self,
+        standing: &Standing,
+        messages: &[Outgoing<'_>],
+    ) -> Result<(), StoreFault> {
+        // One that no queue takes is to come back, not to be confirmed and gone.
+        let options = BasicPublishOptions { mandatory: true, immediate: false };
+        let mut confirms = Vec::with_capacity(messages.len());
+        for message in messages {
+            self.wait_while_blocked(standing).await?;
+            let Outgoing { queue, body, properties } = message;
+            let exchange = ShortString::default();
+            let sent = standing.channel.basic_publish(
+                exchange,
+                (*queue).clone(),
+                options,
+                body,
+                properties.clone(),
+            );
+            let sent = timeout(ANSWER_WITHIN, sent).await.map_err(|_| self.link.silent())?;
+            confirms.push(sent.map_err(|error| self.link.fault(&error))?);
+        }
+        self.wait_for(standing, confirms).await
+    }
+
+    /// A confirmation may take as long as the broker is blocked, and not much longer.
+    async fn wait_for(
+        &self,
+        standing: &Standing,
+        confirms: Vec<PublisherConfirm>,
+    ) -> Result<(), StoreFault> {
+        let all = try_join_all(confirms);
+        tokio::pin!(all);
+        let confirmations = loop {
+            match timeout(ANSWER_WITHIN, &mut all).await {
+                Ok(all) => break all.map_err(|error| self.link.fault(&error))?,
+                Err(_) if standing.connection.status().blocked() => {
+                    self.wait_while_blocked(standing).await?;
+                }
+                Err(_) => return Err(self.link.silent()),
+            }
+        };
+        match confirmations.iter().all(|each| matches!(each, Confirmation::Ack(None))) {
+            true => Ok(()),
+            false => Err(self.link.unavailable(
+                "it did not take a message; perhaps its queue was deleted, and is made again now",
+            )),
+        }
+    }
+
+    async fn wait_while_blocked(&self, standing: &Standing) -> Result<(), StoreFault> {
+        let status = standing.connection.status();
+        if !status.blocked() {
+            return Ok(());
+        }
+        let address = self.link.address();
+        warn!(
+            "RabbitMQ at {address} is short of memory or disk and takes nothing for now: waiting"
+        );
+        while status.blocked() {
+            if !status.connected() {
+                return Err(self.link.unavailable("the connection was lost while it was blocked"));
+            }
+            sleep(BLOCKED_POLL).await;
+        }
+        info!("RabbitMQ at {address} takes messages again");
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Articles on Redis. Each move is one script, by the server's clock, and names all its keys.
+
+mod books;
+mod names;
+mod reading;
+mod trimming;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::articles::{Articles, Counts, Fields, Gleaned, Wanted};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_policy::time::Time;
+
+use super::link::Link;
+use crate::StoreClock;
+use books::Scripts;
+use reading::readable;
+
+/// The longest article is not sent in less.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Links that one script looks at. Others wait meanwhile.
+const LINKS_AT_ONCE: usize = 500;
+
+/// Articles on a Redis server.
+pub struct RedisArticles {
+    link: Link,
+    clock: StoreClock,
+    scripts: Scripts,
+}
+
+impl RedisArticles {
+    /// Makes sure that the server can be reached.
+    pub async fn open(url: &str, clock: StoreClock) -> Result<RedisArticles, StoreFault> {
+        let link = Link::open_patiently(url, ANSWER_WITHIN).await?;
+        Ok(RedisArticles { link, clock, scripts: Scripts::default() })
+    }
+}
+
+#[async_trait]
+impl Articles for RedisArticles {
+    async fn now(&self) -> Result<Time, StoreFault> {
+        match self.clock.given() {
+            Some(micros) => Ok(Time::from_micros(micros)),
+            None => self.server_time().await,
+        }
+    }
+
+    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault> {
+        let mut pending = Vec::with_capacity(uids.len());
+        for uids in uids.chunks(LINKS_AT_ONCE) {
+            pending.extend(self.ask_pending(uids, run).await?);
+        }
+        Ok(pending)
+    }
+
+    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreFault> {
+        // All are sent at once, and each is a move of its own.
+        let moves = gleaned.iter().map(|gleaned| self.keep_one(gleaned, run));
+        futures::future::try_join_all(moves).await.map(|_| ())
+    }
+
+    async fn trim(&self) -> Result<(), StoreFault> {
+        self.forget_attempts().await?;
+        self.time_the_untimed().await?;
+        self.trim_index().await?;
+        self.trim_categories().await
+    }
+
+    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault> {
+        let fields = self.ask(redis::cmd("HGETALL").arg(names::article(uid))).await?;
+        Ok(Some(readable(fields)).filter(|fields| !fields.is_empty()))
+    }
+
+    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+        self.read_newest(wanted).await
+    }
+
+    async fn count(&self) -> Result<Counts, StoreFault> {
+        self.count_all().await
+    }
+}

@@ -1,0 +1,188 @@
+//! What is known of articles, read from Redis.
+
+use std::collections::{BTreeMap, HashSet};
+
+use fetchwell_engine::ports::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
+use fetchwell_engine::ports::error::StoreFault;
+use redis::Cmd;
+
+use super::{LINKS_AT_ONCE, RedisArticles, names};
+
+/// The field that says when something was fetched.
+const FETCHED: &str = "fetched_ts";
+
+/// Where something stands in an index. It may be gone from there, or be something else by now.
+struct Place {
+    at: i64,
+    uid: String,
+    status: Status,
+}
+
+impl RedisArticles {
+    pub(super) async fn read_newest(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+        let mut places = Vec::new();
+        if wanted.status != Some(Status::Failure) {
+            places.extend(self.places_of_articles(wanted.category.as_deref()).await?);
+        }
+        if wanted.status != Some(Status::Success) {
+            places.extend(self.places_of_failures().await?);
+        }
+        places.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| a.uid.cmp(&b.uid)));
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        for place in places {
+            if found.len() == wanted.most {
+                break;
+            }
+            if let Some(fields) = self.find(&place.uid).await?
+                && place.holds(&fields, wanted.category.as_deref())
+                && seen.insert(place.uid)
+            {
+                found.push(fields);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn count_all(&self) -> Result<Counts, StoreFault> {
+        let mut by_category = BTreeMap::new();
+        for key in self.category_keys().await? {
+            let articles: u64 = self.ask(redis::cmd("SCARD").arg(&key)).await?;
+            by_category.insert(key.trim_start_matches(names::BY_CATEGORY).to_owned(), articles);
+        }
+        Ok(Counts {
+            articles: self.ask(redis::cmd("ZCARD").arg(names::INDEX)).await?,
+            attempted: self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?,
+            by_category,
+            failures: self.count_failures().await?,
+        })
+    }
+
+    /// The keys of all categories that have articles.
+    pub(super) async fn category_keys(&self) -> Result<Vec<String>, StoreFault> {
+        let mut keys = redis::cmd("SCAN");
+        keys.cursor_arg(0).arg("MATCH").arg(format!("{}*", names::BY_CATEGORY));
+        keys.arg("COUNT").arg(LINKS_AT_ONCE).arg("TYPE").arg("set");
+        self.scan(keys).await
+    }
+
+    /// All members of a set.
+    pub(super) async fn members(&self, key: &str) -> Result<Vec<String>, StoreFault> {
+        let mut members = redis::cmd("SSCAN");
+        members.arg(key).cursor_arg(0).arg("COUNT").arg(LINKS_AT_ONCE);
+        self.scan(members).await
+    }
+
+    /// All that a scan finds, each once.
+    async fn scan(&self, scan: Cmd) -> Result<Vec<String>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let found = async {
+            let mut items = scan.iter_async::<String>(&mut connection).await?;
+            let mut found = HashSet::new();
+            while let Some(item) = items.next_item().await {
+                found.insert(item?);
+            }
+            Ok(found.into_iter().collect())
+        };
+        match found.await {
+            Ok(found) => Ok(found),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
+    async fn places_of_articles(&self, category: Option<&str>) -> Result<Vec<Place>, StoreFault> {
+        let mut all = redis::cmd("ZRANGE");
+        all.arg(names::INDEX).arg(0).arg(-1).arg("WITHSCORES");
+        let all: Vec<(String, f64)> = self.ask(&all).await?;
+        let of_category: Option<HashSet<String>> = match category {
+            Some(name) => Some(self.members(&names::category(name)).await?.into_iter().collect()),
+            None => None,
+        };
+        let is_of_category = |uid: &String| of_category.as_ref().is_none_or(|of| of.contains(uid));
+        let places = all.into_iter().filter(|(uid, _)| is_of_category(uid));
+        let place = |(uid, score)| Place { at: seconds(score), uid, status: Status::Success };
+        Ok(places.map(place).collect())
+    }
+
+    /// Failures are kept as long as articles are; who failed before that is in the list for ever.
+    async fn places_of_failures(&self) -> Result<Vec<Place>, StoreFault> {
+        let since = (self.now().await? - ARTICLE_TTL).as_micros() / 1_000_000;
+        let mut recent = redis::cmd("ZRANGEBYSCORE");
+        recent.arg(names::FAILURES).arg(since).arg("+inf").arg("WITHSCORES");
+        let recent: Vec<(String, f64)> = self.ask(&recent).await?;
+        let place = |(name, score): (String, f64)| {
+            Some(Place { at: seconds(score), uid: split(&name)?.0, status: Status::Failure })
+        };
+        Ok(recent.into_iter().filter_map(place).collect())
+    }
+
+    async fn count_failures(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
+        let (mut failures, mut cursor): (BTreeMap<String, u64>, u64) = (BTreeMap::new(), 0);
+        loop {
+            let mut page = redis::cmd("ZRANGE");
+            page.arg(names::FAILURES).arg(cursor).arg(cursor + LINKS_AT_ONCE as u64 - 1);
+            let page: Vec<String> = self.ask(&page).await?;
+            cursor += page.len() as u64;
+            for (_, code) in page.iter().filter_map(|name| split(name)) {
+                *failures.entry(code).or_default() += 1;
+            }
+            if page.len() < LINKS_AT_ONCE {
+                return Ok(failures);
+            }
+        }
+    }
+}
+
+/// A time as a score has it. Other programs write fractions, too.
+fn seconds(score: f64) -> i64 {
+    score.floor() as i64
+}
+
+/// What is kept of an article, as we would have written it: others may count fractions of seconds, and may
+/// write what is no UTF-8.
+pub(super) fn readable(fields: BTreeMap<Vec<u8>, Vec<u8>>) -> Fields {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let mut fields: Fields =
+        fields.into_iter().map(|(name, value)| (text(name), text(value))).collect();
+    if let Some(fetched) = fields.get_mut(FETCHED)
+        && let Ok(time) = fetched.parse::<f64>().map(seconds)
+    {
+        *fetched = time.to_string();
+    }
+    fields
+}
+
+/// The link and the code of a failure.
+fn split(name: &str) -> Option<(String, String)> {
+    name.split_once(':').map(|(uid, code)| (uid.to_owned(), code.to_owned()))
+}
+
+impl Place {
+    /// The sets say which categories an article is of; of a failure only the first is known.
+    fn holds(&self, fields: &Fields, category: Option<&str>) -> bool {
+        let field = |name: &str| fields.get(name).map(String::as_str);
+        let of_category = self.status == Status::Success || category.is_none();
+        field("status") == Some(self.status.as_str())
+            && (of_category || field("category") == category)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_read_as_if_we_had() {
+        for (written, read) in [
+            ("1700000000", "1700000000"),
+            ("1700000000.9", "1700000000"),
+            ("1.7e9", "1700000000"),
+            ("yesterday", "yesterday"),
+            ("", ""),
+        ] {
+            let fields = [(FETCHED, written.as_bytes()), ("title", &b"caf\xe9"[..])];
+            let fields = fields.map(|(name, value)| (name.as_bytes().to_vec(), value.to_vec()));
+            let found = readable(fields.into());
+            assert_eq!((found[FETCHED].as_str(), found["title"].as_str()), (read, "caf\u{fffd}"));
+        }
+    }
+}

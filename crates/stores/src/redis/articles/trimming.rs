@@ -1,0 +1,68 @@
+//! What is over leaves the indexes. Each step is small, and may be done by several at once.
+
+use fetchwell_engine::ports::error::StoreFault;
+
+use super::{LINKS_AT_ONCE, RedisArticles, names};
+
+impl RedisArticles {
+    pub(super) async fn forget_attempts(&self) -> Result<(), StoreFault> {
+        loop {
+            let mut call = self.call(&self.scripts.forget);
+            call.arg(LINKS_AT_ONCE);
+            if self.run::<usize>(&call).await? < LINKS_AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Other programs note attempts without a time. That is seen by the sizes, since looking at each costs
+    /// much.
+    pub(super) async fn time_the_untimed(&self) -> Result<(), StoreFault> {
+        let noted: u64 = self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?;
+        let timed: u64 = self.ask(redis::cmd("ZCARD").arg(names::ATTEMPTED_AT)).await?;
+        if noted == timed {
+            return Ok(());
+        }
+        for uids in self.members(names::ATTEMPTED).await?.chunks(LINKS_AT_ONCE) {
+            let mut call = self.call(&self.scripts.first_sight);
+            call.arg(uids);
+            self.run::<()>(&call).await?;
+        }
+        Ok(())
+    }
+
+    /// It is in the order of time: where a whole stretch is alive, all that follows is.
+    pub(super) async fn trim_index(&self) -> Result<(), StoreFault> {
+        loop {
+            let mut oldest = redis::cmd("ZRANGE");
+            oldest.arg(names::INDEX).arg(0).arg(LINKS_AT_ONCE - 1);
+            let uids: Vec<String> = self.ask(&oldest).await?;
+            if self.drop_expired(names::INDEX, "ZREM", &uids).await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn trim_categories(&self) -> Result<(), StoreFault> {
+        for key in self.category_keys().await? {
+            for uids in self.members(&key).await?.chunks(LINKS_AT_ONCE) {
+                self.drop_expired(&key, "SREM", uids).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn drop_expired(
+        &self,
+        index: &str,
+        command: &str,
+        uids: &[String],
+    ) -> Result<usize, StoreFault> {
+        let mut call = self.call(&self.scripts.drop_expired);
+        call.key(index).arg(command);
+        for uid in uids {
+            call.key(names::article(uid)).arg(uid);
+        }
+        self.run(&call).await
+    }
+}

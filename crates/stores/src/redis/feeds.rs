@@ -1,0 +1,203 @@
+//! Feeds on Redis: `rss:feeds:subscriptions`, `rss:feeds:memory` and `rss:feeds:claims`, a hash each.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script};
+use serde::{Deserialize, Serialize};
+
+use super::link::Link;
+
+/// Field: the feed and the category as a JSON array. Value: [`Details`] as JSON.
+const SUBSCRIPTIONS: &str = "rss:feeds:subscriptions";
+/// Field: the feed. Value: its memory as JSON.
+const MEMORY: &str = "rss:feeds:memory";
+/// Field: the feed. Value: when the claim ends, in microseconds, and who holds it.
+const CLAIMS: &str = "rss:feeds:claims";
+
+/// Feeds that one command or script is about. Others wait meanwhile.
+const FEEDS_AT_ONCE: usize = 500;
+/// A long list is not read in less.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+const CLAIM: &str = "
+local granted = {}
+for n = 4, #ARGV do
+  local held = redis.call('HGET', KEYS[1], ARGV[n])
+  local ends, holder = string.match(held or '', '^(%d+) (.*)$')
+  local free = not ends or holder == ARGV[3] or tonumber(ends) <= tonumber(ARGV[1])
+  if free then redis.call('HSET', KEYS[1], ARGV[n], ARGV[2] .. ' ' .. ARGV[3]) end
+  granted[#granted + 1] = free and 1 or 0
+end
+return granted";
+
+const RELEASE: &str = "
+for n = 2, #ARGV do
+  local held = redis.call('HGET', KEYS[1], ARGV[n])
+  if string.match(held or '', '^%d+ (.*)$') == ARGV[1] then redis.call('HDEL', KEYS[1], ARGV[n]) end
+end";
+
+const KEEP: &str = "
+local held = redis.call('HGET', KEYS[1], ARGV[1])
+if string.match(held or '', '^%d+ (.*)$') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+redis.call('HDEL', KEYS[1], ARGV[1])
+return 1";
+
+/// Feeds on a Redis server.
+pub struct RedisFeeds {
+    link: Link,
+    claim: Script,
+    release: Script,
+    keep: Script,
+}
+
+/// What a subscription says besides its feed and category.
+#[derive(Serialize, Deserialize)]
+struct Details {
+    interval_s: Option<u64>,
+    #[serde(default)]
+    title: String,
+}
+
+impl RedisFeeds {
+    /// Makes sure that the server can be reached.
+    pub async fn open(url: &str) -> Result<RedisFeeds, StoreFault> {
+        Ok(RedisFeeds {
+            link: Link::open_patiently(url, ANSWER_WITHIN).await?,
+            claim: Script::new(CLAIM),
+            release: Script::new(RELEASE),
+            keep: Script::new(KEEP),
+        })
+    }
+
+    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        self.sound(command.query_async(&mut connection).await).await
+    }
+
+    async fn sound<T>(&self, answer: Result<T, RedisError>) -> Result<T, StoreFault> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+}
+
+#[async_trait]
+impl Feeds for RedisFeeds {
+    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+        self.link.warn_of_forgetting().await?;
+        let mut new = 0;
+        for some in subscriptions.chunks(FEEDS_AT_ONCE) {
+            let mut command = redis::cmd("HSET");
+            command.arg(SUBSCRIPTIONS);
+            for subscription in some {
+                let interval_s = subscription.interval.map(|interval| interval.as_secs());
+                let details = Details { interval_s, title: subscription.title.clone() };
+                command.arg(field(subscription)?).arg(json(&details)?);
+            }
+            new += self.query::<u64>(&command).await?;
+        }
+        Ok(new)
+    }
+
+    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+        let mut gone = 0;
+        for some in subscriptions.chunks(FEEDS_AT_ONCE) {
+            let mut command = redis::cmd("HDEL");
+            command.arg(SUBSCRIPTIONS);
+            for subscription in some {
+                command.arg(field(subscription)?);
+            }
+            gone += self.query::<u64>(&command).await?;
+        }
+        Ok(gone)
+    }
+
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreFault> {
+        let all: Vec<(String, String)> =
+            self.query(redis::cmd("HGETALL").arg(SUBSCRIPTIONS)).await?;
+        let mut subscriptions: Vec<Subscription> = all
+            .iter()
+            .map(|(field, details)| subscription(field, details))
+            .collect::<Result<_, _>>()?;
+        subscriptions.sort_unstable();
+        Ok(subscriptions)
+    }
+
+    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreFault> {
+        let mut memories = Vec::with_capacity(urls.len());
+        for urls in urls.chunks(FEEDS_AT_ONCE) {
+            let texts: Vec<Option<String>> =
+                self.query(redis::cmd("HMGET").arg(MEMORY).arg(urls)).await?;
+            // What makes no sense is not known: the feed is read anew.
+            memories.extend(texts.into_iter().map(|text| serde_json::from_str(&text?).ok()));
+        }
+        Ok(memories)
+    }
+
+    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreFault> {
+        let mut granted = Vec::with_capacity(urls.len());
+        for urls in urls.chunks(FEEDS_AT_ONCE) {
+            let mut connection = self.link.standing().await?.connection;
+            let mut call = self.claim.key(CLAIMS);
+            call.arg(claim.now.as_micros()).arg(claim.until.as_micros()).arg(claim.holder);
+            for url in urls {
+                call.arg(*url);
+            }
+            let answer: Vec<i64> = self.sound(call.invoke_async(&mut connection).await).await?;
+            granted.extend(answer.into_iter().map(|granted| granted == 1));
+        }
+        Ok(granted)
+    }
+
+    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut call = self.keep.key(CLAIMS);
+        call.key(MEMORY).arg(url).arg(holder).arg(json(memory)?);
+        self.sound(call.invoke_async(&mut connection).await).await
+    }
+
+    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreFault> {
+        for urls in urls.chunks(FEEDS_AT_ONCE) {
+            let mut connection = self.link.standing().await?.connection;
+            let mut call = self.release.key(CLAIMS);
+            call.arg(holder);
+            for url in urls {
+                call.arg(*url);
+            }
+            self.sound(call.invoke_async::<()>(&mut connection).await).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, urls: &[&str]) -> Result<(), StoreFault> {
+        for urls in urls.chunks(FEEDS_AT_ONCE) {
+            let mut both = Pipeline::new();
+            both.atomic().hdel(MEMORY, urls).ignore().hdel(CLAIMS, urls).ignore();
+            let mut connection = self.link.standing().await?.connection;
+            self.sound(both.query_async::<()>(&mut connection).await).await?;
+        }
+        Ok(())
+    }
+}
+
+fn field(subscription: &Subscription) -> Result<String, StoreFault> {
+    json(&(&subscription.url, &subscription.category))
+}
+
+fn subscription(field: &str, details: &str) -> Result<Subscription, StoreFault> {
+    let damaged = |error| {
+        StoreFault::Damaged(format!("{SUBSCRIPTIONS} has a field {field:?} of no sense: {error}"))
+    };
+    let (url, category) = serde_json::from_str(field).map_err(damaged)?;
+    let Details { interval_s, title } = serde_json::from_str(details).map_err(damaged)?;
+    Ok(Subscription { category, url, interval: interval_s.map(Duration::from_secs), title })
+}
+
+fn json(value: &impl Serialize) -> Result<String, StoreFault> {
+    serde_json::to_string(value).map_err(|error| StoreFault::Damaged(error.to_string()))
+}

@@ -1,0 +1,256 @@
+//! Sites' politeness in Redis: `rate_limit:{domain}`, `circuit:{domain}`, `robots:{domain}`.
+//!
+//! What is ours alone stands apart, so that other readers of those see what they know: orders and counts in
+//! `fetchwell:site:{domain}`, and the names of all sites in three sorted sets, by name (all of them, and those
+//! that are notable) and by when they are forgotten.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Scheme, Site};
+use redis::{AsyncCommands, FromRedisValue, Script};
+
+use super::link::Link;
+use crate::politeness::{Change, Keeper, Reading, Texts};
+
+/// Which run of the server has the past, and from when on.
+const RUN_KEY: &str = "fetchwell:politeness";
+
+/// The names of all sites.
+const NAMES_KEY: &str = "fetchwell:sites";
+/// The names of those of which there is more to say than their pace.
+const NOTABLE_KEY: &str = "fetchwell:sites:notable";
+/// When each name is forgotten, with what is kept of its site.
+const FORGOTTEN_KEY: &str = "fetchwell:sites:forgotten_at";
+/// When each site was last given an order, of those that were lately: microseconds.
+const ORDERED_KEY: &str = "fetchwell:sites:ordered_at";
+/// Names that are forgotten in one step, so that no step keeps the server from others for long.
+const NAMES_PER_STEP: usize = 1_000;
+
+/// What must not be forgotten is kept this long after it was last changed: a site that nobody has asked
+/// for in that time is nobody's any more.
+const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+const ROBOTS_KEPT_S: u64 = 31 * 86_400;
+
+/// The keeper on a Redis server.
+pub struct RedisKeeper {
+    link: Link,
+    step: Script,
+    forget_names: Script,
+}
+
+impl RedisKeeper {
+    /// Makes sure that the server can be reached and is of use.
+    pub async fn open(url: &str) -> Result<RedisKeeper, StoreFault> {
+        let link = Link::open(url).await?;
+        link.warn_of_forgetting().await?;
+        Ok(RedisKeeper {
+            link,
+            step: Script::new(include_str!("step.lua")),
+            forget_names: Script::new(include_str!("forget_names.lua")),
+        })
+    }
+
+    /// Runs the script on these sites, with the values that it is to set.
+    async fn step<'a>(
+        &self,
+        sites: impl Iterator<Item = &'a Site>,
+        values: Vec<String>,
+    ) -> Result<Vec<String>, StoreFault> {
+        let mut standing = self.link.standing().await?;
+        let mut call = self.step.key(RUN_KEY);
+        call.key(NAMES_KEY).key(NOTABLE_KEY).key(FORGOTTEN_KEY);
+        for site in sites {
+            call.key(format!("rate_limit:{site}")).key(format!("circuit:{site}"));
+            call.key(format!("fetchwell:site:{site}"));
+        }
+        call.arg(&*standing.run_id);
+        for value in values {
+            call.arg(value);
+        }
+        let answer = call.invoke_async(&mut standing.connection).await;
+        self.sound(answer).await
+    }
+
+    async fn sound<T: FromRedisValue>(
+        &self,
+        answer: Result<T, redis::RedisError>,
+    ) -> Result<T, StoreFault> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+}
+
+#[async_trait]
+impl Keeper for RedisKeeper {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        let answer = self.step(sites.iter(), Vec::new()).await?;
+        let mut values = answer.into_iter();
+        let now = time(values.next().as_deref())?;
+        let lost_until = time(values.next().as_deref())?;
+        let mut text = || values.next().filter(|text| !text.is_empty());
+        let mut texts = || Texts { rate_limit: text(), circuit: text(), notes: text() };
+        let sites = sites.iter().map(|_| texts()).collect();
+        Ok(Reading { now, lost_until, sites })
+    }
+
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = changes.iter().flat_map(values_of).collect();
+        let answer = self.step(changes.iter().map(|change| &change.site), values).await?;
+        Ok(answer.into_iter().skip(2).map(|made| made == "1").collect())
+    }
+
+    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<i64, _> = connection.del(RUN_KEY).await;
+        self.sound(answer).await.map(|_| ())
+    }
+
+    async fn names(
+        &self,
+        after: &str,
+        notable: bool,
+        most: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(if notable { NOTABLE_KEY } else { NAMES_KEY });
+        range.arg(format!("({after}")).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(most);
+        let answer: Result<Vec<String>, _> = range.query_async(&mut connection).await;
+        self.sound(answer).await
+    }
+
+    async fn note_order(
+        &self,
+        site: &Site,
+        at: Time,
+        forget_before: Time,
+    ) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut both = redis::pipe();
+        both.zadd(ORDERED_KEY, site.as_str(), at.as_micros()).ignore();
+        both.zrembyscore(ORDERED_KEY, "-inf", format!("({}", forget_before.as_micros())).ignore();
+        let answer: Result<(), _> = both.query_async(&mut connection).await;
+        self.sound(answer).await
+    }
+
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(ORDERED_KEY).arg(since.as_micros()).arg("+inf").arg("BYSCORE");
+        range.arg("LIMIT").arg(0).arg(most).arg("WITHSCORES");
+        let answer: Result<Vec<(String, f64)>, _> = range.query_async(&mut connection).await;
+        // Microseconds since 1970 are whole numbers there until 2255.
+        let given = |(name, micros)| (name, Time::from_micros(micros as i64));
+        Ok(self.sound(answer).await?.into_iter().map(given).collect())
+    }
+
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        if origins.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut connection = self.link.standing().await?.connection;
+        let keys: Vec<String> = origins.iter().map(robots_key).collect();
+        let answer: Result<Vec<Option<Vec<u8>>>, _> = connection.mget(keys).await;
+        let texts = self.sound(answer).await?;
+        // What makes no sense is not known: it is read anew.
+        let record = |text: Option<Vec<u8>>| serde_json::from_slice(&text?).ok();
+        Ok(texts.into_iter().map(record).collect())
+    }
+
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let keys: Vec<String> = origins.iter().map(robots_key).collect();
+        let answer: Result<i64, _> = connection.del(keys).await;
+        self.sound(answer).await.map(|_| ())
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        let text = serde_json::to_string(record)
+            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<(), _> =
+            connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;
+        self.sound(answer).await
+    }
+
+    /// Keys expire by themselves; their names go here.
+    async fn sweep(&self, _now: Time) -> Result<u64, StoreFault> {
+        let mut forgotten = 0;
+        loop {
+            let mut connection = self.link.standing().await?.connection;
+            let mut call = self.forget_names.key(NAMES_KEY);
+            call.key(NOTABLE_KEY).key(FORGOTTEN_KEY).arg(NAMES_PER_STEP);
+            let answer: Result<u64, _> = call.invoke_async(&mut connection).await;
+            let names = self.sound(answer).await?;
+            forgotten += names;
+            if names < NAMES_PER_STEP as u64 {
+                return Ok(forgotten);
+            }
+        }
+    }
+}
+
+fn values_of(change: &Change) -> [String; 8] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let keep = change.forgettable_at.map_or(LONGEST_KEPT, |at| at.since(change.now));
+    let keep_ms = match change.has_orders {
+        true => 0,
+        false => keep.max(Duration::from_secs(1)).as_millis(),
+    };
+    [
+        text(&change.before.rate_limit),
+        text(&change.before.circuit),
+        text(&change.before.notes),
+        text(&change.after.rate_limit),
+        text(&change.after.circuit),
+        text(&change.after.notes),
+        keep_ms.to_string(),
+        u8::from(change.is_notable).to_string(),
+    ]
+}
+
+fn robots_key(origin: &Origin) -> String {
+    let (scheme, default_port) = match origin.scheme() {
+        Scheme::Https => ("", 443),
+        Scheme::Http => ("http:", 80),
+    };
+    match origin.port() {
+        port if port == default_port => format!("robots:{scheme}{}", origin.host()),
+        port => format!("robots:{scheme}{}:{port}", origin.host()),
+    }
+}
+
+fn time(text: Option<&str>) -> Result<Time, StoreFault> {
+    let micros = text.and_then(|text| text.parse().ok());
+    micros.map(Time::from_micros).ok_or_else(|| {
+        StoreFault::Damaged(format!("Redis gave {text:?} where a time was expected"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_robots_txt_name_what_is_not_the_default() {
+        for (origin, key) in [
+            ("https://a.test", "robots:a.test"),
+            ("http://a.test", "robots:http:a.test"),
+            ("https://a.test:8443", "robots:a.test:8443"),
+            ("http://a.test:443", "robots:http:a.test:443"),
+        ] {
+            assert_eq!(robots_key(&Origin::parse(origin).unwrap()), key);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A connection to Redis that knows which run of the server it talks to.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::version::refuse_newer_store;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisError};
+use tokio::sync::Mutex;
+use tracing::warn;
+
+/// A server that does not answer within this is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How keys are laid out on a server. A change that earlier programs would misread raises the number and writes it under
+/// this key; until then there is no key.
+const VERSION: i64 = 1;
+const VERSION_KEY: &str = "fetchwell:store:version";
+
+/// What this process has warned of: once, however many connections it has to a server.
+static WARNED: std::sync::Mutex<BTreeSet<String>> = std::sync::Mutex::new(BTreeSet::new());
+
+/// Connects when it is needed, and again after a fault.
+pub(super) struct Link {
+    client: Client,
+    answer_within: Duration,
+    standing: Mutex<Option<Standing>>,
+}
+
+/// A connection, and the run of the server at its other end: a server that starts anew ends all of its
+/// connections.
+#[derive(Clone)]
+pub(super) struct Standing {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) run_id: Arc<str>,
+    /// Why it may forget what it is given; nothing where it does not.
+    cautions: Arc<[String]>,
+}
+
+impl Link {
+    /// Makes sure that the server can be reached and is of use.
+    pub(super) async fn open(url: &str) -> Result<Link, StoreFault> {
+        Link::open_patiently(url, ANSWER_WITHIN).await
+    }
+
+    /// The same, for what takes longer to be sent.
+    pub(super) async fn open_patiently(
+        url: &str,
+        answer_within: Duration,
+    ) -> Result<Link, StoreFault> {
+        let client = Client::open(url).map_err(|error| {
+            StoreFault::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
+        })?;
+        let link = Link { client, answer_within, standing: Mutex::default() };
+        link.refuse_newer().await?;
+        Ok(link)
+    }
+
+    /// The connection that stands, or a new one.
+    pub(super) async fn standing(&self) -> Result<Standing, StoreFault> {
+        let mut standing = self.standing.lock().await;
+        if let Some(standing) = standing.as_ref() {
+            return Ok(standing.clone());
+        }
+        let fresh = self.connect().await?;
+        Ok(standing.insert(fresh).clone())
+    }
+
+    /// Refuses a server whose keys a newer program has changed.
+    async fn refuse_newer(&self) -> Result<(), StoreFault> {
+        let mut connection = self.standing().await?.connection;
+        let get = redis::cmd("GET").arg(VERSION_KEY).query_async(&mut connection).await;
+        let kept: Option<String> = match get {
+            Ok(kept) => kept,
+            // A user who may read a cache only: nobody keeps a queue there.
+            Err(error) if error.code() == Some("NOPERM") => None,
+            Err(error) => return Err(self.fault(error).await),
+        };
+        let version = kept.and_then(|text| text.parse().ok()).unwrap_or(VERSION);
+        refuse_newer_store(&format!("Redis at {}", self.address()), version, VERSION)
+    }
+
+    /// Warns of a server that may forget what it is about to be given. Whoever only looks need not know.
+    pub(super) async fn warn_of_forgetting(&self) -> Result<(), StoreFault> {
+        for caution in self.standing().await?.cautions.iter().filter(|caution| is_news(caution)) {
+            warn!("{caution}");
+        }
+        Ok(())
+    }
+
+    /// Takes a fault for what it is: the connection may be of no use any more.
+    pub(super) async fn fault(&self, error: RedisError) -> StoreFault {
+        if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
+            self.standing.lock().await.take();
+        }
+        self.explain(&error)
+    }
+
+    async fn connect(&self) -> Result<Standing, StoreFault> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(ANSWER_WITHIN))
+            .set_response_timeout(Some(self.answer_within));
+        let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = connected.map_err(|error| self.explain(&error))?;
+        let info: String = redis::cmd("INFO")
+            .query_async(&mut connection)
+            .await
+            .map_err(|error| self.explain(&error))?;
+        let run_id = self.examine(&info)?;
+        Ok(Standing { connection, run_id, cautions: self.cautions(&info).into() })
+    }
+
+    /// The server's run id; refuses a server that can't do.
+    fn examine(&self, info: &str) -> Result<Arc<str>, StoreFault> {
+        if field(info, "cluster_enabled") == Some("1") {
+            return Err(StoreFault::Unfit(format!(
+                "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
+                 Redis server",
+                self.address()
+            )));
+        }
+        match field(info, "run_id").unwrap_or_default() {
+            "" => Err(StoreFault::Damaged(format!("INFO of {} has no run_id", self.address()))),
+            run_id => Ok(run_id.into()),
+        }
+    }
+
+    /// Why the server may forget what it is given.
+    fn cautions(&self, info: &str) -> Vec<String> {
+        let value = |name: &str| field(info, name).unwrap_or_default();
+        let (address, policy) = (self.address(), value("maxmemory_policy"));
+        let mut cautions = Vec::new();
+        if value("maxmemory") != "0" && policy != "noeviction" {
+            cautions.push(format!(
+                "Redis at {address} evicts keys when its memory is full (maxmemory-policy {policy}): \
+                 URLs are lost then, and sites are asked too early; set maxmemory-policy noeviction"
+            ));
+        }
+        if value("aof_enabled") == "0" {
+            cautions.push(format!(
+                "Redis at {address} does not log its changes (appendonly no): URLs, penalties and open \
+                 circuits may be forgotten when it restarts; set appendonly yes and appendfsync always"
+            ));
+        }
+        cautions
+    }
+
+    fn explain(&self, error: &RedisError) -> StoreFault {
+        StoreFault::Unavailable(format!("Redis at {}: {error}", self.address()))
+    }
+
+    /// Where the server is, without the password.
+    fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+}
+
+/// Whether this process says it for the first time.
+fn is_news(caution: &str) -> bool {
+    WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(caution.to_owned())
+}
+
+/// A line `name:value` of INFO.
+pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> Link {
+        let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
+        Link { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() }
+    }
+
+    #[tokio::test]
+    async fn what_a_server_says_of_itself_decides_whether_it_will_do() {
+        let link = link();
+        let good = "# Server\r\nrun_id:abc\r\nmaxmemory:0\r\ncluster_enabled:0\r\n";
+        assert_eq!(&*link.examine(good).unwrap(), "abc");
+        let refusal = link.examine("cluster_enabled:1\r\n").unwrap_err().to_string();
+        assert!(refusal.contains("Redis Cluster") && !refusal.contains("secret"), "{refusal}");
+        assert!(link.examine("").is_err());
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_warned_of_once() {
+        let sound = "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:1\r\n";
+        assert_eq!(link().cautions(sound), Vec::<String>::new());
+        let forgetful = "maxmemory:9\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
+        let cautions = link().cautions(forgetful);
+        assert_eq!(cautions.len(), 2, "{cautions:?}");
+        for caution in &cautions {
+            assert!(caution.contains("127.0.0.1:1") && !caution.contains("secret"), "{caution}");
+            assert!(is_news(caution), "{caution}");
+            assert!(!is_news(caution), "whoever connects again says it again: {caution}");
+        }
+    }
+}

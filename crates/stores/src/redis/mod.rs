@@ -1,0 +1,30 @@
+//! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
+
+mod articles;
+mod examination;
+mod feeds;
+mod keeper;
+mod link;
+mod links;
+mod pages;
+mod queue;
+
+use fetchwell_engine::ports::error::StoreFault;
+
+pub use articles::RedisArticles;
+pub use examination::{RedisFacts, examine};
+pub use feeds::RedisFeeds;
+pub use keeper::RedisKeeper;
+pub use links::RedisLinks;
+pub use pages::RedisPages;
+pub use queue::{
+    Backlog, DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue, UnparkStep,
+    Unparked, Unparking,
+};
+
+use crate::politeness::Vigilant;
+
+/// Connects to the server that a `redis://` or `rediss://` address names, for politeness.
+pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreFault> {
+    Ok(Vigilant::new(RedisKeeper::open(url).await?))
+}

@@ -1,0 +1,64 @@
+//! The page cache: bodies by key, which Redis forgets by itself.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::page_cache::PageCache;
+use redis::AsyncCommands;
+
+use super::link::Link;
+
+/// The longest body is not sent in less.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A page cache on a Redis server.
+pub struct RedisPages {
+    link: Link,
+}
+
+impl RedisPages {
+    /// The longest body that Redis holds under one key.
+    pub const MAX_BODY_BYTES: usize = 512 * 1024 * 1024;
+
+    /// Makes sure that the server can be reached.
+    pub async fn open(url: &str) -> Result<RedisPages, StoreFault> {
+        Ok(RedisPages { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
+    }
+}
+
+#[async_trait]
+impl PageCache for RedisPages {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+        if body.len() > RedisPages::MAX_BODY_BYTES {
+            return Err(StoreFault::TooLarge(format!(
+                "{key} has {} bytes, and Redis holds {} under one key; fetch less of it, or cache pages \
+                 elsewhere",
+                body.len(),
+                RedisPages::MAX_BODY_BYTES
+            )));
+        }
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<(), _> = connection.pset_ex(key, body.as_ref(), ttl_ms).await;
+        match answer {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let answer: Result<Option<Vec<u8>>, _> = connection.get(key).await;
+        match answer {
+            Ok(body) => Ok(body.map(Bytes::from)),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
+    /// Redis forgets by itself.
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        Ok(0)
+    }
+}

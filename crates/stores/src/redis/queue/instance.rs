@@ -1,0 +1,263 @@
+//! One process's hold on a queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::dead_letters::{self, SettleWithDetails};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use serde::Serialize;
+use tokio::sync::{Mutex, Notify};
+use tracing::warn;
+
+use super::job::{Ending, Row, lease_of};
+use super::{Filing, MOST_PER_SCRIPT, RedisQueue};
+use crate::shared::held::Held;
+
+/// The most leases of one take: whoever wants more asks again. It can't be had in parts, since each part
+/// would give as much of a site as the whole may.
+const MOST_PER_TAKE: usize = 1_000;
+/// When to look again where the list was not moved to its end.
+const SOON: Duration = Duration::from_millis(1);
+/// No epoch yet: Redis counts them from 1.
+const NO_EPOCH: i64 = 0;
+
+/// One process's hold on a [`RedisQueue`].
+pub struct RedisInstance {
+    queue: RedisQueue,
+    epoch: AtomicI64,
+    held: Held,
+    /// One take at a time, so that what another leases just now is not taken for unknown.
+    taking: Mutex<()>,
+    /// Leases of dead instances that it let wait again.
+    rescued: AtomicU64,
+}
+
+#[derive(Serialize)]
+struct Wanted<'a> {
+    epoch: i64,
+    filings: Vec<Filing>,
+    closed: Vec<(&'a str, i64)>,
+    most: usize,
+    most_per_site: usize,
+}
+
+#[derive(Serialize)]
+struct GivenBack {
+    epoch: i64,
+    known: Vec<String>,
+    most: usize,
+    leaves: bool,
+}
+
+/// What one renewal leaves to be done.
+struct Left {
+    /// Dead instances may hold more.
+    has_more: bool,
+    /// The list of dead letters is shorter than our index of it.
+    is_behind: bool,
+}
+
+/// The time, whether the epoch lives, when something is due, whether nothing is left, the leases.
+type Answer = (i64, bool, Option<i64>, bool, Vec<Row>);
+
+impl RedisInstance {
+    /// It holds nothing yet.
+    pub(super) fn new(queue: RedisQueue) -> RedisInstance {
+        let (held, taking, rescued) = (Held::default(), Mutex::default(), AtomicU64::new(0));
+        RedisInstance { queue, epoch: AtomicI64::new(NO_EPOCH), held, taking, rescued }
+    }
+
+    fn epoch(&self) -> i64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
+    /// is what we know of.
+    async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
+        let Some(known) = self.held.if_unsure() else { return Ok(()) };
+        self.give_back(&known, false).await?;
+        self.held.is_sure_again();
+        Ok(())
+    }
+
+    async fn give_back(&self, known: &[LeaseId], leaves: bool) -> Result<(), StoreFault> {
+        let scripts = &self.queue.scripts;
+        let known = known.iter().map(LeaseId::to_string).collect();
+        let asked = GivenBack { epoch: self.epoch(), known, most: MOST_PER_SCRIPT, leaves };
+        while scripts.run::<usize>(&scripts.give_back, &asked).await? == MOST_PER_SCRIPT {}
+        Ok(())
+    }
+
+    /// Renews once, and rescues as much as one script does.
+    async fn renew_once(&self) -> Result<Left, StoreFault> {
+        #[derive(Serialize)]
+        struct Asked {
+            epoch: i64,
+            ttl: u64,
+            most: usize,
+        }
+        let (epoch, scripts) = (self.epoch(), &self.queue.scripts);
+        let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
+        let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
+        let (now_ours, has_more, held, rescued, is_behind): (i64, bool, usize, u64, bool) =
+            scripts.run(&scripts.renew, &asked).await?;
+        self.rescued.fetch_add(rescued, Ordering::Relaxed);
+        if now_ours != epoch {
+            self.held.let_all_go();
+            self.epoch.store(now_ours, Ordering::Relaxed);
+        }
+        self.held.compare(held);
+        Ok(Left { has_more, is_behind })
+    }
+
+    /// The rest of what the dead left: what they held, and what they moved and did not file. Then what others did
+    /// to the list of dead letters.
+    async fn do_the_rest(&self, mut left: Left) -> Result<(), StoreFault> {
+        while left.has_more {
+            left = self.renew_once().await?;
+        }
+        self.queue.file_the_unfiled().await?;
+        match left.is_behind {
+            true => self.queue.follow_dead_list().await,
+            false => Ok(()),
+        }
+    }
+
+    fn nothing_to_give(&self, answer: &Answer, list_has_more: bool) -> Taken {
+        let (now, lives, next, is_over, _) = answer;
+        let RedisQueue { scripts, lease_ttl, run_once, poll, .. } = &self.queue;
+        let moment = scripts.clock.moment(*now);
+        let until = match lives {
+            false => moment.now + *lease_ttl / 4,
+            true if *run_once && *is_over => return Taken::Exhausted,
+            true if list_has_more => moment.now + SOON.min(*poll),
+            true => {
+                let poll = moment.now + *poll;
+                next.map_or(poll, |next| Time::from_micros(next).max(moment.now).min(poll))
+            }
+        };
+        Taken::Idle { until: moment.to_local(until) }
+    }
+}
+
+#[async_trait]
+impl Source for RedisInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+        let _taking = self.taking.lock().await;
+        self.give_back_the_unknown().await?;
+        let scripts = &self.queue.scripts;
+        let filings = match self.epoch() {
+            NO_EPOCH => Vec::new(),
+            _ => self.queue.move_heads().await?,
+        };
+        let list_has_more = filings.len() == MOST_PER_SCRIPT;
+        let closed = demand.closed.iter();
+        let wanted = Wanted {
+            epoch: self.epoch(),
+            filings,
+            closed: closed
+                .map(|(site, at)| (Site::as_str(site), scripts.clock.span_us(*at)))
+                .collect(),
+            most: demand.most.min(MOST_PER_TAKE),
+            most_per_site: demand.most_per_site,
+        };
+        self.held.take_begins();
+        let mut answer: Answer = scripts.run(&scripts.take, &wanted).await?;
+        let moment = scripts.clock.moment(answer.0);
+        let rows = std::mem::take(&mut answer.4);
+        let leases: Vec<Lease> = rows.into_iter().map(|row| lease_of(row, moment)).collect();
+        self.held.took(&leases);
+        match leases.is_empty() {
+            true => Ok(self.nothing_to_give(&answer, list_has_more)),
+            false => Ok(Taken::Jobs(leases)),
+        }
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+        #[derive(Serialize)]
+        struct Asked {
+            epoch: i64,
+            ids: Vec<String>,
+        }
+        let scripts = &self.queue.scripts;
+        let ids = leases.iter().map(LeaseId::to_string).collect();
+        scripts.run(&scripts.started, &Asked { epoch: self.epoch(), ids }).await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreFault> {
+        let before = self.epoch();
+        let left = self.renew_once().await?;
+        let kept = before == NO_EPOCH || before == self.epoch();
+        // Our own lease stands, whatever became of others'.
+        if let Err(fault) = self.do_the_rest(left).await {
+            warn!(%fault, "what dead instances held waits for the next renewal");
+        }
+        Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.rescued.load(Ordering::Relaxed)
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+        let (now, oldest) = self.queue.oldest().await?;
+        let moment = self.queue.scripts.clock.moment(now.as_micros());
+        Ok(oldest.map(|accepted_at| moment.to_local(accepted_at)))
+    }
+
+    /// Hands everything back. The last one to leave puts what waits back on the list, too; where it can't be known
+    /// yet who is the last, [`RedisQueue::unparking_when_alone`] is how to find out.
+    async fn leave(&self) -> Result<(), StoreFault> {
+        self.give_back(&[], true).await?;
+        self.epoch.store(NO_EPOCH, Ordering::Relaxed);
+        self.held.let_all_go();
+        self.queue.unparking_when_alone().step().await?;
+        Ok(())
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.queue.news.clone())
+    }
+}
+
+#[async_trait]
+impl Settle for RedisInstance {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        let batch: Vec<_> =
+            batch.iter().map(|(lease, settlement)| (*lease, *settlement, None)).collect();
+        self.settle_with(&batch).await
+    }
+}
+
+#[async_trait]
+impl SettleWithDetails for RedisInstance {
+    async fn settle_with(
+        &self,
+        batch: &[dead_letters::Ending<'_>],
+    ) -> Result<Vec<Settled>, StoreFault> {
+        #[derive(Serialize)]
+        struct Asked<'a> {
+            epoch: i64,
+            ends: Vec<Ending<'a>>,
+        }
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scripts = &self.queue.scripts;
+        let ends = batch.iter().map(|(lease, settlement, details)| {
+            Ending::of(lease, settlement, details.as_deref(), &scripts.clock)
+        });
+        let asked = Asked { epoch: self.epoch(), ends: ends.collect() };
+        let confirmed: Vec<bool> = scripts.run(&scripts.settle, &asked).await?;
+        self.held.let_go(batch.iter().map(|(lease, ..)| lease.id));
+        let settled = |confirmed| if confirmed { Settled::Confirmed } else { Settled::Stale };
+        Ok(confirmed.into_iter().map(settled).collect())
+    }
+}

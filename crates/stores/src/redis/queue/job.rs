@@ -1,0 +1,193 @@
+//! Jobs as the scripts know them.
+
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Site, WebUrl};
+use serde::{Deserialize, Serialize};
+
+use crate::StoreClock;
+use crate::shared::moment::Moment;
+
+/// A job to be put in.
+#[derive(Serialize)]
+pub(super) struct Entry<'a> {
+    url: &'a str,
+    site: &'a str,
+    due: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extras: Option<String>,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn of(new: &'a NewJob, clock: &StoreClock) -> Entry<'a> {
+        let NewJob { job, key, due } = new;
+        let fits_a_list = job.lane == Lane::default() && job.payload.is_empty();
+        Entry {
+            url: &job.url,
+            site: job.site.as_ref().map_or("", Site::as_str),
+            due: due.map_or(0, |due| clock.span_us(due)),
+            deadline: job.deadline.map(|deadline| clock.span_us(deadline)),
+            key: key.map(|key| format!("{:032x}", u128::from_be_bytes(key))),
+            extras: (!fits_a_list).then(|| Extras::text(&job.lane, &job.payload)).flatten(),
+        }
+    }
+}
+
+/// What a list can't hold. Scripts keep it as it is.
+#[derive(Default, Serialize, Deserialize)]
+struct Extras {
+    group: Option<String>,
+    party: Option<String>,
+    #[serde(with = "fetchwell_engine::ports::readable")]
+    payload: Option<Vec<u8>>,
+}
+
+impl Extras {
+    fn text(lane: &Lane, payload: &[u8]) -> Option<String> {
+        let Lane { group, party } = lane.clone();
+        serde_json::to_string(&Extras { group, party, payload: Some(payload.to_vec()) }).ok()
+    }
+}
+
+/// How a lease ends.
+#[derive(Serialize)]
+pub(super) struct Ending<'a> {
+    id: String,
+    how: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Past>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extras: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a str>,
+}
+
+/// A [`History`] whose times are spans.
+#[derive(Serialize)]
+struct Past {
+    url_failures: u32,
+    site_failures: u32,
+    paced: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_site_failure: Option<i64>,
+}
+
+impl<'a> Ending<'a> {
+    pub(super) fn of(
+        lease: &Lease,
+        settlement: &'a Settlement,
+        details: Option<&'a str>,
+        clock: &StoreClock,
+    ) -> Ending<'a> {
+        let end = |how| Ending {
+            id: lease.id.to_string(),
+            how,
+            at: None,
+            history: None,
+            extras: None,
+            reason: None,
+            details: None,
+        };
+        let at = |at: &Time| Some(clock.span_us(*at));
+        let extras = |payload: &Option<Vec<u8>>| {
+            payload.as_ref().and_then(|payload| Extras::text(&lease.job.lane, payload))
+        };
+        match settlement {
+            Settlement::Done => end("done"),
+            Settlement::Skipped => end("skipped"),
+            Settlement::Retry { at: then, history, payload } => Ending {
+                at: at(then),
+                history: Some(Past::of(history, clock)),
+                extras: extras(payload),
+                ..end("retry")
+            },
+            Settlement::Recur { at: then, payload } => {
+                Ending { at: at(then), extras: extras(payload), ..end("recur") }
+            }
+            Settlement::Dead { reason } => Ending { reason: Some(reason), details, ..end("dead") },
+            Settlement::HandBack { at: then } => Ending { at: at(then), ..end("hand_back") },
+        }
+    }
+}
+
+impl Past {
+    fn of(history: &History, clock: &StoreClock) -> Past {
+        let History { url_failures, site_failures, paced, first_site_failure } = *history;
+        let first_site_failure = first_site_failure.map(|since| clock.span_us(since));
+        Past { url_failures, site_failures, paced, first_site_failure }
+    }
+}
+
+/// A job as a take gives it, its times by the server's clock: id, URL, site, when it was accepted,
+/// interruptions, deadline, extras, history.
+pub(super) type Row =
+    (LeaseId, Vec<u8>, String, i64, u32, Option<i64>, Option<String>, (u32, u32, u32, Option<i64>));
+
+/// A lease, its times by the engine's clock.
+pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
+    let (id, url, site, accepted_us, interruptions, deadline_us, extras, past) = row;
+    let (url_failures, site_failures, paced, first_us) = past;
+    let local = |us| moment.to_local(Time::from_micros(us));
+    let extras = extras.and_then(|text| serde_json::from_str(&text).ok());
+    let Extras { group, party, payload } = extras.unwrap_or_default();
+    Lease {
+        id,
+        job: Job {
+            url: url_of(&url),
+            site: Site::parse(&site).ok(),
+            lane: Lane { group, party },
+            deadline: deadline_us.map(local),
+            payload: payload.unwrap_or_default(),
+        },
+        history: History {
+            url_failures,
+            site_failures,
+            paced,
+            first_site_failure: first_us.map(local),
+        },
+        interruptions,
+        accepted_at: local(accepted_us),
+    }
+}
+
+/// What stood in the list, as text. Bytes that are none make no sense as a URL, and must not become one:
+/// they are shown as what nobody takes for a URL. Redis keeps them as they are.
+pub(super) fn url_of(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(url) => url.to_owned(),
+        Err(_) => format!("no UTF-8: {}", bytes.escape_ascii()),
+    }
+}
+
+/// The site of what stood in the list; '' when the URL makes no sense.
+pub(super) fn site_of(url: &[u8]) -> String {
+    let url = std::str::from_utf8(url).ok().and_then(|url| WebUrl::parse(url).ok());
+    url.map_or_else(String::new, |url| url.site().as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_and_never_a_url() {
+        let cases: [&[u8]; 4] =
+            [b"http://a.test/\xff", b"http://\xff@a.test/", b"\xffhttp://a.test/", b"\xe4.test"];
+        for bytes in cases {
+            let shown = url_of(bytes);
+            assert!(WebUrl::parse(&shown).is_err(), "{shown}");
+            assert!(shown.contains("\\x"), "{shown}");
+        }
+        assert_eq!(url_of("http://ä.test/".as_bytes()), "http://ä.test/");
+    }
+}

@@ -1,0 +1,61 @@
+//! Rounds of a schedule on Redis.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::rounds::{MEMORY, Put, Round, Rounds};
+use fetchwell_policy::time::Time;
+use serde::Serialize;
+
+use super::RedisQueue;
+use super::scripts::Nothing;
+
+/// Entries that one script looks up.
+const MOST_PER_LOOK: usize = 1_000;
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    entry: &'a str,
+    due: i64,
+    forgotten: i64,
+    max_waiting: u64,
+}
+
+#[async_trait]
+impl Rounds for RedisQueue {
+    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreFault> {
+        let mut last = Vec::with_capacity(entries.len());
+        for entries in entries.chunks(MOST_PER_LOOK) {
+            let entries: Vec<&[u8]> = entries.iter().map(|entry| entry.as_bytes()).collect();
+            let scripts = &self.scripts;
+            let due: Vec<i64> = scripts.run_with(&scripts.rounds, &Nothing {}, &entries).await?;
+            last.extend(due.into_iter().map(|due| (due >= 0).then(|| Time::from_micros(due))));
+        }
+        Ok(last)
+    }
+
+    async fn waiting(&self) -> Result<u64, StoreFault> {
+        RedisQueue::waiting(self).await
+    }
+
+    async fn put(
+        &self,
+        round: &Round,
+        urls: &[String],
+        max_waiting: u64,
+    ) -> Result<Put, StoreFault> {
+        let asked = Asked {
+            entry: &round.entry,
+            due: round.due.as_micros(),
+            forgotten: (round.due - MEMORY).as_micros(),
+            max_waiting,
+        };
+        let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
+        let (what, waiting): (i64, u64) =
+            self.scripts.run_with(&self.scripts.put_round, &asked, &urls).await?;
+        Ok(match what {
+            0 => Put::Before,
+            1 => Put::Done,
+            _ => Put::TooDeep { waiting },
+        })
+    }
+}

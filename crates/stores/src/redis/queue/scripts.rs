@@ -1,0 +1,172 @@
+//! The scripts: each is one move, and names all the keys of the queue.
+
+use fetchwell_engine::ports::error::StoreFault;
+use redis::{FromRedisValue, Script};
+use serde::Serialize;
+
+use super::names::QueueNames;
+use crate::StoreClock;
+use crate::redis::link::Link;
+
+/// The scripts of one queue, and the server that runs them.
+pub(super) struct Scripts {
+    link: Link,
+    keys: Vec<String>,
+    pub(super) clock: StoreClock,
+    pub(super) move_heads: Script,
+    pub(super) unfiled: Script,
+    pub(super) file: Script,
+    pub(super) take: Script,
+    pub(super) started: Script,
+    pub(super) settle: Script,
+    pub(super) renew: Script,
+    pub(super) rescue: Script,
+    pub(super) instances: Script,
+    pub(super) give_back: Script,
+    pub(super) push: Script,
+    pub(super) enqueue: Script,
+    pub(super) unpark: Script,
+    pub(super) count: Script,
+    pub(super) oldest: Script,
+    pub(super) letters: Script,
+    pub(super) dead_stretch: Script,
+    pub(super) follow_list: Script,
+    pub(super) revise: Script,
+    pub(super) rounds: Script,
+    pub(super) put_round: Script,
+    pub(super) waiting_for: Script,
+}
+
+/// Asked of scripts that need to know nothing.
+#[derive(Serialize)]
+pub(super) struct Nothing {}
+
+macro_rules! script {
+    ($file:literal) => {
+        Script::new(concat!(include_str!("prelude.lua"), include_str!($file)))
+    };
+}
+
+impl Scripts {
+    pub(super) fn new(link: Link, names: &QueueNames, clock: StoreClock) -> Scripts {
+        Scripts {
+            link,
+            keys: names.keys(),
+            clock,
+            move_heads: script!("move.lua"),
+            unfiled: script!("unfiled.lua"),
+            file: script!("file.lua"),
+            take: script!("take.lua"),
+            started: script!("started.lua"),
+            settle: script!("settle.lua"),
+            renew: script!("renew.lua"),
+            rescue: script!("rescue.lua"),
+            instances: script!("instances.lua"),
+            give_back: script!("give_back.lua"),
+            push: script!("push.lua"),
+            enqueue: script!("enqueue.lua"),
+            unpark: script!("unpark.lua"),
+            count: script!("count.lua"),
+            oldest: script!("oldest.lua"),
+            letters: script!("letters.lua"),
+            dead_stretch: script!("dead_stretch.lua"),
+            follow_list: script!("follow_list.lua"),
+            revise: script!("revise.lua"),
+            rounds: script!("rounds.lua"),
+            put_round: script!("put_round.lua"),
+            waiting_for: script!("waiting_for.lua"),
+        }
+    }
+
+    /// Writes a value where there is none, and gives the one that is there. It needs no script: who writes first
+    /// is the server's to say.
+    pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreFault> {
+        let mut connection = self.link.standing().await?.connection;
+        let mut both = redis::pipe();
+        both.cmd("SETNX").arg(key).arg(value).ignore().cmd("GET").arg(key);
+        match both.query_async::<(Option<String>,)>(&mut connection).await {
+            Ok((there,)) => Ok(there.unwrap_or_else(|| value.to_owned())),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+
+    /// Runs a script.
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        asked: &impl Serialize,
+    ) -> Result<T, StoreFault> {
+        self.run_with(script, asked, &[]).await
+    }
+
+    /// Runs a script that is also given what may be any bytes.
+    pub(super) async fn run_with<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        asked: &impl Serialize,
+        bytes: &[&[u8]],
+    ) -> Result<T, StoreFault> {
+        let asked = serde_json::to_string(asked)
+            .map_err(|error| StoreFault::Damaged(format!("a question can't be put: {error}")))?;
+        let now = self.clock.given().map_or_else(String::new, |micros| micros.to_string());
+        let mut call = script.prepare_invoke();
+        for key in &self.keys {
+            call.key(key);
+        }
+        call.arg(now).arg(asked);
+        for bytes in bytes {
+            call.arg(*bytes);
+        }
+        let mut connection = self.link.standing().await?.connection;
+        match call.invoke_async(&mut connection).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.link.fault(error).await),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources() -> Vec<(String, String)> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/redis/queue");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let scripts = files.filter(|path| path.extension().is_some_and(|end| end == "lua"));
+        let read = |path: std::path::PathBuf| {
+            (path.display().to_string(), std::fs::read_to_string(&path).unwrap())
+        };
+        scripts.map(read).collect()
+    }
+
+    /// The names that the prelude gives to the keys.
+    fn key_names() -> Vec<String> {
+        let prelude = include_str!("prelude.lua");
+        let names =
+            prelude.split_once("local LIST").unwrap().1.split_once("= unpack(KEYS)").unwrap();
+        format!("LIST{}", names.0).split(',').map(|name| name.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_key_has_a_name_in_the_scripts() {
+        let names = QueueNames { input: "in".to_owned(), dead_letters: "dlq".to_owned() };
+        assert_eq!(key_names().len(), names.keys().len());
+    }
+
+    /// Redis would let a script touch any key on a single server.
+    #[test]
+    fn scripts_touch_only_keys_that_were_named() {
+        let (names, mut calls) = (key_names(), 0);
+        for (file, source) in sources() {
+            assert!(!source.contains("pcall('") && !source.contains("KEYS["), "{file}");
+            for call in source.split("redis.call(").skip(1) {
+                let mut words = call.split([',', ')']).map(str::trim);
+                let (command, key) = (words.next().unwrap(), words.next().unwrap_or_default());
+                let is_named = names.iter().any(|name| name == key);
+                assert!(command == "'TIME'" || is_named, "{file}: {command} {key}");
+                calls += 1;
+            }
+        }
+        assert!(calls > 50, "{calls} calls were found");
+    }
+}

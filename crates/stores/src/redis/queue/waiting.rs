@@ -1,0 +1,22 @@
+//! How much waits for sites, by their places in the one sorted set.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_policy::url::Site;
+
+use super::RedisQueue;
+
+/// What is still on the list stands under no site yet, and does not count.
+#[async_trait]
+impl Waiting for RedisQueue {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+        #[derive(serde::Serialize)]
+        struct Asked<'a> {
+            sites: &'a [Site],
+        }
+        let counts: Vec<u64> =
+            self.scripts.run(&self.scripts.waiting_for, &Asked { sites }).await?;
+        Ok(counts.into_iter().map(|count| count.min(most.into())).collect())
+    }
+}

@@ -1,0 +1,127 @@
+//! What an operator's act comes to, by where a message stands: pure, the same for every store.
+
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
+use fetchwell_engine::ports::oversight::{Act, Deed};
+use fetchwell_policy::time::Time;
+use sha2::{Digest, Sha256};
+
+/// Where a message stands, in the transaction that acts on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// As the store has it: 0 queued, 1 delayed, 2 leased, 3 dead, 4 completed, 5 failed.
+    pub(crate) state: i64,
+    /// It waits for the result of another.
+    pub(crate) follows: bool,
+    pub(crate) accepted_at: Time,
+    pub(crate) ended_at: Option<Time>,
+    pub(crate) retried_as: Option<MessageId>,
+    /// Requests so far.
+    pub(crate) attempts: u32,
+}
+
+/// What is to be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Renew,
+    Hasten,
+    Cancel,
+    LeaveAlone(Deed),
+}
+
+impl Standing {
+    pub(crate) fn verdict(&self, act: Act, as_of: Option<Time>) -> Verdict {
+        let came_later = |as_of: Time| {
+            self.accepted_at > as_of || self.ended_at.is_some_and(|ended_at| ended_at > as_of)
+        };
+        if as_of.is_some_and(came_later) {
+            return Verdict::LeaveAlone(Deed::CameLater);
+        }
+        match (act, self.state) {
+            (_, 2) => Verdict::LeaveAlone(Deed::InFlight),
+            (Act::Cancel, 0 | 1) => Verdict::Cancel,
+            (Act::Cancel, _) => Verdict::LeaveAlone(Deed::HasEnded),
+            (Act::Retry, 0) => Verdict::LeaveAlone(Deed::IsDue),
+            (Act::Retry, 1) if self.follows => Verdict::LeaveAlone(Deed::Follows),
+            (Act::Retry, 1) => Verdict::Hasten,
+            (Act::Retry, _) => match self.retried_as {
+                Some(new) => Verdict::LeaveAlone(Deed::RetriedBefore(new)),
+                None => Verdict::Renew,
+            },
+        }
+    }
+}
+
+/// The result of a message that an operator cancelled.
+pub(crate) fn cancelled(attempts: u32) -> FetchResult {
+    FetchResult {
+        status: FetchResult::CANCELLED.to_owned(),
+        content: None,
+        content_type: None,
+        http_status: None,
+        error: Some("cancelled by an operator".to_owned()),
+        extracted: None,
+        attempts,
+        attempt: None,
+    }
+}
+
+/// A name for another try. It follows from the old one and the time: a message is tried anew once.
+pub(crate) fn new_name(old: MessageId, now: Time, wall: Time) -> MessageId {
+    let digest = Sha256::new().chain_update(old.0).chain_update(now.as_micros().to_be_bytes());
+    let [chance, _] = *digest.finalize().as_chunks::<16>().0 else {
+        return MessageId::new(wall, u128::from_be_bytes(old.0));
+    };
+    MessageId::new(wall, u128::from_be_bytes(chance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_act_does_what_the_standing_allows() {
+        let other = MessageId([7; 16]);
+        let at = |state| Standing {
+            state,
+            follows: false,
+            accepted_at: Time::from_secs(10),
+            ended_at: (state > 2).then_some(Time::from_secs(20)),
+            retried_as: None,
+            attempts: 0,
+        };
+        let alone = Verdict::LeaveAlone;
+        for (standing, retry, cancel) in [
+            (at(0), alone(Deed::IsDue), Verdict::Cancel),
+            (at(1), Verdict::Hasten, Verdict::Cancel),
+            (Standing { follows: true, ..at(1) }, alone(Deed::Follows), Verdict::Cancel),
+            (at(2), alone(Deed::InFlight), alone(Deed::InFlight)),
+            (at(3), Verdict::Renew, alone(Deed::HasEnded)),
+            (at(4), Verdict::Renew, alone(Deed::HasEnded)),
+            (at(5), Verdict::Renew, alone(Deed::HasEnded)),
+            (
+                Standing { retried_as: Some(other), ..at(5) },
+                alone(Deed::RetriedBefore(other)),
+                alone(Deed::HasEnded),
+            ),
+        ] {
+            assert_eq!(standing.verdict(Act::Retry, None), retry, "{standing:?}");
+            let seen = Some(Time::from_secs(20));
+            assert_eq!(standing.verdict(Act::Cancel, seen), cancel, "{standing:?}");
+            for too_early in
+                [Time::from_secs(9), standing.ended_at.map_or(Time::EPOCH, |_| Time::from_secs(19))]
+            {
+                let verdict = standing.verdict(Act::Retry, Some(too_early));
+                assert_eq!(verdict, alone(Deed::CameLater), "{standing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_other_tries_differ() {
+        let (now, wall) = (Time::from_secs(5), Time::from_secs(1_700_000_000));
+        let one = new_name(MessageId([1; 16]), now, wall);
+        assert_ne!(one, new_name(MessageId([2; 16]), now, wall));
+        assert_ne!(one, new_name(MessageId([1; 16]), Time::from_secs(6), wall));
+        assert_eq!(one.0[..6], MessageId::new(wall, 0).0[..6]);
+    }
+}

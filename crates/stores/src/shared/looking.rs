@@ -1,0 +1,128 @@
+//! How a store with millions of messages is looked through: in bounded steps, from the newest on.
+
+use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_policy::time::Time;
+
+/// The most rows that one look goes through.
+pub(crate) const ROWS_PER_LOOK: i64 = 50_000;
+/// The most failures that one look goes through: an index has all that is asked of them.
+pub(crate) const FAILURES_PER_LOOK: i64 = 20_000;
+/// Waiting or leased messages of more than this are looked for among all rows: there they are not rare.
+pub(crate) const FEW: i64 = 5_000;
+/// The most groups of failures in one answer.
+pub(crate) const MOST_GROUPS: i64 = 200;
+
+/// What is looked for, at which moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) filter: Filter,
+    /// The filter's own moment, or when the look began.
+    pub(crate) as_of: Time,
+}
+
+/// Where those that match are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// All messages.
+    All,
+    /// Those with a reason, by their index.
+    Failed,
+    /// The few that wait.
+    Waiting,
+    /// The few that are leased.
+    Leased,
+}
+
+impl Look {
+    /// The narrowest place that has all that match.
+    pub(crate) fn among(&self, ledger: &Ledger) -> Among {
+        use MessageState::{Delayed, Failed, Processing, Queued};
+        match (&self.filter.reason, self.filter.state) {
+            (Some(_), _) | (None, Some(Failed)) => Among::Failed,
+            (None, Some(Queued | Delayed)) if ledger.queued + ledger.delayed <= FEW => {
+                Among::Waiting
+            }
+            (None, Some(Processing)) if ledger.in_flight <= FEW => Among::Leased,
+            _ => Among::All,
+        }
+    }
+
+    /// The states in the store that the filter means: one, or two; none: any.
+    pub(crate) fn states(&self) -> Option<(i64, i64)> {
+        self.filter.state.map(|state| match state {
+            MessageState::Queued => (0, 0),
+            MessageState::Delayed => (1, 1),
+            MessageState::Processing => (2, 2),
+            MessageState::Completed => (4, 4),
+            MessageState::Failed => (3, 5),
+        })
+    }
+}
+
+/// How many match, where the counters know: a state and nothing else, as things stand now.
+pub(crate) fn told_by_ledger(look: &Look, ledger: &Ledger) -> Option<u64> {
+    let state = look.filter.state?;
+    if look.filter != (Filter { state: Some(state), ..Filter::default() }) {
+        return None;
+    }
+    let told = match state {
+        MessageState::Queued => ledger.queued,
+        MessageState::Delayed => ledger.delayed,
+        MessageState::Processing => ledger.in_flight,
+        MessageState::Completed | MessageState::Failed => return None,
+    };
+    u64::try_from(told).ok()
+}
+
+/// Where a message stands, by its state in the store.
+pub(crate) fn state_of(stored: i64) -> MessageState {
+    match stored {
+        0 => MessageState::Queued,
+        1 => MessageState::Delayed,
+        2 => MessageState::Processing,
+        4 => MessageState::Completed,
+        _ => MessageState::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(filter: Filter) -> Look {
+        Look { filter, as_of: Time::EPOCH }
+    }
+
+    #[test]
+    fn what_is_rare_is_looked_for_where_it_is() {
+        let few = Ledger { queued: 1, in_flight: 2, delayed: 3, ..Ledger::default() };
+        let many = Ledger { queued: FEW, in_flight: FEW + 1, delayed: 1, ..few };
+        let reason = || Filter { reason: Some("timeout".to_owned()), ..Filter::default() };
+        let state = |state| Filter { state: Some(state), ..Filter::default() };
+        for (filter, ledger, among) in [
+            (Filter::default(), few, Among::All),
+            (reason(), many, Among::Failed),
+            (state(MessageState::Failed), many, Among::Failed),
+            (state(MessageState::Queued), few, Among::Waiting),
+            (state(MessageState::Delayed), many, Among::All),
+            (state(MessageState::Processing), few, Among::Leased),
+            (state(MessageState::Processing), many, Among::All),
+            (state(MessageState::Completed), few, Among::All),
+        ] {
+            assert_eq!(look(filter.clone()).among(&ledger), among, "{filter:?} {ledger:?}");
+        }
+    }
+
+    #[test]
+    fn the_counters_answer_for_a_state_alone() {
+        let ledger = Ledger { queued: 7, delayed: 8, ..Ledger::default() };
+        let queued = Filter { state: Some(MessageState::Queued), ..Filter::default() };
+        assert_eq!(told_by_ledger(&look(queued.clone()), &ledger), Some(7));
+        let of_a_site = Filter { site: Some("a.test".to_owned()), ..queued.clone() };
+        let of_yesterday = Filter { as_of: Some(Time::EPOCH), ..queued };
+        for filter in [of_a_site, of_yesterday, Filter::default()] {
+            assert_eq!(told_by_ledger(&look(filter.clone()), &ledger), None, "{filter:?}");
+        }
+    }
+}

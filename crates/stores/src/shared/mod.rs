@@ -1,0 +1,13 @@
+//! What the stores have in common.
+
+pub(crate) mod gathering;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) mod held;
+pub(crate) mod intervening;
+pub(crate) mod looking;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) mod moment;
+pub(crate) mod submit_audit;
+#[cfg(feature = "postgres")]
+pub(crate) mod transfer;
+pub(crate) mod who;

@@ -1,0 +1,211 @@
+//! Articles on SQLite.
+
+mod reading;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::articles::{
+    ARTICLE_TTL, ATTEMPTED_FOR, Articles, Counts, Failure, Fields, Gleaned, RUNS_UNTIL_ATTEMPTED,
+    SITE_FAILURES_TTL, Wanted,
+};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::Db;
+use rusqlite::{Connection, OptionalExtension};
+
+/// Articles in a SQLite file.
+pub struct SqliteArticles {
+    db: Db,
+    clock: Clock,
+}
+
+impl SqliteArticles {
+    /// On an open file.
+    pub fn new(db: Db, clock: Clock) -> SqliteArticles {
+        SqliteArticles { db, clock }
+    }
+}
+
+#[async_trait]
+impl Articles for SqliteArticles {
+    async fn now(&self) -> Result<Time, StoreFault> {
+        Ok(self.clock.now())
+    }
+
+    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault> {
+        let (uids, clock) = (uids.to_vec(), self.clock.clone());
+        self.db
+            .write(move |tx| {
+                let books = Books { tx, now: clock.now(), run };
+                uids.iter().map(|uid| books.is_pending(uid)).collect()
+            })
+            .await
+    }
+
+    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreFault> {
+        let gleaned: Vec<Gleaned> = gleaned.iter().map(|one| (*one).clone()).collect();
+        let clock = self.clock.clone();
+        self.db
+            .write(move |tx| {
+                let books = Books { tx, now: clock.now(), run };
+                gleaned.iter().try_for_each(|gleaned| books.keep(gleaned))
+            })
+            .await
+    }
+
+    async fn trim(&self) -> Result<(), StoreFault> {
+        let clock = self.clock.clone();
+        self.db.write(move |tx| trim(tx, clock.now())).await
+    }
+
+    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault> {
+        let (uid, clock) = (uid.to_owned(), self.clock.clone());
+        self.db.write(move |tx| reading::find(tx, &uid, clock.now())).await
+    }
+
+    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+        let (wanted, clock) = (wanted.clone(), self.clock.clone());
+        self.db.write(move |tx| reading::list(tx, &wanted, clock.now())).await
+    }
+
+    async fn count(&self) -> Result<Counts, StoreFault> {
+        self.db.write(reading::count).await
+    }
+}
+
+/// The bookkeeping of a run, in one transaction.
+struct Books<'a> {
+    tx: &'a Connection,
+    now: Time,
+    run: Time,
+}
+
+impl Books<'_> {
+    fn is_pending(&self, uid: &str) -> rusqlite::Result<bool> {
+        let attempted = self
+            .tx
+            .prepare_cached("SELECT 1 FROM attempted WHERE uid = ?1 AND at > ?2")?
+            .exists((uid, (self.now - ATTEMPTED_FOR).as_micros()))?;
+        if attempted {
+            return Ok(false);
+        }
+        if self.has_article(uid)? {
+            self.note_attempt(uid)?;
+            return Ok(false);
+        }
+        let (_, failed_at) = self.site_failures(uid)?;
+        Ok(failed_at.is_none_or(|at| at < self.run))
+    }
+
+    fn keep(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
+        match &gleaned.failure {
+            None => self.keep_article(gleaned),
+            Some(failure) => self.keep_failure(gleaned, failure),
+        }
+    }
+
+    fn keep_article(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
+        self.write(gleaned)?;
+        let mut file = self.tx.prepare_cached(
+            "INSERT INTO article_category VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?;
+        for category in &gleaned.categories {
+            file.execute((category, &gleaned.uid))?;
+        }
+        self.tx
+            .prepare_cached("DELETE FROM site_failure WHERE uid = ?1")?
+            .execute([&gleaned.uid])?;
+        self.note_attempt(&gleaned.uid)
+    }
+
+    fn keep_failure(&self, gleaned: &Gleaned, failure: &Failure) -> rusqlite::Result<()> {
+        let uid = &gleaned.uid;
+        if self.has_article(uid)? {
+            return self.note_attempt(uid);
+        }
+        self.write(gleaned)?;
+        self.tx
+            .prepare_cached(
+                "INSERT INTO article_failure VALUES (?1, ?2, ?3)
+                 ON CONFLICT (uid, code) DO UPDATE SET at = excluded.at",
+            )?
+            .execute((uid, failure.code, gleaned.fetched_ts))?;
+        if failure.is_of_site && self.count_site_failure(uid)? < RUNS_UNTIL_ATTEMPTED {
+            return Ok(());
+        }
+        self.note_attempt(uid)
+    }
+
+    /// In how many runs the site has failed by now. Runs at one time count as one, and so does what comes
+    /// again.
+    fn count_site_failure(&self, uid: &str) -> rusqlite::Result<u32> {
+        let (runs, last_at) = self.site_failures(uid)?;
+        if last_at.is_some_and(|at| at >= self.run) {
+            return Ok(runs);
+        }
+        self.tx
+            .prepare_cached(
+                "INSERT INTO site_failure VALUES (?1, ?2, ?3)
+                 ON CONFLICT (uid) DO UPDATE SET runs = excluded.runs, at = excluded.at",
+            )?
+            .execute((uid, runs + 1, self.now.as_micros()))?;
+        Ok(runs + 1)
+    }
+
+    fn site_failures(&self, uid: &str) -> rusqlite::Result<(u32, Option<Time>)> {
+        let found = self
+            .tx
+            .prepare_cached("SELECT runs, at FROM site_failure WHERE uid = ?1 AND at > ?2")?
+            .query_row((uid, (self.now - SITE_FAILURES_TTL).as_micros()), |row| {
+                Ok((row.get(0)?, Some(Time::from_micros(row.get(1)?))))
+            })
+            .optional()?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn has_article(&self, uid: &str) -> rusqlite::Result<bool> {
+        self.tx
+            .prepare_cached(
+                "SELECT 1 FROM article WHERE uid = ?1 AND NOT is_failure AND expires_at > ?2",
+            )?
+            .exists((uid, self.now.as_micros()))
+    }
+
+    fn note_attempt(&self, uid: &str) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "INSERT INTO attempted VALUES (?1, ?2)
+                 ON CONFLICT (uid) DO UPDATE SET at = excluded.at",
+            )?
+            .execute((uid, self.now.as_micros()))?;
+        Ok(())
+    }
+
+    fn write(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
+        let Gleaned { uid, fields, fetched_ts, failure, categories } = gleaned;
+        self.tx
+            .prepare_cached("INSERT OR REPLACE INTO article VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute((
+            uid,
+            failure.is_some(),
+            categories.first(),
+            fetched_ts,
+            reading::json(fields)?,
+            (self.now + ARTICLE_TTL).as_micros(),
+        ))?;
+        Ok(())
+    }
+}
+
+fn trim(tx: &Connection, now: Time) -> rusqlite::Result<()> {
+    let over = |statement: &str, at: Time| tx.prepare_cached(statement)?.execute([at.as_micros()]);
+    over("DELETE FROM article WHERE expires_at <= ?1", now)?;
+    over("DELETE FROM attempted WHERE at <= ?1", now - ATTEMPTED_FOR)?;
+    over("DELETE FROM site_failure WHERE at <= ?1", now - SITE_FAILURES_TTL)?;
+    tx.prepare_cached(
+        "DELETE FROM article_category WHERE NOT EXISTS (
+             SELECT 1 FROM article WHERE article.uid = article_category.uid AND NOT is_failure)",
+    )?
+    .execute([])?;
+    Ok(())
+}

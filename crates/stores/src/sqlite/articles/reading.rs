@@ -1,0 +1,52 @@
+//! What is known of articles, read from SQLite.
+
+use std::collections::BTreeMap;
+
+use fetchwell_engine::ports::articles::{Counts, Fields, Status, Wanted};
+use fetchwell_policy::time::Time;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+pub(super) fn find(tx: &Connection, uid: &str, now: Time) -> rusqlite::Result<Option<Fields>> {
+    tx.prepare_cached("SELECT fields FROM article WHERE uid = ?1 AND expires_at > ?2")?
+        .query_row((uid, now.as_micros()), fields_of)
+        .optional()
+}
+
+pub(super) fn list(tx: &Connection, wanted: &Wanted, now: Time) -> rusqlite::Result<Vec<Fields>> {
+    let is_failure = wanted.status.map(|status| status == Status::Failure);
+    tx.prepare_cached(
+        "SELECT fields FROM article WHERE expires_at > ?1 AND (?2 IS NULL OR is_failure = ?2)
+             AND (?3 IS NULL OR category = ?3 OR EXISTS (
+                 SELECT 1 FROM article_category
+                 WHERE article_category.category = ?3 AND article_category.uid = article.uid))
+         ORDER BY fetched_ts DESC, uid LIMIT ?4",
+    )?
+    .query_map((now.as_micros(), is_failure, &wanted.category, wanted.most), fields_of)?
+    .collect()
+}
+
+pub(super) fn count(tx: &Connection) -> rusqlite::Result<Counts> {
+    let one = |statement: &str| tx.prepare_cached(statement)?.query_row([], |row| row.get(0));
+    let groups = |statement: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut select = tx.prepare_cached(statement)?;
+        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    Ok(Counts {
+        articles: one("SELECT count(*) FROM article WHERE NOT is_failure")?,
+        attempted: one("SELECT count(*) FROM attempted")?,
+        by_category: groups("SELECT category, count(*) FROM article_category GROUP BY category")?,
+        failures: groups("SELECT code, count(*) FROM article_failure GROUP BY code")?,
+    })
+}
+
+pub(super) fn json(fields: &Fields) -> rusqlite::Result<String> {
+    serde_json::to_string(fields)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn fields_of(row: &Row<'_>) -> rusqlite::Result<Fields> {
+    let text: String = row.get(0)?;
+    serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}

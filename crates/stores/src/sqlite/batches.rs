@@ -1,0 +1,74 @@
+//! Batches on SQLite.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
+use fetchwell_engine::ports::dead_letters::{
+    DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision,
+};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use sha2::{Digest, Sha256};
+
+use super::SqliteQueue;
+use super::queue::read_ledger;
+
+#[async_trait]
+impl BatchQueue for SqliteQueue {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+        self.enqueue(batches.iter().map(job).collect()).await?;
+        Ok(())
+    }
+
+    async fn waiting(&self) -> Result<u64, StoreFault> {
+        let queue = self.queue;
+        let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
+        Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
+    }
+}
+
+#[async_trait]
+impl DeadBatches for SqliteQueue {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+        let mut batches = Vec::new();
+        let mut from = None;
+        loop {
+            let page = self.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+            let batch =
+                |letter: DeadLetter| DeadBatch { id: letter.url, reason: letter.group.reason };
+            batches.extend(page.letters.into_iter().map(batch));
+            from = page.next;
+            if from.is_none() {
+                return Ok(batches);
+            }
+        }
+    }
+
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+        let mut retried = RetriedBatches::default();
+        let Some(ids) = ids else {
+            retried.count = self.revise(&Letters::All, Revision::Retry).await?;
+            return Ok(retried);
+        };
+        for id in ids {
+            let count = self.revise(&Letters::OfUrl(id.clone()), Revision::Retry).await?;
+            retried.count += count;
+            retried.unknown.extend((count == 0).then(|| id.clone()));
+        }
+        Ok(retried)
+    }
+}
+
+/// A batch has no site: that is decided by whoever takes it, who knows where the archive is.
+fn job(batch: &Batch) -> NewJob {
+    let (url, payload) = (batch.id.clone(), batch.body.to_vec());
+    let job = Job { url, site: None, lane: Lane::default(), deadline: None, payload };
+    NewJob { job, key: Some(key(&batch.id)), due: None }
+}
+
+/// A batch that waits already is not put in again.
+fn key(id: &str) -> [u8; 16] {
+    let digest: [u8; 32] = Sha256::digest(id).into();
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest[..16]);
+    key
+}

@@ -1,0 +1,99 @@
+//! The log of events: a table that readers follow by a cursor.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::event_log::{Event, EventLog, Published, judge_by_size};
+use fetchwell_sqlite::db::Db;
+
+/// Old events taken out in one transaction.
+const SWEEP_STEP: u32 = 500;
+
+/// A log of events on SQLite. A batch that comes again leaves nothing double.
+pub struct SqliteEvents {
+    db: Db,
+    clock: Clock,
+}
+
+/// Some events, in the order in which they were committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The events, each with its cursor.
+    pub events: Vec<(i64, Event)>,
+    /// Where to go on.
+    pub next: i64,
+}
+
+impl SqliteEvents {
+    /// On an open file.
+    pub fn new(db: Db, clock: Clock) -> SqliteEvents {
+        SqliteEvents { db, clock }
+    }
+
+    /// At most `most` events after the cursor; 0 is the beginning.
+    pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreFault> {
+        let events: Vec<(i64, Event)> = self
+            .db
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "SELECT cursor, id, key, value FROM event WHERE cursor > ?1
+                     ORDER BY cursor LIMIT ?2",
+                )?
+                .query_map((after, most), |row| {
+                    let event = Event { id: row.get(1)?, key: row.get(2)?, value: row.get(3)? };
+                    Ok((row.get(0)?, event))
+                })?
+                .collect()
+            })
+            .await?;
+        let next = events.last().map_or(after, |(cursor, _)| *cursor);
+        Ok(Reading { events, next })
+    }
+
+    /// Takes out what was published longer ago than `keep`. Returns how many.
+    pub async fn sweep(&self, keep: Duration) -> Result<u64, StoreFault> {
+        let before = self.clock.now() - keep;
+        let mut swept = 0;
+        loop {
+            let step = self
+                .db
+                .write(move |tx| {
+                    tx.prepare_cached(
+                        "DELETE FROM event WHERE cursor IN (
+                             SELECT cursor FROM event WHERE created_at < ?1 LIMIT ?2)",
+                    )?
+                    .execute((before.as_micros(), SWEEP_STEP))
+                })
+                .await?;
+            swept += step as u64;
+            if step == 0 {
+                return Ok(swept);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl EventLog for SqliteEvents {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+        let published: Vec<Published> = events.iter().map(judge_by_size).collect();
+        let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
+        let taken: Vec<Event> = taken.map(|(event, _)| event.clone()).collect();
+        let now = self.clock.now();
+        self.db
+            .write(move |tx| {
+                let mut insert = tx.prepare_cached(
+                    "INSERT INTO event (id, key, value, created_at) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT (id) DO NOTHING",
+                )?;
+                for Event { id, key, value } in taken {
+                    insert.execute((id, key, value, now.as_micros()))?;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(published)
+    }
+}

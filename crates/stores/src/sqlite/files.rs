@@ -1,0 +1,131 @@
+//! Results in a file, exactly once: the file's confirmed length commits with the settlements.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::errors::io_fault;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::SqliteInstance;
+use super::queue::settle_batch;
+
+/// Writes records to a file and settles their leases in one transaction of the queue's store.
+///
+/// The bytes are written where the confirmed file ends and are on the disk before the transaction
+/// commits. What lies beyond the confirmed length was never confirmed, and is written over. The
+/// store's write lock keeps processes that share an output apart.
+pub struct FileFinish<R> {
+    instance: Arc<SqliteInstance>,
+    file: Arc<File>,
+    path: String,
+    render: fn(&R) -> Vec<u8>,
+}
+
+impl<R> FileFinish<R> {
+    /// Opens or makes the file; nothing is read, cut or written yet.
+    pub fn open(
+        instance: Arc<SqliteInstance>,
+        path: &Path,
+        render: fn(&R) -> Vec<u8>,
+    ) -> io::Result<FileFinish<R>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let name = output_name(path).map_err(io::Error::other)?;
+        Ok(FileFinish { instance, file: Arc::new(file), path: name, render })
+    }
+}
+
+/// Revises how long a file is by what was confirmed, in one transaction: `revise` is told the length
+/// (`None`: the store has never seen the file), brings the file to the length that it returns, and
+/// meanwhile nobody writes to it.
+pub async fn revise_length(
+    db: &Db,
+    path: &Path,
+    revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
+) -> Result<(), StoreFault> {
+    let name = output_name(path)?;
+    db.write(move |tx| revise_length_of(tx, &name, revise)).await
+}
+
+pub(super) fn revise_length_of(
+    tx: &Connection,
+    output: &str,
+    revise: impl FnOnce(Option<u64>) -> io::Result<u64>,
+) -> rusqlite::Result<()> {
+    let length = revise(length_of(tx, output)?).map_err(io_fault)?;
+    tx.execute(
+        "INSERT INTO output VALUES (?1, ?2)
+         ON CONFLICT (path) DO UPDATE SET length = excluded.length",
+        (output, length),
+    )?;
+    Ok(())
+}
+
+pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Option<u64>> {
+    tx.prepare_cached("SELECT length FROM output WHERE path = ?1")?
+        .query_row([output], |row| row.get(0))
+        .optional()
+}
+
+/// Two spellings of one path are one output.
+pub(super) fn output_name(path: &Path) -> Result<String, StoreFault> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|error| {
+        StoreFault::Unavailable(format!("the folder {}: {error}", folder.display()))
+    })?;
+    Ok(folder.join(path.file_name().unwrap_or_default()).to_string_lossy().into_owned())
+}
+
+#[async_trait]
+impl<R: Send + Sync> Finish<R> for FileFinish<R> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+        let settlements: Vec<(LeaseId, Settlement)> =
+            batch.iter().map(|f| (f.lease.id, f.settlement.clone())).collect();
+        let rendered: Vec<Vec<u8>> = batch
+            .iter()
+            .map(|f| f.records.iter().map(self.render).collect::<Vec<_>>().concat())
+            .collect();
+        let (queue, epoch) = (self.instance.queue.queue, self.instance.epoch());
+        let (clock, file, path) =
+            (self.instance.queue.clock.clone(), self.file.clone(), self.path.clone());
+        let work = move |tx: &Connection| {
+            let settled = settle_batch(tx, queue, epoch, &settlements, clock.now())?;
+            let confirmed =
+                settled.iter().zip(&rendered).filter(|(s, _)| **s == Settled::Confirmed);
+            let bytes = confirmed.map(|(_, bytes)| bytes.as_slice()).collect::<Vec<_>>().concat();
+            if !bytes.is_empty() {
+                let length: i64 = tx
+                    .prepare_cached(
+                        "INSERT INTO output VALUES (?1, ?2)
+                         ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
+                         RETURNING length",
+                    )?
+                    .query_row((&path, bytes.len()), |row| row.get(0))?;
+                let end = u64::try_from(length).unwrap_or(0);
+                append(&file, &bytes, end.saturating_sub(bytes.len() as u64)).map_err(|error| {
+                    let text = format!("the output {path} can't be written: {error}");
+                    io_fault(io::Error::new(error.kind(), text))
+                })?;
+            }
+            Ok(settled)
+        };
+        self.instance.queue.db.write(work).await
+    }
+}
+
+/// Writes `bytes` at `offset`, ends the file there, and waits for the disk.
+fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.write_all_at(bytes, offset)?;
+    file.set_len(offset + bytes.len() as u64)?;
+    file.sync_data()
+}

@@ -1,0 +1,201 @@
+//! The inbox on SQLite: messages are jobs that stay.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{NoRecords, SinkThenSettle};
+use fetchwell_engine::ports::inbox::{
+    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
+    OutboxPage, Submission, Submitted, TokenHash,
+};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
+use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::{Db, Durability};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::outbox::{self, MessageFinish};
+use super::oversight::SqliteOversight;
+use super::queue::read_ledger;
+use super::submitting::Desk;
+use super::{SqliteQueue, callers, open, retention};
+use crate::shared::gathering::Submitter;
+
+/// Groups of submissions that are accepted at once: while the thread writes one, the next is ready for it.
+const GROUPS_AT_ONCE: usize = 2;
+
+/// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
+pub async fn open_retriever(
+    path: &Path,
+    clock: Clock,
+    lease_ttl: Duration,
+    poll: Duration,
+) -> Result<RetrieverStore, StoreFault> {
+    let writer = open(path, Durability::Disk)?;
+    let queue = async |name| {
+        let queue =
+            SqliteQueue::open(writer.clone(), name, clock.clone(), lease_ttl, false).await?;
+        Ok::<_, StoreFault>(queue.polled_every(poll))
+    };
+    let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
+    let results = Bell::default();
+    let instance = Arc::new(messages.instance());
+    let finish = MessageFinish {
+        instance: instance.clone(),
+        deliveries: deliveries.clone(),
+        results: results.clone(),
+    };
+    let deliverer = Arc::new(deliveries.instance());
+    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let reader = Db::open_for_reading(path)?;
+    let oversight =
+        SqliteOversight::open(path, messages.clone(), deliveries.clone(), results.clone())?;
+    let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
+    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
+    Ok(RetrieverStore {
+        inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
+        oversight: Arc::new(oversight),
+        messages: Station { source: instance, finish: Arc::new(finish) },
+        deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
+        results,
+    })
+}
+
+struct SqliteInbox {
+    /// For long reads, which hold up no writer.
+    reader: Db,
+    messages: SqliteQueue,
+    submitter: Submitter,
+}
+
+impl SqliteInbox {
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreFault> {
+        self.messages.db.write(work).await
+    }
+}
+
+#[async_trait]
+impl Inbox for SqliteInbox {
+    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault> {
+        self.submitter.submit(submission).await
+    }
+
+    async fn message(
+        &self,
+        id: MessageId,
+        of: Option<&str>,
+    ) -> Result<Option<Message>, StoreFault> {
+        let (queue, of) = (self.messages.queue, of.map(str::to_owned));
+        self.reader.write(move |tx| message(tx, queue, id, of.as_deref())).await
+    }
+
+    async fn outbox(
+        &self,
+        caller: &str,
+        after: Option<i64>,
+        most: OutboxMost,
+    ) -> Result<OutboxPage, StoreFault> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| outbox::page(tx, &caller, after, most)).await
+    }
+
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
+        let token = *token;
+        self.reader.write(move |tx| callers::caller_of(tx, &token)).await
+    }
+
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| callers::token_of(tx, &caller)).await
+    }
+
+    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
+        let (caller, token, clock) = (caller.clone(), *token, self.messages.clock.clone());
+        self.write(move |tx| callers::add(tx, &caller, &token, clock.wall())).await
+    }
+
+    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreFault> {
+        self.reader.write(callers::all).await
+    }
+
+    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreFault> {
+        let (name, clock) = (name.to_owned(), self.messages.clock.clone());
+        self.write(move |tx| callers::revoke(tx, &name, clock.wall())).await
+    }
+
+    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreFault> {
+        let entries = entries.to_vec();
+        self.write(move |tx| entries.iter().try_for_each(|entry| callers::audit(tx, entry))).await
+    }
+
+    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+        self.reader.write(move |tx| callers::audit_trail(tx, most)).await
+    }
+
+    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault> {
+        let clock = self.messages.clock.clone();
+        self.write(move |tx| retention::prune(tx, keep, most, clock.now(), clock.wall())).await
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreFault> {
+        let queue = self.messages.queue;
+        self.reader.write(move |tx| read_ledger(tx, queue)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreFault> {
+        let now = self.messages.clock.wall().as_micros().to_string();
+        // Something must be written, or a full disk would not be noticed.
+        let write = "INSERT INTO meta VALUES ('checked_at', ?1)
+                     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.write(move |tx| tx.prepare_cached(write)?.execute([now]).map(|_| ())).await
+    }
+}
+
+fn message(
+    tx: &Connection,
+    queue: i64,
+    id: MessageId,
+    of: Option<&str>,
+) -> rusqlite::Result<Option<Message>> {
+    let found = tx
+        .prepare_cached(
+            "SELECT job.id, url, grp, correlation_id, party, state, created_at,
+                 attempts + url_failures + site_failures + paced
+             FROM job JOIN lane ON lane.id = job.lane
+             WHERE job.queue = ?1 AND key = ?2 AND (?3 IS NULL OR party = ?3)",
+        )?
+        .query_row((queue, id.0, of), |row| Ok((row.get(0)?, message_of(row, id)?)))
+        .optional()?;
+    let Some((job, mut message)) = found else { return Ok(None) };
+    message.outbox = outbox::of_job(tx, job)?;
+    if let Some(ended) = &message.outbox {
+        message.attempts = ended.result.attempts;
+    }
+    Ok(Some(message))
+}
+
+fn message_of(row: &Row<'_>, id: MessageId) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id,
+        url: row.get(1)?,
+        retailer: row.get(2)?,
+        correlation_id: row.get(3)?,
+        caller: row.get(4)?,
+        status: match row.get(5)? {
+            0 | 1 => MessageStatus::Queued,
+            2 => MessageStatus::Processing,
+            4 => MessageStatus::Completed,
+            _ => MessageStatus::Failed,
+        },
+        created_at: Time::from_micros(row.get(6)?),
+        attempts: row.get(7)?,
+        outbox: None,
+    })
+}

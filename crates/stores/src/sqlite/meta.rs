@@ -1,0 +1,29 @@
+//! What a store remembers of itself.
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_sqlite::db::Db;
+use rusqlite::{Connection, OptionalExtension};
+
+/// Which politeness store goes with this store: the first one named stays. Returns that one.
+///
+/// Two processes on one store but on two politeness stores would each keep a pace of their own.
+pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreFault> {
+    let politeness = politeness.to_owned();
+    db.write(move |tx| {
+        if let Some(bound) = value(tx, "politeness")? {
+            return Ok(bound);
+        }
+        tx.execute("INSERT INTO meta VALUES ('politeness', ?1)", [&politeness])?;
+        Ok(politeness)
+    })
+    .await
+}
+
+/// The store that `migrate` has moved the retriever's messages of this file to.
+pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreFault> {
+    db.write(|tx| value(tx, "moved_to")).await
+}
+
+pub(super) fn value(tx: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}

@@ -1,0 +1,58 @@
+//! The embedded store: one SQLite file that any number of processes on the machine share.
+//!
+//! Two connections write to it. The queue's waits for the disk at each commit, since "accepted" means
+//! that it is there after a power cut. The politeness state's does not: it survives a killed process,
+//! and after a power cut a lost slot costs a site at most one request too early.
+
+mod articles;
+mod batches;
+mod callers;
+mod clock;
+mod dead_letters;
+mod events;
+mod examination;
+mod feeds;
+mod files;
+mod inbox;
+mod links;
+mod meta;
+mod moves;
+#[cfg(feature = "postgres")]
+pub(super) mod moving_out;
+mod outbox;
+mod oversight;
+mod pages;
+mod politeness;
+mod presence;
+mod queue;
+mod retention;
+mod rounds;
+mod schema;
+mod sites;
+mod submitting;
+mod waiting;
+
+use std::path::Path;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_sqlite::db::{Db, Durability};
+
+pub use articles::SqliteArticles;
+pub use clock::clock;
+pub use dead_letters::SqliteFinish;
+pub use events::{Reading, SqliteEvents};
+pub use examination::{SqliteFacts, examine};
+pub use feeds::SqliteFeeds;
+pub use files::{FileFinish, revise_length};
+pub use inbox::open_retriever;
+pub use links::SqliteLinks;
+pub use meta::{bind_politeness, moved_to};
+pub use pages::SqlitePages;
+pub use politeness::SqlitePoliteness;
+pub use queue::{SqliteInstance, SqliteQueue};
+pub use waiting::SqliteWaiting;
+
+/// Opens the file for the queue, for politeness, or both.
+pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreFault> {
+    Db::open(path, durability, schema::NEWEST, schema::migrate)
+}

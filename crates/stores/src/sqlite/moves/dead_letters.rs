@@ -1,0 +1,37 @@
+//! How dead letters leave: to be tried anew, or for good.
+
+use fetchwell_engine::ports::dead_letters::Revision;
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::retry::History;
+
+use super::Moves;
+
+impl Moves<'_> {
+    /// Takes a dead letter off. Returns whether it was one.
+    pub(in crate::sqlite) fn take_off(
+        &mut self,
+        id: LeaseId,
+        revision: Revision,
+    ) -> rusqlite::Result<bool> {
+        let sql = match revision {
+            // With a clean record, but for when it was accepted.
+            Revision::Retry => {
+                "UPDATE job SET reason = NULL, details = NULL, interruptions = 0, ended_at = NULL
+                 WHERE id = ?1 AND queue = ?2 AND state = 3"
+            }
+            Revision::Drop => "DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = 3",
+        };
+        if self.tx.prepare_cached(sql)?.execute((id, self.queue))? == 0 {
+            return Ok(false);
+        }
+        self.change.dead -= 1;
+        match revision {
+            Revision::Retry => {
+                self.rewrite(id, &History::default(), None)?;
+                self.wait(id, self.now)?;
+            }
+            Revision::Drop => self.change.skipped += 1,
+        }
+        Ok(true)
+    }
+}

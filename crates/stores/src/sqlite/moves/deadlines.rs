@@ -1,0 +1,167 @@
+//! Which jobs are not worth having any more.
+//!
+//! Jobs that come together mostly have one deadline. So what is kept is runs of jobs: an entry for each job
+//! in an index would cost a third of what accepting it costs.
+
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use rusqlite::OptionalExtension;
+
+use super::{LaneId, Moves, lease_of};
+
+/// The most jobs that one look goes through. What is left is for the next one.
+const MAX_LOOKED_AT: i64 = 4_096;
+
+/// Jobs that have one deadline, if they are still there. Others may lie between them.
+struct Run {
+    deadline: Time,
+    first: LeaseId,
+    last: LeaseId,
+}
+
+/// A job that nobody waits for any more, with where it stood.
+struct Late {
+    lease: Lease,
+    state: i64,
+    site: String,
+    lane: LaneId,
+}
+
+impl Moves<'_> {
+    /// A job has a deadline, and may wait until then.
+    pub(super) fn expires(&mut self, id: LeaseId, deadline: Time) {
+        let (first, last) = self.runs.entry(deadline).or_insert((id, id));
+        *first = id.min(*first);
+        *last = id.max(*last);
+    }
+
+    /// Enters the runs of what came in here.
+    pub(super) fn enter_runs(&mut self) -> rusqlite::Result<()> {
+        for (deadline, (first, last)) in std::mem::take(&mut self.runs) {
+            self.tx
+                .prepare_cached(
+                    "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
+                )?
+                .execute((self.queue, deadline.as_micros(), first, last))?;
+        }
+        Ok(())
+    }
+
+    /// What nobody waits for any more is handed out, however long its site is closed.
+    pub(super) fn lease_overdue(
+        &mut self,
+        epoch: i64,
+        most: usize,
+    ) -> rusqlite::Result<Vec<Lease>> {
+        let (mut found, mut rooms) = (Vec::new(), Vec::new());
+        let mut to_look_at = MAX_LOOKED_AT;
+        while let Some(run) = self.first_run()?.filter(|run| run.deadline <= self.now) {
+            let left = most - found.len();
+            if left == 0 || to_look_at == 0 {
+                break;
+            }
+            let last = run.last.min(run.first + to_look_at - 1);
+            let late = self.late_between(run.first, last, left)?;
+            // What is leased has its deadline watched by who has it, and comes back with it.
+            let seen = match late.last() {
+                Some(late_job) if late.len() == left => late_job.lease.id,
+                _ => last,
+            };
+            to_look_at -= seen - run.first + 1;
+            self.shorten(&run, seen + 1)?;
+            for Late { lease, state, site, lane } in late {
+                found.push((lease, state));
+                rooms.push((site, lane));
+            }
+        }
+        let leases = self.take(epoch, found)?;
+        for (site, lane) in rooms {
+            self.close_room_after_lease(&site, lane)?;
+        }
+        Ok(leases)
+    }
+
+    /// When something is next not worth having any more, if it waits until then. Runs that have ended are
+    /// taken out on the way.
+    pub(in crate::sqlite) fn first_deadline(&self) -> rusqlite::Result<Option<Time>> {
+        let mut to_look_at = MAX_LOOKED_AT;
+        while let Some(run) = self.first_run()? {
+            let last = run.last.min(run.first + to_look_at - 1);
+            let first: Option<LeaseId> = self
+                .tx
+                .prepare_cached(
+                    "SELECT min(id) FROM job
+                     WHERE id BETWEEN ?1 AND ?2 AND state < 3 AND deadline = ?3",
+                )?
+                .query_row((run.first, last, run.deadline.as_micros()), |row| row.get(0))?;
+            if let Some(first) = first {
+                self.shorten(&run, first)?;
+                return Ok(Some(run.deadline));
+            }
+            self.shorten(&run, last + 1)?;
+            to_look_at -= last - run.first + 1;
+            if to_look_at == 0 {
+                return Ok(Some(run.deadline));
+            }
+        }
+        Ok(None)
+    }
+
+    fn first_run(&self) -> rusqlite::Result<Option<Run>> {
+        self.tx
+            .prepare_cached(
+                "SELECT deadline, first, last FROM expiry WHERE queue = ?1
+                 ORDER BY deadline, first LIMIT 1",
+            )?
+            .query_row([self.queue], |row| {
+                let deadline = Time::from_micros(row.get(0)?);
+                Ok(Run { deadline, first: row.get(1)?, last: row.get(2)? })
+            })
+            .optional()
+    }
+
+    /// The run begins with this one, if that is still in it. A run that begins there already is of one that
+    /// came back when it was late, and part of this one.
+    fn shorten(&self, run: &Run, first: LeaseId) -> rusqlite::Result<()> {
+        let of = (self.queue, run.deadline.as_micros(), run.first);
+        if first > run.last {
+            self.tx
+                .prepare_cached(
+                    "DELETE FROM expiry WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
+                )?
+                .execute(of)?;
+        } else if first > run.first {
+            self.tx
+                .prepare_cached(
+                    "UPDATE OR REPLACE expiry SET first = ?4
+                     WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
+                )?
+                .execute((of.0, of.1, of.2, first))?;
+        }
+        Ok(())
+    }
+
+    /// Of these jobs those that wait, and are not worth having any more.
+    fn late_between(
+        &self,
+        first: LeaseId,
+        last: LeaseId,
+        most: usize,
+    ) -> rusqlite::Result<Vec<Late>> {
+        self.tx
+            .prepare_cached(concat!(
+                super::select_lease!(),
+                " WHERE id BETWEEN ?1 AND ?2 AND queue = ?3 AND state < 2 AND deadline <= ?4
+                 ORDER BY id LIMIT ?5"
+            ))?
+            .query_map((first, last, self.queue, self.now.as_micros(), most), |row| {
+                let (site, lane): (String, LaneId) = (row.get(2)?, row.get(3)?);
+                let parsed = Site::parse(&site).ok();
+                let (lease, state) = lease_of(row, parsed, self.lane_named(lane)?)?;
+                Ok(Late { lease, state, site, lane })
+            })?
+            .collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! What operators do with messages, as moves.
+
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::time::Time;
+
+use super::{Ending, LaneId, Moves, QUEUED};
+
+impl Moves<'_> {
+    /// Ends a message that waits, as an operator wishes. Those that follow it go their own way.
+    pub(in crate::sqlite) fn cancel(
+        &mut self,
+        id: LeaseId,
+        result: &FetchResult,
+        ending: &mut Ending<'_>,
+    ) -> rusqlite::Result<()> {
+        let (state, site): (i64, String) = self
+            .tx
+            .prepare_cached("SELECT state, site FROM job WHERE id = ?1")?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let ended = self.end_waiting(id, state, &site, result)?;
+        let caller = self.lane_named(ended.lane)?.party.unwrap_or_default();
+        self.put_out(ended, &caller, result, ending)?;
+        self.free_followers(id)
+    }
+
+    /// Puts in a message that asks for the same as one that has ended.
+    pub(in crate::sqlite) fn renew(
+        &mut self,
+        id: LeaseId,
+        new: MessageId,
+        wall: Time,
+    ) -> rusqlite::Result<()> {
+        let (site, lane, deadline): (String, LaneId, Option<i64>) = self
+            .tx
+            .prepare_cached(
+                "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due,
+                     accepted_at, correlation_id, callback_url, kind, created_at, retry_of)
+                 SELECT queue, ?2, url, site, lane, payload, ?3 + deadline - accepted_at, ?5, ?3,
+                     ?3, correlation_id, callback_url, kind, ?4, key FROM job WHERE id = ?1
+                 RETURNING site, lane, deadline",
+            )?
+            .query_row((id, new.0, self.now.as_micros(), wall.as_micros(), QUEUED), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        let renewed = self.tx.last_insert_rowid();
+        self.tx
+            .prepare_cached("UPDATE job SET retried_as = ?2 WHERE id = ?1")?
+            .execute((id, new.0))?;
+        if let Some(deadline) = deadline {
+            self.expires(renewed, Time::from_micros(deadline));
+        }
+        self.change.accepted += 1;
+        *self.messages.entry(lane).or_default() += 1;
+        self.count_waiting(self.now);
+        self.open_room(&site, lane, self.now)
+    }
+
+    /// Lets what waits for a time go now.
+    pub(in crate::sqlite) fn hasten(&mut self, id: LeaseId) -> rusqlite::Result<()> {
+        self.change.delayed -= 1;
+        self.wait(id, self.now)
+    }
+}

@@ -1,0 +1,559 @@
+//! The moves of jobs between their standings. Each changes the ledger in the same transaction.
+
+mod dead_letters;
+mod deadlines;
+mod interventions;
+mod messages;
+mod rows;
+
+use std::collections::{BTreeMap, HashMap};
+
+use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
+use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Demand;
+use fetchwell_policy::retry::History;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use fetchwell_sqlite::errors::io_fault;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+pub(super) use messages::Ending;
+
+/// The most sites that one take looks at.
+const MAX_ROOMS_PER_TAKE: usize = 4_096;
+/// The most lanes that one take looks at: where there are more, it is the others' turn next.
+pub(super) const MAX_LANES_PER_TAKE: usize = 1_024;
+
+const QUEUED: i64 = 0;
+const DELAYED: i64 = 1;
+
+macro_rules! select_lease {
+    () => {
+        "SELECT id, url, site, lane, payload, deadline, url_failures, site_failures, paced,
+             first_site_failure, interruptions, accepted_at, state FROM job"
+    };
+}
+use select_lease;
+
+/// Some moves in one queue, at one time, in one transaction.
+pub(super) struct Moves<'a> {
+    tx: &'a Connection,
+    queue: i64,
+    now: Time,
+    change: Ledger,
+    /// Rooms that were opened here, and since when they give: they need not be opened for each job.
+    opened: HashMap<(String, LaneId), Time>,
+    lanes: HashMap<Lane, LaneId>,
+    /// How many messages came into each lane.
+    messages: HashMap<LaneId, i64>,
+    /// The first and the last of those that have a deadline, by that.
+    runs: BTreeMap<Time, (LeaseId, LeaseId)>,
+}
+
+/// Names a lane in the file.
+pub(super) type LaneId = i64;
+/// Nobody's.
+const NO_LANE: LaneId = 0;
+
+/// A lane with something waiting.
+pub(super) struct BusyLane {
+    pub(super) id: LaneId,
+    lane: Lane,
+    /// When something of it is due.
+    pub(super) due: Time,
+}
+
+impl BusyLane {
+    pub(super) fn rests(&self, resting: &[String]) -> bool {
+        self.lane.group.as_ref().is_some_and(|group| resting.contains(group))
+    }
+}
+
+impl<'a> Moves<'a> {
+    /// Nothing has moved yet.
+    pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
+        Moves {
+            tx,
+            queue,
+            now,
+            change: Ledger::default(),
+            opened: HashMap::new(),
+            lanes: HashMap::new(),
+            messages: HashMap::new(),
+            runs: BTreeMap::new(),
+        }
+    }
+
+    /// Enters what has moved into the ledger.
+    pub(super) fn enter(mut self) -> rusqlite::Result<Ledger> {
+        self.enter_runs()?;
+        let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
+        if self.change != Ledger::default() {
+            let entered = self
+                .tx
+                .prepare_cached(
+                    "UPDATE queue SET accepted = accepted + ?2, done = done + ?3,
+                         skipped = skipped + ?4, queued = queued + ?5,
+                         in_flight = in_flight + ?6, delayed = delayed + ?7, dead = dead + ?8
+                     WHERE id = ?1",
+                )?
+                .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
+            if entered == 0 {
+                // Whatever came in would belong to nobody.
+                let gone = "another process has discarded this queue; run the command again";
+                return Err(io_fault(std::io::Error::other(gone)));
+            }
+        }
+        for (lane, came) in self.messages {
+            self.tx
+                .prepare_cached("UPDATE lane SET messages = messages + ?2 WHERE id = ?1")?
+                .execute((lane, came))?;
+        }
+        Ok(self.change)
+    }
+
+    /// Puts a job in, unless its key is there already. Returns whether it did.
+    pub(super) fn accept(&mut self, new: &NewJob) -> rusqlite::Result<bool> {
+        let NewJob { job, key, due } = new;
+        let due = due.unwrap_or(self.now);
+        let lane = self.lane_id(&job.lane)?;
+        let site = job.site.as_ref().map_or("", Site::as_str);
+        let inserted = self
+            .tx
+            .prepare_cached(
+                "INSERT INTO job
+                     (queue, key, url, site, lane, payload, deadline, state, due, accepted_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+            )?
+            .execute((
+                self.queue,
+                key.as_ref().map(<[u8; 16]>::as_slice),
+                &job.url,
+                site,
+                lane,
+                &job.payload,
+                job.deadline.map(Time::as_micros),
+                if due > self.now { DELAYED } else { QUEUED },
+                due.as_micros(),
+                self.now.as_micros(),
+            ))?;
+        if inserted == 1 {
+            self.change.accepted += 1;
+            if let Some(deadline) = job.deadline {
+                self.expires(self.tx.last_insert_rowid(), deadline);
+            }
+            self.count_waiting(due);
+            self.open_room(site, lane, due)?;
+        }
+        Ok(inserted == 1)
+    }
+
+    /// The lanes with something waiting, from `turn` on and around.
+    pub(super) fn busy_lanes(&self, turn: LaneId) -> rusqlite::Result<Vec<BusyLane>> {
+        let mut lanes = self.busy_lanes_between(turn, LaneId::MAX, MAX_LANES_PER_TAKE)?;
+        let left = MAX_LANES_PER_TAKE - lanes.len();
+        lanes.extend(self.busy_lanes_between(LaneId::MIN, turn, left)?);
+        Ok(lanes)
+    }
+
+    /// From one lane to the next by the index: what waits in a lane is not counted.
+    fn busy_lanes_between(
+        &self,
+        from: LaneId,
+        to: LaneId,
+        most: usize,
+    ) -> rusqlite::Result<Vec<BusyLane>> {
+        self.tx
+            .prepare_cached(
+                "WITH RECURSIVE busy (id) AS (
+                     SELECT min(lane) FROM room WHERE queue = ?1 AND lane >= ?2 AND lane < ?3
+                     UNION ALL
+                     SELECT (SELECT min(lane) FROM room
+                             WHERE queue = ?1 AND lane > busy.id AND lane < ?3)
+                     FROM busy WHERE busy.id IS NOT NULL
+                     LIMIT ?4)
+                 SELECT busy.id, coalesce(grp, ''), coalesce(party, ''),
+                     (SELECT min(due) FROM room WHERE queue = ?1 AND lane = busy.id)
+                 FROM busy LEFT JOIN lane ON lane.id = busy.id WHERE busy.id IS NOT NULL",
+            )?
+            .query_map((self.queue, from, to, most), |row| {
+                let lane = lane_of(row.get(1)?, row.get(2)?);
+                Ok(BusyLane { id: row.get(0)?, lane, due: Time::from_micros(row.get(3)?) })
+            })?
+            .collect()
+    }
+
+    /// Hands out what is due: the lanes share alike, in this order, and each site gives as far as it may.
+    pub(super) fn lease(
+        &mut self,
+        epoch: i64,
+        demand: &Demand,
+        lanes: &[BusyLane],
+    ) -> rusqlite::Result<Vec<Lease>> {
+        let lanes: Vec<&BusyLane> = lanes.iter().filter(|busy| busy.due <= self.now).collect();
+        let mut leases = self.lease_overdue(epoch, demand.most)?;
+        for (place, busy) in lanes.iter().enumerate() {
+            let left = demand.most - leases.len();
+            let share = left.div_ceil(lanes.len() - place);
+            let share = match (&busy.lane.group, demand.most_per_group) {
+                (Some(_), most @ 1..) => share.min(most),
+                _ => share,
+            };
+            self.lease_of_lane(epoch, busy, share, demand.most_per_site, &mut leases)?;
+        }
+        Ok(leases)
+    }
+
+    fn lease_of_lane(
+        &mut self,
+        epoch: i64,
+        busy: &BusyLane,
+        share: usize,
+        most_per_site: usize,
+        leases: &mut Vec<Lease>,
+    ) -> rusqlite::Result<()> {
+        let rooms: Vec<String> = self
+            .tx
+            .prepare_cached(
+                "SELECT site FROM room WHERE queue = ?1 AND lane = ?2 AND due <= ?3
+                 ORDER BY due LIMIT ?4",
+            )?
+            .query_map(
+                (self.queue, busy.id, self.now.as_micros(), share.min(MAX_ROOMS_PER_TAKE)),
+                |row| row.get(0),
+            )?
+            .collect::<rusqlite::Result<_>>()?;
+        let full = leases.len() + share;
+        for site in rooms {
+            let most = most_per_site.min(full - leases.len());
+            if most == 0 {
+                break;
+            }
+            leases.extend(self.lease_from(epoch, &site, busy, most)?);
+        }
+        Ok(())
+    }
+
+    fn lease_from(
+        &mut self,
+        epoch: i64,
+        site: &str,
+        busy: &BusyLane,
+        most: usize,
+    ) -> rusqlite::Result<Vec<Lease>> {
+        let parsed = Site::parse(site).ok();
+        let found = self
+            .tx
+            .prepare_cached(concat!(
+                select_lease!(),
+                " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2 AND due <= ?4
+                 ORDER BY due, id LIMIT ?5"
+            ))?
+            .query_map((self.queue, site, busy.id, self.now.as_micros(), most), |row| {
+                lease_of(row, parsed.clone(), busy.lane.clone())
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let leases = self.take(epoch, found)?;
+        self.close_room_after_lease(site, busy.id)?;
+        Ok(leases)
+    }
+
+    fn lane_id(&mut self, lane: &Lane) -> rusqlite::Result<LaneId> {
+        if *lane == Lane::default() {
+            return Ok(NO_LANE);
+        }
+        if let Some(id) = self.lanes.get(lane) {
+            return Ok(*id);
+        }
+        let name =
+            (self.queue, lane.group.as_deref().unwrap_or(""), lane.party.as_deref().unwrap_or(""));
+        let found = self
+            .tx
+            .prepare_cached("SELECT id FROM lane WHERE queue = ?1 AND grp = ?2 AND party = ?3")?
+            .query_row(name, |row| row.get(0))
+            .optional()?;
+        let id = match found {
+            Some(id) => id,
+            None => self
+                .tx
+                .prepare_cached(
+                    "INSERT INTO lane (queue, grp, party) VALUES (?1, ?2, ?3) RETURNING id",
+                )?
+                .query_row(name, |row| row.get(0))?,
+        };
+        self.lanes.insert(lane.clone(), id);
+        Ok(id)
+    }
+
+    fn lane_named(&self, id: LaneId) -> rusqlite::Result<Lane> {
+        let name = self
+            .tx
+            .prepare_cached("SELECT grp, party FROM lane WHERE id = ?1")?
+            .query_row([id], |row| Ok(lane_of(row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(name.unwrap_or_default())
+    }
+
+    fn take(&mut self, epoch: i64, found: Vec<(Lease, i64)>) -> rusqlite::Result<Vec<Lease>> {
+        let mut update = self
+            .tx
+            .prepare_cached("UPDATE job SET state = 2, epoch = ?2, started = 0 WHERE id = ?1")?;
+        for (lease, state) in &found {
+            update.execute((lease.id, epoch))?;
+            match *state {
+                DELAYED => self.change.delayed -= 1,
+                _ => self.change.queued -= 1,
+            }
+            self.change.in_flight += 1;
+        }
+        Ok(found.into_iter().map(|(lease, _)| lease).collect())
+    }
+
+    pub(super) fn close_room_after_lease(&self, site: &str, lane: LaneId) -> rusqlite::Result<()> {
+        let next: Option<i64> = self
+            .tx
+            .prepare_cached(
+                "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2
+                 ORDER BY due, id LIMIT 1",
+            )?
+            .query_row((self.queue, site, lane), |row| row.get(0))
+            .optional()?;
+        match next {
+            Some(due) => self
+                .tx
+                .prepare_cached(
+                    "UPDATE room SET due = max(?4, closed_until)
+                     WHERE queue = ?1 AND site = ?2 AND lane = ?3",
+                )?
+                .execute((self.queue, site, lane, due))?,
+            None => self
+                .tx
+                .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2 AND lane = ?3")?
+                .execute((self.queue, site, lane))?,
+        };
+        Ok(())
+    }
+
+    /// Settles a lease, if it is still the epoch's.
+    pub(super) fn settle(
+        &mut self,
+        epoch: i64,
+        id: LeaseId,
+        settlement: &Settlement,
+    ) -> rusqlite::Result<Settled> {
+        let is_ours = match settlement {
+            Settlement::Done | Settlement::Skipped => self.forget(epoch, id)?,
+            _ => self.is_held(epoch, id)?,
+        };
+        if !is_ours {
+            return Ok(Settled::Stale);
+        }
+        self.change.in_flight -= 1;
+        match settlement {
+            Settlement::Done => self.change.done += 1,
+            Settlement::Skipped => self.change.skipped += 1,
+            Settlement::Dead { reason } => {
+                self.change.dead += 1;
+                self.tx
+                    .prepare_cached(
+                        "UPDATE job SET state = 3, epoch = NULL, reason = ?2, ended_at = ?3
+                         WHERE id = ?1",
+                    )?
+                    .execute((id, reason, self.now.as_micros()))?;
+            }
+            Settlement::Retry { at, history, payload } => {
+                self.rewrite(id, history, payload.as_deref())?;
+                self.wait(id, *at)?;
+            }
+            Settlement::Recur { at, payload } => {
+                self.change.done += 1;
+                self.change.accepted += 1;
+                self.rewrite(id, &History::default(), payload.as_deref())?;
+                self.tx
+                    .prepare_cached(
+                        "UPDATE job SET accepted_at = ?2, interruptions = 0 WHERE id = ?1",
+                    )?
+                    .execute((id, self.now.as_micros()))?;
+                self.wait(id, *at)?;
+            }
+            Settlement::HandBack { at } => self.wait(id, *at)?,
+        }
+        Ok(Settled::Confirmed)
+    }
+
+    /// Ends an instance: what it held waits again. What was being fetched was `interrupted`, unless
+    /// the instance left of its own accord.
+    pub(super) fn orphan(&mut self, epoch: i64, interrupted: bool) -> rusqlite::Result<usize> {
+        self.tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
+        if interrupted {
+            self.tx.execute(
+                "UPDATE job SET interruptions = interruptions + 1
+                 WHERE state = 2 AND epoch = ?1 AND started = 1",
+                [epoch],
+            )?;
+        }
+        let orphans: Vec<LeaseId> = self
+            .tx
+            .prepare_cached("SELECT id FROM job WHERE state = 2 AND epoch = ?1")?
+            .query_map([epoch], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for id in &orphans {
+            self.change.in_flight -= 1;
+            self.wait(*id, self.now)?;
+        }
+        Ok(orphans.len())
+    }
+
+    /// The last word on a site holds: a closing can be taken back by an earlier one.
+    pub(super) fn close_rooms(&self, demand: &Demand) -> rusqlite::Result<()> {
+        let mut update = self.tx.prepare_cached(
+            "UPDATE room SET closed_until = ?3, due = max(?3, (
+                 SELECT min(due) FROM job
+                 WHERE queue = ?1 AND site = ?2 AND lane = room.lane AND state < 2))
+             WHERE queue = ?1 AND site = ?2",
+        )?;
+        for (site, until) in &demand.closed {
+            update.execute((self.queue, site.as_str(), until.as_micros()))?;
+        }
+        Ok(())
+    }
+
+    fn is_held(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
+        self.tx
+            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .exists((id, epoch))
+    }
+
+    /// Takes a job away if the epoch holds it. Returns whether it did.
+    fn forget(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
+        let forgotten = self
+            .tx
+            .prepare_cached("DELETE FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .execute((id, epoch))?;
+        Ok(forgotten == 1)
+    }
+
+    fn rewrite(
+        &self,
+        id: LeaseId,
+        history: &History,
+        payload: Option<&[u8]>,
+    ) -> rusqlite::Result<()> {
+        self.tx
+            .prepare_cached(
+                "UPDATE job SET url_failures = ?2, site_failures = ?3, paced = ?4,
+                     first_site_failure = ?5, payload = coalesce(?6, payload) WHERE id = ?1",
+            )?
+            .execute((
+                id,
+                history.url_failures,
+                history.site_failures,
+                history.paced,
+                history.first_site_failure.map(Time::as_micros),
+                payload,
+            ))?;
+        Ok(())
+    }
+
+    /// Lets a job that was leased, or dead, wait until `due`.
+    fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
+        let state = if due > self.now { DELAYED } else { QUEUED };
+        let (site, lane, deadline): (String, LaneId, Option<i64>) = self
+            .tx
+            .prepare_cached(
+                "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
+                 RETURNING site, lane, deadline",
+            )?
+            .query_row((id, state, due.as_micros()), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        // Before that its run is there; after that it may have gone while the job was leased.
+        match deadline.map(Time::from_micros) {
+            Some(deadline) if deadline <= self.now => self.expires(id, deadline),
+            _ => {}
+        }
+        self.count_waiting(due);
+        self.open_room(&site, lane, due)
+    }
+
+    fn count_waiting(&mut self, due: Time) {
+        if due > self.now {
+            self.change.delayed += 1;
+        } else {
+            self.change.queued += 1;
+        }
+    }
+
+    /// A site with something waiting gives no later than that is due, unless it is closed: then it is for
+    /// every lane.
+    fn open_room(&mut self, site: &str, lane: LaneId, due: Time) -> rusqlite::Result<()> {
+        let room = (site.to_owned(), lane);
+        if self.opened.get(&room).is_some_and(|since| *since <= due) {
+            return Ok(());
+        }
+        self.opened.insert(room, due);
+        self.tx
+            .prepare_cached(
+                "INSERT INTO room (queue, site, lane, due, closed_until)
+                 SELECT ?1, ?2, ?3, max(?4, closed_until), closed_until FROM (
+                     SELECT coalesce(max(closed_until), 0) AS closed_until
+                     FROM room WHERE queue = ?1 AND site = ?2)
+                 WHERE true
+                 ON CONFLICT (queue, site, lane) DO UPDATE
+                 SET due = max(?4, closed_until) WHERE max(?4, closed_until) < due",
+            )?
+            .execute((self.queue, site, lane, due.as_micros()))?;
+        Ok(())
+    }
+}
+
+fn lane_of(group: String, party: String) -> Lane {
+    let named = |name: String| (!name.is_empty()).then_some(name);
+    Lane { group: named(group), party: named(party) }
+}
+
+/// A lease, and where its job stood.
+fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(Lease, i64)> {
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    let lease = Lease {
+        id: row.get(0)?,
+        job: Job {
+            url: row.get(1)?,
+            site,
+            lane,
+            payload: row.get(4)?,
+            deadline: time(row.get(5)?),
+        },
+        history: History {
+            url_failures: row.get(6)?,
+            site_failures: row.get(7)?,
+            paced: row.get(8)?,
+            first_site_failure: time(row.get(9)?),
+        },
+        interruptions: row.get(10)?,
+        accepted_at: Time::from_micros(row.get(11)?),
+    };
+    Ok((lease, row.get(12)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema;
+    use super::*;
+
+    #[test]
+    fn nothing_comes_into_a_queue_that_is_gone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let enter = || {
+            let mut moves = Moves::new(&connection, 1, Time::from_secs(1));
+            moves.change.accepted = 1;
+            moves.enter().map_err(|error| error.to_string())
+        };
+        assert!(enter().unwrap_err().contains("discarded"));
+        connection.execute("INSERT INTO queue (id, name) VALUES (1, 'a')", []).unwrap();
+        assert!(enter().is_ok());
+    }
+}

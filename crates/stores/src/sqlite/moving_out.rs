@@ -1,0 +1,281 @@
+//! How a retriever's messages leave a file for a database: see [`crate::migrate`].
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::errors::io_fault;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, Row, Statement};
+use tokio::sync::{mpsc, oneshot};
+
+use super::queue::is_in_use;
+use super::{SqliteQueue, meta};
+use crate::politeness::Texts;
+use crate::shared::transfer::{Column, Differences, Kind, Part, ROBOTS, SITES, TABLES, Table};
+
+/// A part has so many rows at the most, and ends when its values have so many bytes.
+const MAX_ROWS: usize = 1_000;
+const MAX_BYTES: usize = 4 << 20;
+
+/// For how long we are an instance ourselves, to rescue what dead ones held.
+const RESCUE_WITHIN: Duration = Duration::from_secs(20);
+
+/// A queue of the file, to see whether anybody is at work on it.
+pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreFault> {
+    SqliteQueue::open(db.clone(), name, clock.clone(), RESCUE_WITHIN, false).await
+}
+
+/// A name of the file that no other has.
+pub(crate) async fn identity(db: &Db) -> Result<String, StoreFault> {
+    db.write(|tx| {
+        tx.execute(
+            "INSERT INTO meta VALUES ('identity', lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING",
+            [],
+        )?;
+        tx.query_row("SELECT value FROM meta WHERE key = 'identity'", [], |row| row.get(0))
+    })
+    .await
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// The file has its mark.
+    Moved,
+    /// It had one before: all of it is there.
+    Elsewhere(String),
+    /// A process is at work on it.
+    InUse,
+    /// What is in the file is not what went into the database.
+    UsedSince,
+}
+
+/// A file's messages, about to leave.
+pub(crate) struct Departure {
+    pub(crate) clock: Clock,
+    pub(crate) to_name: String,
+    pub(crate) differences: Differences,
+}
+
+impl Departure {
+    /// Sends everything, waits until it has arrived, and sets the mark. Nobody writes to the file meanwhile.
+    pub(crate) fn leave(
+        &self,
+        tx: &Connection,
+        parts: &mpsc::Sender<Part>,
+        has_arrived: oneshot::Receiver<()>,
+    ) -> rusqlite::Result<Left> {
+        // Two databases that have the same messages would both fetch them.
+        if let Some(place) = meta::value(tx, "moved_to")? {
+            return Ok(Left::Elsewhere(place));
+        }
+        if self.is_in_use(tx)? {
+            return Ok(Left::InUse);
+        }
+        let mut counts = Vec::new();
+        for table in TABLES {
+            counts.push((table, self.send(tx, table, parts, |row| as_it_is(table, row))?));
+        }
+        if keeps_politeness(tx)? {
+            let sites = self.send(tx, &SITES, parts, |row| self.site(row))?;
+            let robots = self.send(tx, &ROBOTS, parts, |row| self.robots(row))?;
+            counts.extend([(&SITES, sites), (&ROBOTS, robots)]);
+        }
+        send(parts, Part::End { counts, receipt: receipt(tx, &self.differences)? })?;
+        has_arrived.blocking_recv().map_err(|_| nobody_listens())?;
+        self.mark(tx)?;
+        Ok(Left::Moved)
+    }
+
+    /// Sets the mark if the file is as it was when its messages went into the database.
+    pub(crate) fn mark_if(&self, tx: &Connection, then: &str) -> rusqlite::Result<Left> {
+        if meta::value(tx, "moved_to")?.is_some() {
+            return Ok(Left::Moved);
+        }
+        if self.is_in_use(tx)? {
+            return Ok(Left::InUse);
+        }
+        if receipt(tx, &self.differences)? != then {
+            return Ok(Left::UsedSince);
+        }
+        self.mark(tx)?;
+        Ok(Left::Moved)
+    }
+
+    fn is_in_use(&self, tx: &Connection) -> rusqlite::Result<bool> {
+        let store = tx.path().map(PathBuf::from).unwrap_or_default();
+        for queue in self.differences.queues_here {
+            if is_in_use(tx, queue, &store, self.clock.now())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn mark(&self, tx: &Connection) -> rusqlite::Result<()> {
+        tx.execute("INSERT INTO meta VALUES ('moved_to', ?1)", [&self.to_name])?;
+        Ok(())
+    }
+
+    /// Sends a table's rows in parts. Returns how many.
+    fn send(
+        &self,
+        tx: &Connection,
+        table: &'static Table,
+        parts: &mpsc::Sender<Part>,
+        values_of: impl Fn(&Row<'_>) -> rusqlite::Result<Vec<Value>>,
+    ) -> rusqlite::Result<u64> {
+        let mut statement = tx.prepare(table.select)?;
+        self.bind(&mut statement)?;
+        let mut rows = statement.raw_query();
+        let (mut count, mut part) = (0, Rows::of(table));
+        while let Some(row) = rows.next()? {
+            part.push(values_of(row)?)?;
+            count += 1;
+            if part.is_full() {
+                send(
+                    parts,
+                    Part::Rows(table, std::mem::replace(&mut part, Rows::of(table)).columns),
+                )?;
+            }
+        }
+        if part.rows > 0 {
+            send(parts, Part::Rows(table, part.columns))?;
+        }
+        Ok(count)
+    }
+
+    fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+        let Differences { ahead_us, queues_here, queues_there } = self.differences;
+        let values = [
+            (":ahead", ahead_us),
+            (":messages_here", queues_here[0]),
+            (":deliveries_here", queues_here[1]),
+            (":messages", queues_there[0]),
+            (":deliveries", queues_there[1]),
+        ];
+        for (name, value) in values {
+            if let Some(place) = statement.parameter_index(name)? {
+                statement.raw_bind_parameter(place, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn site(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
+        let state: SiteState = read(row.get_ref(1)?)?;
+        let state = state.by_clock_ahead_by_us(self.differences.ahead_us);
+        let Texts { rate_limit, circuit, notes } = Texts::of(&state);
+        let is_notable = state.is_notable(self.differences.there(self.clock.now()));
+        let forgettable_at = state.forgettable_at().map(Time::as_micros);
+        let text = |text: Option<String>| text.map_or(Value::Null, Value::Text);
+        Ok(vec![
+            row.get(0)?,
+            text(rate_limit),
+            text(circuit),
+            text(notes),
+            forgettable_at.map_or(Value::Null, Value::Integer),
+            Value::Integer(is_notable.into()),
+        ])
+    }
+
+    fn robots(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
+        let mut record: RobotsRecord = read(row.get_ref(1)?)?;
+        record.fetched_at = self.differences.there(record.fetched_at);
+        if let Some(unreachable) = &mut record.unreachable {
+            unreachable.since = self.differences.there(unreachable.since);
+            unreachable.retry_at = self.differences.there(unreachable.retry_at);
+        }
+        let text = serde_json::to_string(&record).map_err(|error| io_fault(error.into()))?;
+        let kept_at = self.differences.there(self.clock.now()).as_micros();
+        Ok(vec![row.get(0)?, Value::Text(text), Value::Integer(kept_at)])
+    }
+}
+
+fn as_it_is(table: &Table, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
+    (0..table.columns.len()).map(|place| row.get(place)).collect()
+}
+
+/// Rows of a table, by columns.
+struct Rows {
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Rows {
+    fn of(table: &Table) -> Rows {
+        let column = |kind: Kind| match kind {
+            Kind::Whole => Column::Whole(Vec::new()),
+            Kind::Text => Column::Text(Vec::new()),
+            Kind::Bytes => Column::Bytes(Vec::new()),
+            Kind::Flag => Column::Flag(Vec::new()),
+        };
+        let columns = table.columns.iter().map(|(_, kind)| column(*kind)).collect();
+        Rows { columns, rows: 0, bytes: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
+    }
+
+    fn push(&mut self, values: Vec<Value>) -> rusqlite::Result<()> {
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            self.bytes += match &value {
+                Value::Text(text) => text.len(),
+                Value::Blob(bytes) => bytes.len(),
+                Value::Null | Value::Integer(_) | Value::Real(_) => 8,
+            };
+            match (column, value) {
+                (Column::Whole(column), Value::Integer(whole)) => column.push(Some(whole)),
+                (Column::Flag(column), Value::Integer(whole)) => column.push(Some(whole != 0)),
+                (Column::Text(column), Value::Text(text)) => column.push(Some(text)),
+                (Column::Bytes(column), Value::Blob(bytes)) => column.push(Some(bytes)),
+                (Column::Whole(column), Value::Null) => column.push(None),
+                (Column::Flag(column), Value::Null) => column.push(None),
+                (Column::Text(column), Value::Null) => column.push(None),
+                (Column::Bytes(column), Value::Null) => column.push(None),
+                (column, value) => {
+                    let mismatch = format!("{value:?} where {column:?} has its place");
+                    return Err(io_fault(io::Error::other(mismatch)));
+                }
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+}
+
+fn send(parts: &mpsc::Sender<Part>, part: Part) -> rusqlite::Result<()> {
+    parts.blocking_send(part).map_err(|_| nobody_listens())
+}
+
+fn nobody_listens() -> rusqlite::Error {
+    io_fault(io::Error::other("the database took no more"))
+}
+
+/// What is moved, in short: it changes with every message that is accepted, taken up or ended.
+fn receipt(tx: &Connection, differences: &Differences) -> rusqlite::Result<String> {
+    tx.query_row(
+        "SELECT group_concat(format('%d %d %d %d %d %d %d', accepted, done, skipped, queued, in_flight,
+             delayed, dead), '; ') FROM (SELECT * FROM queue WHERE id IN (?1, ?2) ORDER BY id)",
+        differences.queues_here,
+        |row| row.get(0),
+    )
+}
+
+/// Whether the sites' pace is in the file, and not in a store of its own.
+fn keeps_politeness(tx: &Connection) -> rusqlite::Result<bool> {
+    Ok(meta::value(tx, "politeness")?.is_none_or(|bound| bound == "the store itself"))
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: ValueRef<'_>) -> rusqlite::Result<T> {
+    serde_json::from_str(value.as_str()?).map_err(|error| io_fault(error.into()))
+}

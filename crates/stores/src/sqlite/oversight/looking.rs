@@ -1,0 +1,250 @@
+//! Lists, counts and groups of messages. Ids grow with time, so the newest are found at the end.
+
+use std::collections::HashMap;
+
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::oversight::{
+    Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
+};
+use fetchwell_policy::time::Time;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::shared::looking::{
+    Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
+};
+use crate::sqlite::outbox;
+use crate::sqlite::queue::read_ledger;
+
+const SIGHTING: &str = "SELECT job.id, key, url, site, grp, correlation_id, party, state, reason,
+    created_at, due, ended_at,
+    CASE WHEN state > 3 THEN attempts ELSE url_failures + site_failures + paced END,
+    retry_of, retried_as, deadline, callback_url, follows, story ";
+
+/// ?1 is the queue, ?2 and ?3 bound the ids; the rest is the filter. Jobs first, then their lanes: a cross join
+/// keeps to that.
+const MATCHES: &str = "CROSS JOIN lane ON lane.id = job.lane
+    WHERE job.queue = ?1 AND job.id BETWEEN ?2 AND ?3
+    AND (?4 IS NULL OR state = ?4 OR state = ?5)
+    AND (?6 IS NULL OR site = ?6) AND (?7 IS NULL OR reason = ?7)
+    AND (?8 IS NULL OR grp = ?8) AND (?9 IS NULL OR party = ?9)
+    AND (?10 IS NULL OR instr(lower(url), lower(?10)) > 0)
+    AND (?11 IS NULL OR correlation_id = ?11)
+    AND accepted_at <= ?12 AND (ended_at IS NULL OR ended_at <= ?12)";
+
+/// Which index leads there, and what must be said so that it may.
+fn place(among: Among) -> (&'static str, &'static str) {
+    match among {
+        Among::All => ("FROM job NOT INDEXED ", ""),
+        Among::Failed => ("FROM job INDEXED BY job_failed ", " AND reason IS NOT NULL"),
+        Among::Waiting => ("FROM job INDEXED BY job_waiting ", " AND state < 2"),
+        Among::Leased => ("FROM job INDEXED BY job_leased ", " AND state = 2"),
+    }
+}
+
+/// The ids that one look goes through.
+struct Stretch {
+    first: LeaseId,
+    last: LeaseId,
+    /// Nothing lies before it.
+    is_last: bool,
+}
+
+fn stretch(
+    tx: &Connection,
+    queue: i64,
+    among: Among,
+    from: Option<i64>,
+) -> rusqlite::Result<Stretch> {
+    let from = from.unwrap_or(LeaseId::MAX);
+    let (first, last): (Option<LeaseId>, Option<LeaseId>) = match among {
+        // From the next row that is there: what was taken out need not be looked through.
+        Among::All => tx
+            .prepare_cached("SELECT max(id) FROM job WHERE id <= ?1")?
+            .query_row([from], |row| row.get(0))
+            .map(|last: Option<LeaseId>| (last.map(|last| last - ROWS_PER_LOOK + 1), last))?,
+        Among::Failed => tx
+            .prepare_cached(
+                "SELECT min(id), max(id) FROM (
+                     SELECT id FROM job INDEXED BY job_failed
+                     WHERE queue = ?1 AND reason IS NOT NULL AND id <= ?2 ORDER BY id DESC LIMIT ?3)",
+            )?
+            .query_row((queue, from, FAILURES_PER_LOOK), |row| Ok((row.get(0)?, row.get(1)?)))?,
+        Among::Waiting | Among::Leased => (Some(0), Some(from)),
+    };
+    let (Some(first), Some(last)) = (first, last) else {
+        return Ok(Stretch { first: 0, last: 0, is_last: true });
+    };
+    let before = match among {
+        Among::All => "SELECT 1 FROM job WHERE id < ?2 AND ?1 = ?1",
+        Among::Failed => {
+            "SELECT 1 FROM job INDEXED BY job_failed
+             WHERE queue = ?1 AND reason IS NOT NULL AND id < ?2"
+        }
+        Among::Waiting | Among::Leased => return Ok(Stretch { first, last, is_last: true }),
+    };
+    let is_last = !tx.prepare_cached(before)?.exists((queue, first))?;
+    Ok(Stretch { first, last, is_last })
+}
+
+/// Messages that match, the newest first.
+pub(super) fn list(
+    tx: &Connection,
+    queue: i64,
+    look: &Look,
+    from: Option<i64>,
+    most: u32,
+) -> rusqlite::Result<Sightings> {
+    let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
+    let among = look.among(&read_ledger(tx, queue)?);
+    let stretch = stretch(tx, queue, among, from)?;
+    let (place, condition) = place(among);
+    let sql = format!("{SIGHTING}{place}{MATCHES}{condition} ORDER BY job.id DESC LIMIT ?13");
+    let mut seen: Vec<(LeaseId, Sighting)> =
+        select(tx, &sql, queue, look, &stretch, most + 1, |row| {
+            Ok((row.get(0)?, sighting_of(row)?))
+        })?;
+    let next = match seen.get(most) {
+        Some((id, _)) => Some(*id),
+        None => (!stretch.is_last).then_some(stretch.first - 1),
+    };
+    seen.truncate(most);
+    let messages = seen.into_iter().map(|(_, sighting)| sighting).collect();
+    Ok(Sightings { messages, next, as_of: look.as_of })
+}
+
+/// How many match, as far as one look goes.
+pub(super) fn count(tx: &Connection, queue: i64, look: &Look) -> rusqlite::Result<Count> {
+    let among = look.among(&read_ledger(tx, queue)?);
+    let stretch = stretch(tx, queue, among, None)?;
+    let (place, condition) = place(among);
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {place}{MATCHES}{condition} LIMIT ?13)");
+    let most = usize::try_from(MOST_COUNTED).unwrap_or(usize::MAX);
+    let found = select(tx, &sql, queue, look, &stretch, most + 1, |row| row.get(0))?;
+    let found: u64 = found.first().copied().unwrap_or(0);
+    let is_exact = stretch.is_last && found <= MOST_COUNTED;
+    Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
+}
+
+/// All that is known of a message.
+pub(super) fn dossier(
+    tx: &Connection,
+    queue: i64,
+    id: MessageId,
+) -> rusqlite::Result<Option<Dossier>> {
+    let sql = format!(
+        "{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.queue = ?1 AND key = ?2"
+    );
+    let found = tx
+        .prepare_cached(&sql)?
+        .query_row((queue, id.0), |row| {
+            let (job, follows): (LeaseId, Option<LeaseId>) = (row.get(0)?, row.get(17)?);
+            let story: Option<String> = row.get(18)?;
+            let dossier = Dossier {
+                message: sighting_of(row)?,
+                deadline: row.get::<_, Option<i64>>(15)?.map(Time::from_micros),
+                callback_url: row.get(16)?,
+                follows: None,
+                attempts: attempts_of(&story.unwrap_or_default()),
+                outbox: None,
+            };
+            Ok((job, follows, dossier))
+        })
+        .optional()?;
+    let Some((job, follows, dossier)) = found else { return Ok(None) };
+    let follows = match follows {
+        Some(leader) => tx
+            .prepare_cached("SELECT key FROM job WHERE id = ?1")?
+            .query_row([leader], |row| row.get(0))
+            .optional()?
+            .map(MessageId),
+        None => None,
+    };
+    Ok(Some(Dossier { follows, outbox: outbox::of_job(tx, job)?, ..dossier }))
+}
+
+/// The newest failures that nobody has tried anew, by reason and site.
+pub(super) fn failures(tx: &Connection, queue: i64, as_of: Time) -> rusqlite::Result<Failures> {
+    let stretch = stretch(tx, queue, Among::Failed, None)?;
+    let groups: Vec<(String, String, u64, LeaseId)> = tx
+        .prepare_cached(
+            "SELECT reason, site, count(*), max(id) FROM job INDEXED BY job_failed
+             WHERE queue = ?1 AND reason IS NOT NULL AND id BETWEEN ?2 AND ?3
+                 AND reason <> ?4 AND retried_as IS NULL
+             GROUP BY reason, site ORDER BY count(*) DESC, reason, site LIMIT ?5",
+        )?
+        .query_map(
+            (queue, stretch.first, stretch.last, FetchResult::CANCELLED, MOST_GROUPS + 1),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
+    let mut samples = HashMap::new();
+    let sql = format!("{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.id = ?1");
+    for (.., id) in &groups {
+        samples.insert(*id, tx.prepare_cached(&sql)?.query_row([id], sighting_of)?);
+    }
+    let groups = groups
+        .into_iter()
+        .take(usize::try_from(MOST_GROUPS).unwrap_or(0))
+        .filter_map(|(reason, site, messages, id)| {
+            Some(FailureGroup { reason, site, messages, sample: samples.remove(&id)? })
+        })
+        .collect();
+    Ok(Failures { groups, is_exact, as_of })
+}
+
+fn select<T>(
+    tx: &Connection,
+    sql: &str,
+    queue: i64,
+    look: &Look,
+    stretch: &Stretch,
+    most: usize,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    let filter = &look.filter;
+    let states = look.states();
+    tx.prepare_cached(sql)?
+        .query_map(
+            params![
+                queue,
+                stretch.first,
+                stretch.last,
+                states.map(|(one, _)| one),
+                states.map(|(_, other)| other),
+                filter.site,
+                filter.reason,
+                filter.retailer,
+                filter.caller,
+                filter.url_contains,
+                filter.correlation_id,
+                look.as_of.as_micros(),
+                most,
+            ],
+            read,
+        )?
+        .collect()
+}
+
+fn sighting_of(row: &Row<'_>) -> rusqlite::Result<Sighting> {
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    let state = state_of(row.get(7)?);
+    let waits = !state.has_ended() && row.get::<_, i64>(7)? < 2;
+    Ok(Sighting {
+        id: MessageId(row.get(1)?),
+        url: row.get(2)?,
+        site: row.get(3)?,
+        retailer: row.get(4)?,
+        correlation_id: row.get(5)?,
+        caller: row.get(6)?,
+        state,
+        reason: row.get(8)?,
+        created_at: Time::from_micros(row.get(9)?),
+        due_at: time(row.get(10)?).filter(|_| waits),
+        ended_at: time(row.get(11)?),
+        attempts: row.get(12)?,
+        retry_of: row.get::<_, Option<[u8; 16]>>(13)?.map(MessageId),
+        retried_as: row.get::<_, Option<[u8; 16]>>(14)?.map(MessageId),
+    })
+}

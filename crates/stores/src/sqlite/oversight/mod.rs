@@ -1,0 +1,143 @@
+//! What operators see of a SQLite file, and what they do about it.
+
+mod acting;
+mod looking;
+mod overview;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{Bell, MessageId};
+use fetchwell_engine::ports::oversight::{
+    Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
+    Oversight, QueueLedger, Recount, Sightings,
+};
+use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::Db;
+use rusqlite::Connection;
+
+use super::SqliteQueue;
+use crate::shared::looking::{Look, told_by_ledger};
+
+/// The messages of a file, for those who look after them.
+pub(super) struct SqliteOversight {
+    /// A connection of its own: what it looks for holds up neither writers nor callers.
+    reader: Db,
+    messages: SqliteQueue,
+    deliveries: SqliteQueue,
+    results: Bell,
+}
+
+impl SqliteOversight {
+    pub(super) fn open(
+        path: &Path,
+        messages: SqliteQueue,
+        deliveries: SqliteQueue,
+        results: Bell,
+    ) -> Result<SqliteOversight, StoreFault> {
+        Ok(SqliteOversight { reader: Db::open_for_reading(path)?, messages, deliveries, results })
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreFault> {
+        self.reader.write(work).await
+    }
+
+    /// Now, with no writer at work: whatever is committed after this bears a later time.
+    async fn moment(&self) -> Result<Time, StoreFault> {
+        let clock = self.messages.clock.clone();
+        self.messages.db.write(move |_| Ok(clock.now())).await
+    }
+
+    async fn look(&self, filter: &Filter) -> Result<Look, StoreFault> {
+        let as_of = match filter.as_of {
+            Some(as_of) => as_of,
+            None => self.moment().await?,
+        };
+        Ok(Look { filter: filter.clone(), as_of })
+    }
+}
+
+#[async_trait]
+impl Oversight for SqliteOversight {
+    async fn list(
+        &self,
+        filter: &Filter,
+        from: Option<i64>,
+        most: u32,
+    ) -> Result<Sightings, StoreFault> {
+        let (queue, look) = (self.messages.queue, self.look(filter).await?);
+        self.read(move |tx| looking::list(tx, queue, &look, from, most)).await
+    }
+
+    async fn count(&self, filter: &Filter) -> Result<Count, StoreFault> {
+        let (queue, look) = (self.messages.queue, self.look(filter).await?);
+        self.read(move |tx| {
+            let ledger = super::queue::read_ledger(tx, queue)?;
+            match told_by_ledger(&look, &ledger) {
+                Some(found) => Ok(Count { found, is_exact: true, as_of: look.as_of }),
+                None => looking::count(tx, queue, &look),
+            }
+        })
+        .await
+    }
+
+    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreFault> {
+        let queue = self.messages.queue;
+        self.read(move |tx| looking::dossier(tx, queue, id)).await
+    }
+
+    async fn failures(&self) -> Result<Failures, StoreFault> {
+        let (queue, as_of) = (self.messages.queue, self.moment().await?);
+        self.read(move |tx| looking::failures(tx, queue, as_of)).await
+    }
+
+    async fn act_on(
+        &self,
+        act: Act,
+        ids: &[MessageId],
+        as_of: Option<Time>,
+    ) -> Result<Vec<Deed>, StoreFault> {
+        let ids: Vec<MessageId> = ids.iter().copied().take(MESSAGES_PER_ACT).collect();
+        let (messages, deliveries) = (self.messages.queue, self.deliveries.queue);
+        let clock = self.messages.clock.clone();
+        let work = move |tx: &Connection| {
+            let at = acting::Moment { messages, deliveries, now: clock.now(), wall: clock.wall() };
+            acting::act_on(tx, act, &ids, as_of, &at)
+        };
+        let (deeds, callers) = self.messages.db.write(work).await?;
+        self.messages.news.notify_one();
+        for caller in callers {
+            self.deliveries.news.notify_one();
+            self.results.ring(&caller);
+        }
+        Ok(deeds)
+    }
+
+    async fn instances(&self) -> Result<Vec<InstanceView>, StoreFault> {
+        self.read(overview::instances).await
+    }
+
+    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreFault> {
+        self.read(overview::outboxes).await
+    }
+
+    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault> {
+        self.read(overview::ledgers).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
+        let since = self.read(overview::waiting_since).await?;
+        let now = self.moment().await?;
+        Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
+    }
+
+    async fn recount(&self) -> Result<Vec<Recount>, StoreFault> {
+        self.read(overview::recount).await
+    }
+}

@@ -1,0 +1,72 @@
+//! Who is at work on a file, and how its queues stand.
+
+use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
+use fetchwell_policy::time::Time;
+use rusqlite::Connection;
+
+use crate::sqlite::queue::{read_ledger, recount_rows};
+
+/// Who is at work.
+pub(super) fn instances(tx: &Connection) -> rusqlite::Result<Vec<InstanceView>> {
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    tx.prepare_cached(
+        "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
+             (SELECT count(*) FROM job WHERE state = 2 AND job.epoch = instance.epoch)
+         FROM instance JOIN queue ON queue.id = instance.queue ORDER BY queue.name, epoch",
+    )?
+    .query_map([], |row| {
+        Ok(InstanceView {
+            epoch: row.get(0)?,
+            queue: row.get(1)?,
+            who: row.get(2)?,
+            since: time(row.get(3)?),
+            last_heartbeat: time(row.get(4)?),
+            expires_at: Time::from_micros(row.get(5)?),
+            in_flight: row.get(6)?,
+        })
+    })?
+    .collect()
+}
+
+/// How far each caller's results reach.
+pub(super) fn outboxes(tx: &Connection) -> rusqlite::Result<Vec<OutboxExtent>> {
+    tx.prepare_cached("SELECT name, pruned, results FROM caller ORDER BY name")?
+        .query_map([], |row| {
+            Ok(OutboxExtent { caller: row.get(0)?, pruned: row.get(1)?, newest: row.get(2)? })
+        })?
+        .collect()
+}
+
+/// Every queue by its counters.
+pub(super) fn ledgers(tx: &Connection) -> rusqlite::Result<Vec<QueueLedger>> {
+    let queues = queues(tx)?;
+    let ledger = |(id, queue)| Ok(QueueLedger { queue, ledger: read_ledger(tx, id)? });
+    queues.into_iter().map(ledger).collect()
+}
+
+/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance, and the
+/// index of what waits has them: however much has ended, none of that is looked at.
+pub(super) fn waiting_since(tx: &Connection) -> rusqlite::Result<Vec<(String, Time)>> {
+    tx.prepare_cached(
+        "SELECT queue.name, job.accepted_at FROM queue JOIN job ON job.id = (
+             SELECT min(id) FROM job INDEXED BY job_waiting WHERE queue = queue.id AND state < 2)",
+    )?
+    .query_map([], |row| Ok((row.get(0)?, Time::from_micros(row.get(1)?))))?
+    .collect()
+}
+
+/// Every queue by its counters, and by its rows.
+pub(super) fn recount(tx: &Connection) -> rusqlite::Result<Vec<Recount>> {
+    let recount = |(id, queue)| {
+        let ledger = read_ledger(tx, id)?;
+        let difference = recount_rows(tx, id, &ledger)?;
+        Ok(Recount { told: QueueLedger { queue, ledger }, difference })
+    };
+    queues(tx)?.into_iter().map(recount).collect()
+}
+
+fn queues(tx: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    tx.prepare_cached("SELECT id, name FROM queue ORDER BY name")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}

@@ -1,0 +1,198 @@
+//! The politeness of all processes on one file: a row a site, changed by the pure rules.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{
+    Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
+};
+use fetchwell_policy::breaker::{BreakerRule, Transition};
+use fetchwell_policy::chance::Chance;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Permit, SiteState, Spend};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use fetchwell_sqlite::db::Db;
+use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::sites::ordered;
+
+pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
+
+/// Sites looked at in one step of a sweep, so that no transaction is long.
+const SWEEP_STEP: u32 = 1_000;
+
+/// The politeness store on SQLite.
+pub struct SqlitePoliteness {
+    pub(super) db: Db,
+    pub(super) clock: Clock,
+    rule: BreakerRule,
+    chance: Arc<Mutex<Chance>>,
+}
+
+impl SqlitePoliteness {
+    /// On an open file.
+    pub fn new(db: Db, clock: Clock, rule: BreakerRule, seed: u64) -> SqlitePoliteness {
+        SqlitePoliteness { db, clock, rule, chance: Arc::new(Mutex::new(Chance::seeded(seed))) }
+    }
+}
+
+#[async_trait]
+impl Politeness for SqlitePoliteness {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+        let (reports, asks) = (reports.to_vec(), asks.to_vec());
+        let (clock, rule, chance) = (self.clock.clone(), self.rule, self.chance.clone());
+        self.db
+            .write(move |tx| {
+                let now = clock.now();
+                let mut turn = Turn { now, ..Turn::default() };
+                for SiteReport { site, report } in &reports {
+                    let unit = chance.lock().unwrap_or_else(PoisonError::into_inner).unit();
+                    let transition =
+                        change(tx, site, now, |state| state.record(report, now, &rule, unit))?;
+                    if transition != Transition::None {
+                        turn.transitions.push((site.clone(), transition));
+                    }
+                }
+                for ask in &asks {
+                    let verdict = change(tx, &ask.site, now, |state| {
+                        state.ask(now, ask.rate, ask.follows_robots, &rule)
+                    })?;
+                    turn.verdicts.push(verdict);
+                }
+                Ok(turn)
+            })
+            .await
+    }
+
+    async fn spend(
+        &self,
+        site: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<(Spend, Time), StoreFault> {
+        let (site, permit, clock) = (site.clone(), *permit, self.clock.clone());
+        self.db
+            .write(move |tx| {
+                let now = clock.now();
+                let spend = change(tx, &site, now, |state| state.spend(&permit, now, rate))?;
+                Ok((spend, now))
+            })
+            .await
+    }
+
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+        let origin = origin.to_string();
+        self.db.write(move |tx| read(tx, ROBOTS, &origin)).await
+    }
+
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+        let (origin, record) = (origin.to_string(), to_text(record)?);
+        self.db
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "INSERT INTO robots VALUES (?1, ?2)
+                     ON CONFLICT (origin) DO UPDATE SET record = excluded.record",
+                )?
+                .execute([origin, record])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+        let (site, clock) = (site.clone(), self.clock.clone());
+        self.db.write(move |tx| Ok((state_of(tx, &site)?, clock.now()))).await
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreFault> {
+        let mut forgotten = 0;
+        let mut after = String::new();
+        loop {
+            let clock = self.clock.clone();
+            let from = after.clone();
+            let (last, swept) = self.db.write(move |tx| sweep_step(tx, &from, clock.now())).await?;
+            forgotten += swept;
+            match last {
+                Some(site) => after = site,
+                None => return Ok(forgotten),
+            }
+        }
+    }
+
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+        let clock = self.clock.clone();
+        self.db
+            .write(move |tx| Ok(RecentOrders { now: clock.now(), sites: ordered(tx, since)? }))
+            .await
+    }
+}
+
+/// Reads a site's state, changes it by a rule, and writes it back when it did change.
+pub(super) fn change<T>(
+    tx: &Connection,
+    site: &Site,
+    now: Time,
+    rule: impl FnOnce(&mut SiteState) -> T,
+) -> rusqlite::Result<T> {
+    let before = state_of(tx, site)?;
+    let mut state = before.clone().unwrap_or_default();
+    let result = rule(&mut state);
+    if before.as_ref() != Some(&state) {
+        tx.prepare_cached(
+            "INSERT INTO site (site, state, notable) VALUES (?1, ?2, ?3)
+             ON CONFLICT (site) DO UPDATE SET state = excluded.state, notable = excluded.notable",
+        )?
+        .execute((
+            site.as_str(),
+            to_text(&state).map_err(other)?,
+            state.is_notable(now),
+        ))?;
+    }
+    Ok(result)
+}
+
+pub(super) fn state_of(tx: &Connection, site: &Site) -> rusqlite::Result<Option<SiteState>> {
+    read(tx, "SELECT state FROM site WHERE site = ?1", site.as_str())
+}
+
+/// A value that can't be read counts as absent: an older program must not be stopped by a newer one.
+pub(super) fn read<T: DeserializeOwned>(
+    tx: &Connection,
+    sql: &str,
+    key: &str,
+) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> =
+        tx.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Option<String>, u64)> {
+    let mut rows =
+        tx.prepare_cached("SELECT site, state FROM site WHERE site > ?1 ORDER BY site LIMIT ?2")?;
+    let sites: Vec<(String, String)> = rows
+        .query_map((after, SWEEP_STEP), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut forgotten = 0;
+    for (site, state) in &sites {
+        let forgettable =
+            serde_json::from_str::<SiteState>(state).is_ok_and(|state| state.is_forgettable(now));
+        if forgettable {
+            tx.prepare_cached("DELETE FROM site WHERE site = ?1")?.execute([site])?;
+            forgotten += 1;
+        }
+    }
+    Ok((sites.into_iter().next_back().map(|(site, _)| site), forgotten))
+}
+
+fn to_text(value: &impl Serialize) -> Result<String, StoreFault> {
+    serde_json::to_string(value).map_err(|error| StoreFault::Damaged(error.to_string()))
+}
+
+fn other(fault: StoreFault) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(fault))
+}

@@ -1,0 +1,84 @@
+//! What is old goes: messages with their results, names of submissions, the audit.
+
+use std::time::Duration;
+
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::time::Time;
+use rusqlite::Connection;
+
+/// How long the audit is kept, but for submissions: those go with their messages.
+const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
+
+/// Takes out what ended longer ago than `keep`. Returns how many messages, `most` at most.
+pub(super) fn prune(
+    tx: &Connection,
+    keep: Duration,
+    most: u32,
+    now: Time,
+    wall: Time,
+) -> rusqlite::Result<u64> {
+    let callers: Vec<(String, i64)> = tx
+        .prepare_cached("SELECT name, pruned FROM caller WHERE pruned < results")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut gone = 0;
+    for (caller, pruned) in callers {
+        let left = u64::from(most) - gone;
+        gone += prune_caller(tx, &caller, pruned, (now - keep).as_micros(), left)?;
+    }
+    tx.prepare_cached(
+        "DELETE FROM idempotency WHERE (caller, key) IN (
+             SELECT caller, key FROM idempotency WHERE created_at < ?1
+             ORDER BY created_at LIMIT ?2)",
+    )?
+    .execute(((now - keep).as_micros(), most))?;
+    tx.prepare_cached(
+        "DELETE FROM audit WHERE id IN (
+             SELECT id FROM audit WHERE action = 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
+    )?
+    .execute(((wall - keep).as_micros(), most))?;
+    tx.prepare_cached(
+        "DELETE FROM audit WHERE id IN (
+             SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
+    )?
+    .execute(((wall - AUDIT_KEPT).as_micros(), most))?;
+    Ok(gone)
+}
+
+/// A caller's results go in the order of their cursors: nobody who reads on finds one missing between.
+fn prune_caller(
+    tx: &Connection,
+    caller: &str,
+    pruned: i64,
+    before: i64,
+    most: u64,
+) -> rusqlite::Result<u64> {
+    let oldest: Vec<(LeaseId, i64, i64)> = tx
+        .prepare_cached(
+            "SELECT job, cursor, stored_at FROM outbox WHERE caller = ?1 AND cursor > ?2
+             ORDER BY cursor LIMIT ?3",
+        )?
+        .query_map((caller, pruned, most), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let (mut gone, mut last) = (0, pruned);
+    for (job, cursor, _) in oldest.iter().take_while(|(_, _, stored_at)| *stored_at < before) {
+        tx.prepare_cached("DELETE FROM outbox WHERE job = ?1")?.execute([job])?;
+        let lane: i64 = tx
+            .prepare_cached("DELETE FROM job WHERE id = ?1 RETURNING lane")?
+            .query_row([job], |row| row.get(0))?;
+        let messages: i64 = tx
+            .prepare_cached(
+                "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages",
+            )?
+            .query_row([lane], |row| row.get(0))?;
+        if messages == 0 {
+            tx.prepare_cached("DELETE FROM lane WHERE id = ?1")?.execute([lane])?;
+        }
+        (gone, last) = (gone + 1, *cursor);
+    }
+    if gone > 0 {
+        tx.prepare_cached("UPDATE caller SET pruned = ?2 WHERE name = ?1")?
+            .execute((caller, last))?;
+    }
+    Ok(gone)
+}

@@ -1,0 +1,120 @@
+//! The sites of a file, and orders to them.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::politeness::{ORDERS_AT_ONCE, ORDERS_TOLD_FOR, RobotsRecord};
+use fetchwell_engine::ports::sites::{
+    KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of,
+};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{Origin, Site};
+use rusqlite::Connection;
+
+use super::SqlitePoliteness;
+use super::politeness::{ROBOTS, change, read, state_of};
+
+const SITES: &str = "SELECT site, state FROM site WHERE site > ?1 ORDER BY site";
+const NOTABLE_SITES: &str =
+    "SELECT site, state FROM site WHERE site > ?1 AND notable = 1 ORDER BY site";
+
+#[async_trait]
+impl Sites for SqlitePoliteness {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+        let (query, clock) = (query.clone(), self.clock.clone());
+        self.db.write(move |tx| page(tx, &query, clock.now())).await
+    }
+
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+        let (site, clock) = (site.clone(), self.clock.clone());
+        self.db
+            .write(move |tx| {
+                let state = state_of(tx, &site)?.unwrap_or_default();
+                let robots = robots_of(tx, &site)?;
+                Ok((KnownSite { site: site.clone(), state, robots }, clock.now()))
+            })
+            .await
+    }
+
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+        let (site, by, clock) = (site.clone(), by.to_owned(), self.clock.clone());
+        self.db
+            .write(move |tx| {
+                if order == Order::ForgetRobots {
+                    forget_robots(tx, &site)?;
+                }
+                let now = clock.now();
+                if order.may_end_a_wait() {
+                    note_order(tx, &site, now)?;
+                }
+                change(tx, &site, now, |state| state.obey(order, &by, now))
+            })
+            .await
+    }
+}
+
+/// The sites that orders were given to, at `since` or later.
+pub(super) fn ordered(tx: &Connection, since: Time) -> rusqlite::Result<Vec<(Site, Time)>> {
+    let mut statement = tx.prepare_cached(
+        "SELECT site, given_at FROM site_order WHERE given_at >= ?1 ORDER BY given_at LIMIT ?2",
+    )?;
+    let mut rows = statement.query((since.as_micros(), ORDERS_AT_ONCE))?;
+    let mut ordered = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let Ok(site) = Site::parse(row.get_ref(0)?.as_str()?) {
+            ordered.push((site, Time::from_micros(row.get(1)?)));
+        }
+    }
+    Ok(ordered)
+}
+
+fn note_order(tx: &Connection, site: &Site, now: Time) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM site_order WHERE given_at < ?1")?
+        .execute([(now - ORDERS_TOLD_FOR).as_micros()])?;
+    tx.prepare_cached(
+        "INSERT INTO site_order VALUES (?1, ?2)
+         ON CONFLICT (site) DO UPDATE SET given_at = excluded.given_at",
+    )?
+    .execute((site.as_str(), now.as_micros()))?;
+    Ok(())
+}
+
+fn page(tx: &Connection, query: &SiteQuery, now: Time) -> rusqlite::Result<SitesPage> {
+    let mut making = PageInMaking::new(query, now);
+    let sql = if query.condition.is_some() { NOTABLE_SITES } else { SITES };
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query([making.after()])?;
+    let mut at_end = false;
+    while !making.is_full() && !at_end {
+        match rows.next()? {
+            Some(row) => {
+                let (site, state) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                making.offer(site, || serde_json::from_str(state).ok());
+            }
+            None => at_end = true,
+        }
+    }
+    let mut page = making.finish(at_end);
+    for known in &mut page.sites {
+        known.robots = robots_of(tx, &known.site)?;
+    }
+    Ok(page)
+}
+
+fn robots_of(tx: &Connection, site: &Site) -> rusqlite::Result<Vec<(Origin, RobotsRecord)>> {
+    let mut known = Vec::new();
+    for origin in origins_of(site) {
+        if let Some(record) = read(tx, ROBOTS, &origin.to_string())? {
+            known.push((origin, record));
+        }
+    }
+    Ok(known)
+}
+
+fn forget_robots(tx: &Connection, site: &Site) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("DELETE FROM robots WHERE origin = ?1")?;
+    for origin in origins_of(site) {
+        statement.execute([origin.to_string()])?;
+    }
+    Ok(())
+}

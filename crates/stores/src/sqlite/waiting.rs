@@ -1,0 +1,41 @@
+//! How much waits for sites, in all queues of a file.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_policy::url::Site;
+use fetchwell_sqlite::db::Db;
+
+const COUNT: &str = "
+    SELECT coalesce(sum((
+        SELECT count(*) FROM (
+            SELECT 1 FROM job WHERE job.queue = queue.id AND job.site = ?1 AND job.state < 2 LIMIT ?2
+        )
+    )), 0) FROM queue WHERE queue.name <> 'webhooks'";
+
+/// The queues of a file, as far as sites are concerned.
+pub struct SqliteWaiting {
+    db: Db,
+}
+
+impl SqliteWaiting {
+    /// Those of a file that is open.
+    pub fn new(db: Db) -> SqliteWaiting {
+        SqliteWaiting { db }
+    }
+}
+
+#[async_trait]
+impl Waiting for SqliteWaiting {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+        let sites = sites.to_vec();
+        self.db
+            .write(move |tx| {
+                let mut statement = tx.prepare_cached(COUNT)?;
+                let mut count =
+                    |site: &Site| statement.query_row((site.as_str(), most), |row| row.get(0));
+                sites.iter().map(&mut count).collect()
+            })
+            .await
+    }
+}
