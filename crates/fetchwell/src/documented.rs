@@ -3,19 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::{
     AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault, TlsFault, WaitAskedBy,
 };
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::WebUrl;
 
 const ERRORS: &str = include_str!("../../../docs/errors.md");
-const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
-
-/// The statuses that the Retriever Service's design has.
-const STATUSES_OF_THE_DESIGN: [&str; 5] =
-    ["success", "http_error", "timeout", "network_error", "rate_limited"];
 
 /// The rows of the table under a heading, each as its cells without back-ticks.
 pub(crate) fn table(heading: &str) -> Vec<Vec<String>> {
@@ -91,101 +84,121 @@ pub(crate) fn everything_that_happens() -> Vec<Happened> {
     all
 }
 
-/// Whether a text is what a row shows with `…` for what differs.
-fn shows(pattern: &str, text: &str) -> bool {
-    let pieces: Vec<&str> = pattern.split('…').collect();
-    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return false };
-    if pieces.len() == 1 {
-        return text == pattern;
-    }
-    let Some(rest) = text.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
-        return false;
-    };
-    let mut middle = pieces.iter().skip(1).take(pieces.len() - 2);
-    let after =
-        |rest: &'_ str, piece: &str| rest.split_once(piece).map(|(_, after)| after.to_owned());
-    middle.try_fold(rest.to_owned(), |rest, piece| after(&rest, piece)).is_some()
-}
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::address::AddressGuard;
+    use fetchwell_policy::url::WebUrl;
 
-/// Each text is in the table, and each row of it is there for some text.
-fn shows_exactly(heading: &str, texts: &[String]) {
-    let patterns: Vec<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
-    for text in texts {
-        assert!(patterns.iter().any(|pattern| shows(pattern, text)), "{heading} lacks: {text}");
-    }
-    for pattern in &patterns {
-        assert!(texts.iter().any(|text| shows(pattern, text)), "{heading}: nobody says {pattern}");
-    }
-}
+    use super::*;
 
-#[test]
-fn what_differs_is_left_out() {
-    for (pattern, text, fits) in [
-        ("a", "a", true),
-        ("a", "ab", false),
-        ("a …", "a b", true),
-        ("a … c … e", "a b c d e", true),
-        ("a … c … e", "a b d e", false),
-        ("… b", "a b", true),
-    ] {
-        assert_eq!(shows(pattern, text), fits, "{pattern} {text}");
+    const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
+
+    /// The statuses that the Retriever Service's design has.
+    const STATUSES_OF_THE_DESIGN: [&str; 5] =
+        ["success", "http_error", "timeout", "network_error", "rate_limited"];
+
+    /// Whether a text is what a row shows with `…` for what differs.
+    fn shows(pattern: &str, text: &str) -> bool {
+        let pieces: Vec<&str> = pattern.split('…').collect();
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return false };
+        if pieces.len() == 1 {
+            return text == pattern;
+        }
+        let Some(rest) = text.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+            return false;
+        };
+        let mut middle = pieces.iter().skip(1).take(pieces.len() - 2);
+        let after =
+            |rest: &'_ str, piece: &str| rest.split_once(piece).map(|(_, after)| after.to_owned());
+        middle.try_fold(rest.to_owned(), |rest, piece| after(&rest, piece)).is_some()
     }
-}
 
-#[test]
-fn every_reason_is_on_the_page() {
-    let texts: Vec<String> = everything_that_happens().iter().map(Happened::to_string).collect();
-    shows_exactly("Reasons", &texts);
-}
-
-#[test]
-fn every_refusal_is_on_the_page() {
-    let long = format!("http://a.test/{}", "x".repeat(9_000));
-    let long_host = format!("http://{}.test/", "x".repeat(300));
-    let urls = [
-        long.as_str(),
-        "a.test",
-        "ftp://a.test/",
-        "http://me:secret@a.test/",
-        "http://./",
-        long_host.as_str(),
-        "http://a.test:25/",
-    ];
-    let mut texts: Vec<String> =
-        urls.map(|url| WebUrl::parse(url).expect_err(url).to_string().replace('`', "")).to_vec();
-    let private = "10.0.0.1".parse().expect("an address");
-    texts.push(AddressGuard::default().check(private).expect_err("it is private").to_string());
-    let patterns: Vec<String> = table("Refusals").into_iter().map(|row| row[0].clone()).collect();
-    for text in texts {
-        assert!(patterns.iter().any(|pattern| shows(pattern, &text)), "the page lacks: {text}");
+    /// Each text is in the table, and each row of it is there for some text.
+    fn shows_exactly(heading: &str, texts: &[String]) {
+        let patterns: Vec<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
+        for text in texts {
+            assert!(patterns.iter().any(|pattern| shows(pattern, text)), "{heading} lacks: {text}");
+        }
+        for pattern in &patterns {
+            assert!(
+                texts.iter().any(|text| shows(pattern, text)),
+                "{heading}: nobody says {pattern}"
+            );
+        }
     }
-}
 
-/// The list of statuses on the page of errors is held equal to the program's own.
-#[test]
-fn every_status_that_the_design_does_not_have_is_a_difference() {
-    for row in table("Statuses of results") {
-        let status = row[0].as_str();
-        let is_told = DIFFERENCES.contains(&format!("`{status}`"));
-        assert!(is_told, "docs/differences.md does not mention {status}");
+    #[test]
+    fn what_differs_is_left_out() {
+        for (pattern, text, fits) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a …", "a b", true),
+            ("a … c … e", "a b c d e", true),
+            ("a … c … e", "a b d e", false),
+            ("… b", "a b", true),
+        ] {
+            assert_eq!(shows(pattern, text), fits, "{pattern} {text}");
+        }
     }
-    let designed = STATUSES_OF_THE_DESIGN.map(|status| format!("`{status}`")).join(", ");
-    assert!(DIFFERENCES.contains(&format!("| statuses {designed} |")));
-}
 
-/// What clients of the designs have stumbled over.
-#[test]
-fn what_clients_can_notice_is_a_difference() {
-    for words in [
-        "full jitter",
-        "`breaker.jitter`",
-        "robots.txt is a site failure",
-        "less than 60 s counts as 60 s",
-        "`decode_responses=True`",
-        "the other is embedded",
-        "For a body that is not text, `content` is null",
-        "`http_status` 304",
-    ] {
-        assert!(DIFFERENCES.contains(words), "docs/differences.md does not say {words:?}");
+    #[test]
+    fn every_reason_is_on_the_page() {
+        let texts: Vec<String> =
+            everything_that_happens().iter().map(Happened::to_string).collect();
+        shows_exactly("Reasons", &texts);
+    }
+
+    #[test]
+    fn every_refusal_is_on_the_page() {
+        let long = format!("http://a.test/{}", "x".repeat(9_000));
+        let long_host = format!("http://{}.test/", "x".repeat(300));
+        let urls = [
+            long.as_str(),
+            "a.test",
+            "ftp://a.test/",
+            "http://me:secret@a.test/",
+            "http://./",
+            long_host.as_str(),
+            "http://a.test:25/",
+        ];
+        let mut texts: Vec<String> = urls
+            .map(|url| WebUrl::parse(url).expect_err(url).to_string().replace('`', ""))
+            .to_vec();
+        let private = "10.0.0.1".parse().expect("an address");
+        texts.push(AddressGuard::default().check(private).expect_err("it is private").to_string());
+        let patterns: Vec<String> =
+            table("Refusals").into_iter().map(|row| row[0].clone()).collect();
+        for text in texts {
+            assert!(patterns.iter().any(|pattern| shows(pattern, &text)), "the page lacks: {text}");
+        }
+    }
+
+    /// The list of statuses on the page of errors is held equal to the program's own.
+    #[test]
+    fn every_status_that_the_design_does_not_have_is_a_difference() {
+        for row in table("Statuses of results") {
+            let status = row[0].as_str();
+            let is_told = DIFFERENCES.contains(&format!("`{status}`"));
+            assert!(is_told, "docs/differences.md does not mention {status}");
+        }
+        let designed = STATUSES_OF_THE_DESIGN.map(|status| format!("`{status}`")).join(", ");
+        assert!(DIFFERENCES.contains(&format!("| statuses {designed} |")));
+    }
+
+    /// What clients of the designs have stumbled over.
+    #[test]
+    fn what_clients_can_notice_is_a_difference() {
+        for words in [
+            "full jitter",
+            "`breaker.jitter`",
+            "robots.txt is a site failure",
+            "less than 60 s counts as 60 s",
+            "`decode_responses=True`",
+            "the other is embedded",
+            "For a body that is not text, `content` is null",
+            "`http_status` 304",
+        ] {
+            assert!(DIFFERENCES.contains(words), "docs/differences.md does not say {words:?}");
+        }
     }
 }

@@ -231,7 +231,7 @@ fn error_kind() -> PossibleValuesParser {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).map_err(|wrong| format!("{}; {}", wrong.problem, wrong.mend))
+    parse_size(text).map_err(|error| format!("{}; {}", error.problem, error.fix))
 }
 
 impl CommonCrawlCommand {

@@ -4,6 +4,10 @@ use std::fmt;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
+use super::units::UnitError;
+
+pub(super) use super::units::quoted;
+
 /// Every fault that was found, not only the first.
 #[derive(Clone, Debug)]
 pub struct SettingsFaults {
@@ -72,6 +76,12 @@ impl Wrong {
     }
 }
 
+impl From<UnitError> for Wrong {
+    fn from(error: UnitError) -> Wrong {
+        Wrong::new(error.problem, error.fix)
+    }
+}
+
 /// Where a value came from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
@@ -111,14 +121,5 @@ impl fmt::Display for Origin {
             Origin::File { path, line: None } => write!(out, "file {}", path.display()),
             Origin::Default => write!(out, "default"),
         }
-    }
-}
-
-/// `text` in quotes for a fault, cut short: a fault is no place for a megabyte.
-pub(super) fn quoted(text: &str) -> String {
-    const MOST_CHARS: usize = 60;
-    match text.char_indices().nth(MOST_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
     }
 }

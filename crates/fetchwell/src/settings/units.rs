@@ -4,12 +4,9 @@
 
 use std::time::Duration;
 
-use super::fault::{Wrong, quoted};
-
-const DURATION_MEND: &str =
+const DURATION_FIX: &str =
     r#"write numbers with the units d, h, m, s, ms, the largest first, such as "30s" or "1h30m""#;
-const SIZE_MEND: &str =
-    r#"write bytes, or a number with a unit, such as "64KiB", "10MiB" or "1GB""#;
+const SIZE_FIX: &str = r#"write bytes, or a number with a unit, such as "64KiB", "10MiB" or "1GB""#;
 
 /// Unit and milliseconds, the largest first.
 const DURATION_UNITS: [(&str, u64); 5] =
@@ -28,10 +25,22 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
+/// Why a text is no duration or no size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub fix: &'static str,
+}
+
 /// Reads `30s`, `1h30m`, `1.5s`. A number without a unit is refused: in a file or a variable it may mean anything.
 /// Flags and a design's own variables add the unit first, by [`with_unit`].
-pub fn parse_duration(text: &str) -> Result<Duration, Wrong> {
-    let wrong = |problem: &str| Wrong::new(format!("{} {problem}", quoted(text)), DURATION_MEND);
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let wrong = |problem: &str| UnitError {
+        problem: format!("{} {problem}", quoted(text)),
+        fix: DURATION_FIX,
+    };
     if text.is_empty() {
         return Err(wrong("is no duration"));
     }
@@ -81,8 +90,9 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 /// Reads `10MiB`, `1GB`, `1.5KiB` or plain bytes; case does not matter.
-pub fn parse_size(text: &str) -> Result<u64, Wrong> {
-    let wrong = |problem: &str| Wrong::new(format!("{} {problem}", quoted(text)), SIZE_MEND);
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let wrong =
+        |problem: &str| UnitError { problem: format!("{} {problem}", quoted(text)), fix: SIZE_FIX };
     let (number, unit, after) = split_component(text);
     if !after.is_empty() {
         return Err(wrong("is no size"));
@@ -102,6 +112,15 @@ pub fn format_size(bytes: u64) -> String {
         .iter()
         .find(|(_, unit)| bytes > 0 && *unit > 1 && bytes.is_multiple_of(*unit))
         .map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// `text` in quotes for a fault, cut short: a fault is no place for a megabyte.
+pub fn quoted(text: &str) -> String {
+    const MOST_CHARS: usize = 60;
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
 }
 
 /// Splits `1h30m` into `1`, `h` and `30m`.
@@ -207,8 +226,8 @@ mod tests {
             "1e3s",
             "∞",
         ] {
-            let wrong = parse_duration(text).expect_err(text);
-            assert!(wrong.mend.contains("30s"), "{wrong:?}");
+            let error = parse_duration(text).expect_err(text);
+            assert!(error.fix.contains("30s"), "{error:?}");
         }
     }
 
@@ -229,8 +248,8 @@ mod tests {
         }
         for text in ["", "B", "-1", "1.5", "10 parsecs", "1KiB2B", "1.5.2KB", "10M", "99999999TiB"]
         {
-            let wrong = parse_size(text).expect_err(text);
-            assert!(wrong.mend.contains("10MiB"), "{wrong:?}");
+            let error = parse_size(text).expect_err(text);
+            assert!(error.fix.contains("10MiB"), "{error:?}");
         }
     }
 

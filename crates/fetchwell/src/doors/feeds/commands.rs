@@ -44,7 +44,7 @@ fn read_interval(text: &str) -> Result<Duration, Exit> {
     match parse_duration(&with_unit(text, "s")) {
         Ok(interval) if interval.as_secs() > 0 => Ok(interval),
         Ok(_) => Err(Exit::Usage(format!("--interval: {text} is less than a second; write 30m"))),
-        Err(wrong) => Err(usage("--interval", &wrong)),
+        Err(error) => Err(usage("--interval", &error.into())),
     }
 }
 

@@ -125,7 +125,7 @@ fn entry(raw: RawEntry) -> Result<Entry, String> {
 }
 
 fn duration(key: &str, text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|wrong| format!("{key}: {}; {}", wrong.problem, wrong.mend))
+    parse_duration(text).map_err(|error| format!("{key}: {}; {}", error.problem, error.fix))
 }
 
 fn judge_jitter(raw: &RawJitter, every: Duration) -> Result<Duration, String> {
