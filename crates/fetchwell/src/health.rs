@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::http::operator_client::{NoAnswer, OperatorClient};
 use fetchwell_engine::web::Request;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use crate::cli::{Exit, Running};
-use crate::operator_client::{NoAnswer, OperatorClient};
 
 /// Whoever asks for health waits no longer than this by default, Docker and Kubernetes included.
 const PATIENCE: Duration = Duration::from_secs(3);

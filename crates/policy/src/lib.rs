@@ -7,6 +7,7 @@
 pub mod address;
 pub mod breaker;
 pub mod chance;
+pub mod digest;
 pub mod health;
 pub mod orders;
 pub mod outcome;
@@ -15,8 +16,10 @@ pub mod recent;
 pub mod retry;
 pub mod retry_after;
 pub mod retry_budget;
+pub mod rfc3339;
 pub mod robots;
 pub mod site;
 pub mod surt;
 pub mod time;
+pub mod units;
 pub mod url;

@@ -11,6 +11,7 @@ mod dns;
 mod fair;
 mod interim;
 mod lack;
+pub mod operator_client;
 mod own_listeners;
 mod patience;
 mod pool;

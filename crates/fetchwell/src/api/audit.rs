@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,6 @@ use tracing::warn;
 
 use crate::dashboard::Trail;
 use crate::listener::{network_name, network_of};
-use crate::timestamp::rfc3339;
 
 /// A first failure is in the audit after this time…
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);

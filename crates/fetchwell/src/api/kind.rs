@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_page_of_errors_lists_them() {
-        let listed = crate::documented::table("Problems of the API");
+        let listed = fetchwell_testkit::documented::table("Problems of the API");
         let listed: Vec<_> = listed.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
         let statuses = Kind::ALL.map(|kind| kind.status().as_u16().to_string());
         let known: Vec<_> =

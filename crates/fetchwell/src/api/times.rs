@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
+use fetchwell_policy::units::parse_duration;
 use jiff::Timestamp;
 
 use super::json::Json;
-use crate::settings::units::parse_duration;
 
 const MAX_DEADLINE: Duration = Duration::from_secs(24 * 3_600);
 const MAX_AGE: Duration = Duration::from_secs(365 * 24 * 3_600);

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use fetchwell_policy::units::parse_size;
 
 use crate::cli::{Format, whole};
 use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
 use crate::settings::Flag;
-use crate::settings::units::parse_size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommonCrawlCommand {

@@ -94,7 +94,7 @@ mod tests {
             Exit::Interrupted,
         ];
         let numbers = all.iter().map(|exit| exit.number().to_string());
-        crate::documented::lists_exactly("Exit codes", numbers);
+        fetchwell_testkit::documented::lists_exactly("Exit codes", numbers);
         assert_eq!(i32::from(Exit::Interrupted.number()), crate::signals::AT_ONCE);
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use fetchwell_policy::units::with_unit;
 use tracing::warn;
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     OutboxCommand, PagesArgs, ServeArgs, manual,
 };
 use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::units::with_unit;
 use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::terminal::printable;
 use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};

@@ -28,11 +28,8 @@ pub(crate) mod sites;
 pub(crate) mod top;
 pub mod webhooks;
 
-pub(crate) mod notation;
 #[cfg(feature = "redis")]
 mod redis_queues;
-#[cfg(test)]
-mod samples;
 mod signing;
 mod table;
 mod telling;

@@ -11,12 +11,11 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Method, Outcome, Request};
+use fetchwell_policy::digest::unix_seconds;
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Backoff, History};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
-
-use super::notation::unix_seconds;
 
 /// Attempts at a delivery, the first one included: with the back-off, about two days.
 const MAX_ATTEMPTS: u32 = 10;
@@ -136,9 +135,9 @@ impl DeliveryPlan {
 #[cfg(test)]
 mod tests {
     use fetchwell_policy::outcome::{NameFault, NetworkFault};
+    use fetchwell_testkit::samples::{MOMENT, end_of, lease};
 
     use super::*;
-    use crate::doors::samples::{MOMENT, end_of, lease};
 
     fn delivery(failures: u32) -> Box<dyn Plan<Infallible>> {
         let mut lease =

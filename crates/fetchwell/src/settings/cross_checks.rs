@@ -1,9 +1,10 @@
 //! Rules between settings, which no single value can break.
 
+use fetchwell_policy::units::{format_duration, format_size};
+
 use super::fault::{Fault, Origin, Wrong};
 use super::reader::Findings;
 use super::schema::Values;
-use super::units::{format_duration, format_size};
 
 /// Adds a fault for every broken rule.
 pub(super) fn run(values: &Values, findings: &mut Findings) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fetchwell_policy::units::with_unit;
+
 use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
 use super::key::{Door, Key, Meaning, meaning};
@@ -9,7 +11,6 @@ use super::layer::{Layer, Raw};
 use super::names::retailer_name;
 use super::schema::{Retailer, Values};
 use super::suggest::nearest;
-use super::units::with_unit;
 
 const PREFIX: &str = "FETCHWELL_";
 /// Variables of our own tests, which are no settings.

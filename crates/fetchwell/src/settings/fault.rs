@@ -4,9 +4,8 @@ use std::fmt;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
-use super::units::UnitError;
-
-pub(super) use super::units::quoted;
+use fetchwell_policy::units::UnitError;
+pub(super) use fetchwell_policy::units::quoted;
 
 /// Every fault that was found, not only the first.
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use fetchwell_policy::units::{format_duration, format_size, parse_duration, parse_size};
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
 use super::layer::Raw;
 use super::suggest::nearest;
-use super::units::{format_duration, format_size, parse_duration, parse_size};
 
 /// A kind of value.
 pub(super) trait Kind {

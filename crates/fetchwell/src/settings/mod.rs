@@ -31,7 +31,6 @@ mod suggest;
 mod tests;
 mod texts;
 mod toml_walk;
-pub mod units;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

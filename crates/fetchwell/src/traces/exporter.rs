@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fetchwell_engine::http::operator_client::{NoAnswer, OperatorClient};
 use fetchwell_engine::web::{Method, Request};
 use fetchwell_policy::url::WebUrl;
 use tokio::runtime;
@@ -15,7 +16,6 @@ use tracing::{info, warn};
 use super::otlp::request_body;
 use super::span::Span;
 use crate::cli::Exit;
-use crate::operator_client::{NoAnswer, OperatorClient};
 
 /// Spans in one request.
 const MOST_PER_REQUEST: usize = 512;

@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
+use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +15,6 @@ use crate::api::Api;
 use crate::api::identity::Identity;
 use crate::api::problem::{Problem, ProblemBody};
 use crate::api::routes::json;
-use crate::timestamp::rfc3339;
 
 /// Who is at work.
 #[derive(Debug, Serialize, ToSchema)]

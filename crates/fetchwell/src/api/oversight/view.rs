@@ -4,11 +4,11 @@ use fetchwell_engine::ports::inbox::{Attempt, MessageId};
 use fetchwell_engine::ports::oversight::{
     Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
 };
+use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::view::OutboxView;
-use crate::timestamp::rfc3339;
 
 /// A message of any caller.
 #[derive(Clone, Debug, Serialize, ToSchema)]

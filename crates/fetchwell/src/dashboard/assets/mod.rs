@@ -4,11 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use fetchwell_policy::digest::sha256_hex;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use super::Dashboard;
 use super::fault::Fault;
-use crate::doors::notation::sha256_hex;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");

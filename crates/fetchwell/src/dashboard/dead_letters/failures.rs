@@ -8,6 +8,7 @@ use axum::response::Response;
 use fetchwell_engine::ports::oversight::{
     Failures, Filter, MESSAGES_PER_PAGE, MessageState, Oversight, Sighting,
 };
+use fetchwell_policy::rfc3339::rfc3339;
 use futures::StreamExt;
 use futures::stream::try_unfold;
 use http::Uri;
@@ -19,7 +20,6 @@ use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
-use crate::timestamp::rfc3339;
 
 #[derive(Template)]
 #[template(path = "failures.html")]

@@ -1,12 +1,12 @@
 //! A filter as it stands in a URL, in a form, and on a command line.
 
 use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use url::form_urlencoded::Serializer;
 
 use crate::dashboard::access::Form;
 use crate::dashboard::words::shell;
-use crate::timestamp::rfc3339;
 
 /// The fields of a filter but for its state and its moment: their names in URLs, and the flags of
 /// `fetchwell messages`.

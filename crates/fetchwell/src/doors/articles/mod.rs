@@ -23,9 +23,9 @@ pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 use std::sync::Arc;
 
 use fetchwell_engine::ports::articles::Articles;
+use fetchwell_policy::digest::sha1_hex;
 
 use crate::cli::{ArticlesCommand, Exit, Running};
-use crate::doors::notation::sha1_hex;
 use crate::settings::Settings;
 
 /// The name of an article: the first 16 hex digits of the SHA-1 of its URL.

@@ -7,6 +7,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
+use fetchwell_policy::digest::{sha256_hex, unix_seconds};
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
@@ -16,7 +17,6 @@ use tracing::error;
 
 use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 use super::uid;
-use crate::doors::notation::{sha256_hex, unix_seconds};
 use crate::doors::read_limits::ReadLimits;
 
 /// A page with fewer characters is no page.
@@ -188,9 +188,10 @@ fn first_category(link: &Link) -> String {
 #[cfg(test)]
 mod tests {
     use fetchwell_policy::outcome::{NetworkFault, Phase};
+    use fetchwell_testkit::samples::{end_with, lease, outcome};
 
     use super::*;
-    use crate::doors::samples::{READING, end_with, lease, outcome};
+    use crate::doors::read_limits::READING;
 
     const RULES: LinkRules = LinkRules {
         timeouts: Timeouts { connect: None, request: None },

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use fetchwell_engine::ports::articles::{Counts, Fields};
 use fetchwell_engine::ports::links::CategorySet;
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use serde_json::{Map, Value, json};
 
 use crate::doors::table::{plain, table};
-use crate::timestamp::rfc3339;
 
 /// Fields that are numbers, though the store has texts.
 const NUMBERS: [&str; 3] = ["raw_len", "text_len", "fetched_ts"];

@@ -219,6 +219,9 @@ mod tests {
             FailCode::Robots,
             FailCode::Refused,
         ];
-        crate::documented::lists_exactly("Codes of articles", all.map(FailCode::as_str));
+        fetchwell_testkit::documented::lists_exactly(
+            "Codes of articles",
+            all.map(FailCode::as_str),
+        );
     }
 }

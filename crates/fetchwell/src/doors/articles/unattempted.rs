@@ -117,9 +117,9 @@ mod tests {
     use fetchwell_engine::memory::MemoryQueue;
     use fetchwell_engine::ports::articles::{Counts, Fields, Gleaned, Wanted};
     use fetchwell_engine::ports::job::NewJob;
+    use fetchwell_testkit::samples::{NOW, lease};
 
     use super::*;
-    use crate::doors::samples::{NOW, lease};
 
     /// Books that know what was attempted, and may be out of reach.
     #[derive(Default)]

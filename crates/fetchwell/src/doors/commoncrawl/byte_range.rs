@@ -167,9 +167,9 @@ impl ByteRange {
 #[cfg(test)]
 mod tests {
     use fetchwell_policy::outcome::Happened;
+    use fetchwell_testkit::samples::outcome;
 
     use super::*;
-    use crate::doors::samples::outcome;
 
     const RANGE: ByteRange = ByteRange { offset: 10, length: 4 };
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_server_that_sends_too_little_is_asked_three_times() {
-        let moment = crate::doors::samples::MOMENT;
+        let moment = fetchwell_testkit::samples::MOMENT;
         let mut history = History::default();
         for asked in 1..3 {
             let Next::Again { at, history: next } = after_short_answer(history, moment) else {

@@ -1,13 +1,12 @@
 //! AWS's signature, version 4, for requests without a body.
 
+use fetchwell_policy::digest::{hex, sha256_hex};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::Sha256;
 use zeroize::Zeroizing;
-
-use crate::doors::notation::{hex, sha256_hex};
 
 /// The SHA-256 of nothing.
 const EMPTY_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

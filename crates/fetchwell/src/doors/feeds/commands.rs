@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_feed::opml::{self, Outline};
+use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;
 
@@ -14,7 +15,6 @@ use super::print;
 use super::subscribed::{Subscribed, everything, of_list};
 use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
-use crate::settings::units::{parse_duration, with_unit};
 use crate::settings::{Settings, Wrong, category_name};
 use crate::terminal::printable;
 

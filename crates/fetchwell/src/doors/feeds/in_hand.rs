@@ -72,10 +72,10 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_policy::url::WebUrl;
+    use fetchwell_testkit::samples::{NOW, lease};
 
     use super::super::plan::{Errand, Found, Validators, job, obituary};
     use super::*;
-    use crate::doors::samples::{NOW, lease};
 
     #[test]
     fn a_link_that_was_given_up_for_our_fault_is_nobodys_failure_and_is_asked_again() {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_feed::{Feed, clean};
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::units::format_duration;
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;
 use tracing::{info, warn};
@@ -14,9 +16,7 @@ use super::plan::Reading;
 use super::round::Ingested;
 use super::subscribed::Subscribed;
 use crate::doors::table::{plain, table};
-use crate::settings::units::format_duration;
 use crate::terminal::printable;
-use crate::timestamp::rfc3339;
 
 /// Logs what came of reading a feed.
 pub(super) fn tell(url: &str, reading: &Reading) {

@@ -12,12 +12,11 @@ use fetchwell_archive::message;
 use fetchwell_archive::warc::Kind;
 use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use fetchwell_engine::web::{Answer, Outcome};
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use http::header::HOST;
 use http::{HeaderMap, StatusCode, Version};
-
-use crate::timestamp::rfc3339;
 
 /// How the first record of our files names the program; a resumed run looks for it.
 pub(super) const SOFTWARE: &str = concat!("software: Fetchwell/", env!("CARGO_PKG_VERSION"));
@@ -176,9 +175,9 @@ mod tests {
     use fetchwell_archive::gzip::next_member;
     use fetchwell_archive::warc::parse_record;
     use fetchwell_policy::outcome::Happened;
+    use fetchwell_testkit::samples::{NOW, outcome};
 
     use super::*;
-    use crate::doors::samples::{NOW, outcome};
 
     /// The header of the first record of what comes of an answer with this status and body.
     fn header(status: u16, body: &str, change: fn(&mut Answer), name: &str) -> Option<String> {

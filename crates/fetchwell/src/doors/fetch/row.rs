@@ -8,16 +8,16 @@ use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Why;
 use fetchwell_extract::{Article, decode, is_html, is_text};
+use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{Archived, Capture};
 use crate::cli::Format;
-use crate::doors::notation::sha256_hex;
 use crate::doors::read_limits::ReadLimits;
 use crate::terminal::printable;
-use crate::timestamp::rfc3339;
 
 /// What became of a URL, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn the_page_of_errors_lists_all_outcomes() {
-        let happened = crate::documented::everything_that_happens();
+        let happened = fetchwell_testkit::documented::everything_that_happens();
         let words = happened.iter().map(|one| {
             let word = serde_json::to_value(outcome_of(one, one.status())).unwrap();
             word.as_str().unwrap().to_owned()
         });
-        crate::documented::lists_exactly("Outcomes of fetch", words);
+        fetchwell_testkit::documented::lists_exactly("Outcomes of fetch", words);
     }
 
     #[test]

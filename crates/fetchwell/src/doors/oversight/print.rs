@@ -3,12 +3,12 @@
 use fetchwell_engine::ports::oversight::{
     Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
 };
+use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::api::{CountView, DeedView, DossierView, FailuresView, QueueView, SightingView};
 use crate::doors::table::{plain, table};
-use crate::timestamp::rfc3339;
 
 /// Messages, a line each.
 pub(super) fn messages(found: Sightings, as_json: bool) -> String {

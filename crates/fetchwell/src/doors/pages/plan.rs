@@ -9,14 +9,14 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::Answer;
+use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
-use crate::doors::notation::sha256_hex;
-use crate::timestamp::rfc3339;
 
 /// What a plan goes by.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +118,9 @@ fn dead_letter(
 #[cfg(test)]
 mod tests {
     use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault};
+    use fetchwell_testkit::samples::{NOW, end_of, lease};
 
     use super::*;
-    use crate::doors::samples::{NOW, end_of, lease};
 
     /// `done`, `skipped`, `retry` or `dead` after the first attempt.
     fn first_attempt(happened: Happened) -> &'static str {

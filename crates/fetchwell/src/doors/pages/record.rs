@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::ports::event_log::Event;
+use fetchwell_policy::digest::{hex, sha256_hex};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-
-use crate::doors::notation::{hex, sha256_hex};
 
 /// So much of a hash is enough to tell fetches apart.
 const ID_BYTES: usize = 16;

@@ -2,6 +2,7 @@
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
+use fetchwell_policy::rfc3339::rfc3339;
 use serde_json::json;
 
 use super::store::open_store;
@@ -9,7 +10,6 @@ use crate::api::{TOKEN_CACHE, Token};
 use crate::cli::{CallersCommand, Exit, Running, print};
 use crate::doors::signing::WebhookSecret;
 use crate::settings::Settings;
-use crate::timestamp::rfc3339;
 
 /// Where the audit says that something came from.
 const FROM: &str = "command line";

@@ -227,10 +227,11 @@ mod tests {
     use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
-    use crate::doors::samples::{MOMENT, READING, end_of, end_with, lease, outcome};
+    use crate::doors::read_limits::READING;
     use fetchwell_engine::plan::one_page::DEFAULT_MAX_REDIRECTS;
     use fetchwell_engine::ports::plan::Step;
     use fetchwell_engine::web::Outcome;
+    use fetchwell_testkit::samples::{MOMENT, end_of, end_with, lease, outcome};
 
     fn message(options: &str) -> Lease {
         lease("http://a.test/", options)
@@ -321,9 +322,9 @@ mod tests {
 
     #[test]
     fn the_page_of_errors_lists_all_statuses() {
-        let happened = crate::documented::everything_that_happens();
+        let happened = fetchwell_testkit::documented::everything_that_happens();
         let statuses = happened.iter().map(status).chain([FetchResult::CANCELLED]);
-        crate::documented::lists_exactly("Statuses of results", statuses);
+        fetchwell_testkit::documented::lists_exactly("Statuses of results", statuses);
     }
 
     #[test]

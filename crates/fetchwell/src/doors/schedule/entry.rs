@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
+use fetchwell_policy::digest::hex;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use sha2::{Digest, Sha256};
-
-use crate::doors::notation::hex;
 
 /// So much of a hash is enough to tell entries apart.
 const ID_BYTES: usize = 16;

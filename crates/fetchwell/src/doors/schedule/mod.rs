@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use serde_json::json;
 use tracing::{info, warn};
@@ -26,7 +27,6 @@ use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::terminal::printable;
-use crate::timestamp::rfc3339;
 use entry::Entry;
 use scheduler::Scheduler;
 use sitemaps::Sitemaps;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
+use fetchwell_policy::units::parse_duration;
 use fetchwell_policy::url::WebUrl;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::entry::{Entry, Kind};
-use crate::settings::units::parse_duration;
 
 /// A larger file is refused.
 const MAX_PLAN_BYTES: u64 = 16 << 20;

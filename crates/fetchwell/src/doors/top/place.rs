@@ -8,6 +8,7 @@ use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::oversight::{Filter, MessageState, QueueLedger, Sighting};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_policy::rfc3339::rfc3339;
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::cli::Exit;
@@ -15,7 +16,6 @@ use crate::doors::retriever::open_store;
 use crate::doors::sites::{SiteDesk, SiteRow};
 use crate::plant::open_politeness;
 use crate::settings::Settings;
-use crate::timestamp::rfc3339;
 
 /// Sites that are looked at by name, besides those in trouble.
 const MOST_SITES: usize = 2_000;

@@ -139,10 +139,10 @@ impl BlockYield {
 mod tests {
     use fetchwell_archive::cdxj::Sifted;
     use fetchwell_policy::outcome::Happened;
+    use fetchwell_testkit::samples::{MOMENT, lease, outcome};
 
     use super::super::block::Pages;
     use super::*;
-    use crate::doors::samples::{MOMENT, lease, outcome};
 
     /// A plan of a block of ten bytes that states as many, and whether it came to an end.
     fn is_taken(ahead: &Arc<Ahead>, number: u64) -> bool {

@@ -326,9 +326,9 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_policy::outcome::NetworkFault;
+    use fetchwell_testkit::samples::{MOMENT, end_of, end_with, lease, outcome};
 
     use super::*;
-    use crate::doors::samples::{MOMENT, end_of, end_with, lease, outcome};
 
     fn block(url_failures: u32) -> Box<dyn Plan<BlockEnd>> {
         block_after(History { url_failures, ..History::default() })

@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use fetchwell_engine::ports::version::refuse_newer_store;
+use fetchwell_policy::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::counts::Counts;
-use crate::doors::notation::sha256_hex;
 
 /// Of the blocks that could not be read so many are named; all are counted.
 const MOST_UNREAD_NAMED: usize = 10_000;

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use fetchwell_engine::ports::batches::Batch;
+use fetchwell_policy::digest::sha256_hex;
 use serde_json::value::RawValue;
 
 use super::checkpoint::{Checkpoint, Cut, Position};
 use super::window::{CutBatch, Window};
-use crate::doors::notation::sha256_hex;
 
 /// A step of a batcher.
 #[derive(Debug)]

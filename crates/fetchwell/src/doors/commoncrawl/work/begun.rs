@@ -18,11 +18,10 @@ use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::seed::random_seed;
+use fetchwell_policy::digest::sha256_hex;
 use fetchwell_sqlite::db::{Db, Durability};
 use rusqlite::Connection;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
-
-use crate::doors::notation::sha256_hex;
 
 /// Beside the manifest.
 const FILE: &str = "begun.db";
@@ -224,10 +223,10 @@ mod tests {
     use fetchwell_engine::memory::MemoryQueue;
     use fetchwell_engine::ports::job::NewJob;
     use fetchwell_policy::time::Time;
+    use fetchwell_testkit::samples::lease;
     use std::time::Duration;
 
     use super::*;
-    use crate::doors::samples::lease;
 
     const DEMAND: Demand = Demand {
         most: 1,

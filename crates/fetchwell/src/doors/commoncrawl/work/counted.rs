@@ -64,10 +64,10 @@ fn broken(record: &WorkRecord) -> Option<&BrokenPage> {
 mod tests {
     use fetchwell_engine::budget::Share;
     use fetchwell_engine::web::Phases;
+    use fetchwell_testkit::samples::lease;
 
     use super::*;
     use crate::doors::commoncrawl::work::document::WarcPlace;
-    use crate::doors::samples::lease;
 
     fn finished(broken: u64, settlement: Settlement) -> Finished<WorkRecord> {
         let place = |offset| WarcPlace { filename: "a.warc.gz".to_owned(), offset, length: 9 };

@@ -6,13 +6,13 @@ use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
 use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
+use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::Happened;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::in_hand::Part;
 use crate::doors::commoncrawl::byte_range::{ByteRange, RangeFault};
-use crate::doors::notation::sha256_hex;
 use crate::doors::read_limits::ReadLimits;
 
 /// What a gzip member begins with. A record may also stand in its file as it is.

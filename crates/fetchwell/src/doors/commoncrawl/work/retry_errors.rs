@@ -9,6 +9,7 @@ use bytes::Bytes;
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::Batch;
+use fetchwell_policy::digest::sha256_hex;
 use serde_json::json;
 use tracing::info;
 
@@ -16,7 +17,6 @@ use super::document::LASTING_KINDS;
 use super::output::{ErrorEntry, ErrorFile};
 use crate::cli::{Exit, RetryErrorsArgs, Running, print};
 use crate::doors::commoncrawl::queue::BatchPlace;
-use crate::doors::notation::sha256_hex;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 

@@ -2,9 +2,9 @@
 
 use fetchwell_engine::web::Why;
 use fetchwell_policy::outcome::{NetworkFault, Phase};
+use fetchwell_testkit::samples::{MOMENT, NOW, end_with, lease, outcome};
 
 use super::*;
-use crate::doors::samples::{MOMENT, NOW, end_with, lease, outcome};
 
 const FEED: &str = "<rss><item><link>http://a.test/1</link></item></rss>";
 

@@ -11,10 +11,10 @@ use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::page_cache::PageCache;
+use fetchwell_policy::rfc3339::rfc3339;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
-use crate::timestamp::rfc3339;
 
 /// Pages on their way to the cache at the same time.
 const MAX_PUTS_AT_ONCE: usize = 32;

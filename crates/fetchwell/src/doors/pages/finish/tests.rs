@@ -7,11 +7,11 @@ use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::outcome::Happened;
+use fetchwell_testkit::samples::{NOW, end_of, lease};
 use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::doors::pages::{PageRules, plan};
-use crate::doors::samples::{NOW, end_of, lease};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const PAGES: usize = 40;

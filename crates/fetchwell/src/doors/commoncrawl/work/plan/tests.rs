@@ -1,7 +1,7 @@
 use fetchwell_engine::web::Answer;
+use fetchwell_testkit::samples::{MOMENT, end_of, lease, outcome};
 
 use super::*;
-use crate::doors::samples::{MOMENT, end_of, lease, outcome};
 
 /// The rules of a worker that has read a record already.
 fn rules() -> Arc<WorkRules> {

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::Happened;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+use crate::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
+use crate::web::{Answer, Exchange, Leave, Phases, Request, Web};
+
 /// Asks servers of the operator's.
-pub(crate) struct OperatorClient {
+pub struct OperatorClient {
     client: Client,
 }
 
 impl OperatorClient {
     /// One that waits for an answer so long.
-    pub(crate) fn new(patience: Duration) -> io::Result<OperatorClient> {
+    pub fn new(patience: Duration) -> io::Result<OperatorClient> {
         let anywhere = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
         let client = Client::new(HttpSettings {
             user_agent: concat!("Fetchwell/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -40,7 +41,7 @@ impl OperatorClient {
     }
 
     /// An answer with status 2xx, or why there is none.
-    pub(crate) async fn ask(&self, request: &Request) -> Result<Answer, NoAnswer> {
+    pub async fn ask(&self, request: &Request) -> Result<Answer, NoAnswer> {
         let mut phases = Phases::default();
         match self.client.exchange(request, &mut AtOnce, &mut phases).await {
             Exchange::Answered(answer) if (200..300).contains(&answer.status) => Ok(answer),
@@ -54,7 +55,7 @@ impl OperatorClient {
 
 /// Why a server of the operator's gave no good answer. Its text goes on after the server's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// It answered with this status.
     #[error("answers {0}")]
     Status(u16),

@@ -12,15 +12,10 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
-use super::read_limits::ReadLimits;
+pub const NOW: Time = Time::from_secs(1_700_000_000);
+pub const MOMENT: Moment = Moment { now: NOW, wall: NOW, chance: 0.5 };
 
-pub(crate) const NOW: Time = Time::from_secs(1_700_000_000);
-pub(crate) const MOMENT: Moment = Moment { now: NOW, wall: NOW, chance: 0.5 };
-
-pub(crate) const READING: ReadLimits =
-    ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };
-
-pub(crate) fn lease(url: &str, payload: &str) -> Lease {
+pub fn lease(url: &str, payload: &str) -> Lease {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
     let job = Job {
         url: url.to_owned(),
@@ -33,7 +28,7 @@ pub(crate) fn lease(url: &str, payload: &str) -> Lease {
 }
 
 /// An outcome; an answered one has this body.
-pub(crate) fn outcome(happened: Happened, body: &str) -> Outcome {
+pub fn outcome(happened: Happened, body: &str) -> Outcome {
     let answer = happened.status().map(|status| Answer {
         status,
         headers: Default::default(),
@@ -47,12 +42,12 @@ pub(crate) fn outcome(happened: Happened, body: &str) -> Outcome {
 }
 
 /// The end of a plan whose first request has this outcome.
-pub(crate) fn end_of<R>(plan: Box<dyn Plan<R>>, happened: Happened) -> (Vec<R>, Settlement) {
+pub fn end_of<R>(plan: Box<dyn Plan<R>>, happened: Happened) -> (Vec<R>, Settlement) {
     end_with(plan, outcome(happened, "<html><p>Some words.</p></html>"))
 }
 
 /// The same for an outcome made by hand.
-pub(crate) fn end_with<R>(mut plan: Box<dyn Plan<R>>, outcome: Outcome) -> (Vec<R>, Settlement) {
+pub fn end_with<R>(mut plan: Box<dyn Plan<R>>, outcome: Outcome) -> (Vec<R>, Settlement) {
     let step = match plan.step(None, MOMENT) {
         Step::Fetch(_) => plan.step(Some(outcome), MOMENT),
         finish => finish,

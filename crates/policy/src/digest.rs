@@ -1,26 +1,27 @@
 //! How hashes and Unix times are written in what goes out.
 
-use fetchwell_policy::time::Time;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+use crate::time::Time;
+
 /// SHA-256 in lower-case hex.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
 /// SHA-1 in lower-case hex.
-pub(crate) fn sha1_hex(bytes: &[u8]) -> String {
+pub fn sha1_hex(bytes: &[u8]) -> String {
     hex(&Sha1::digest(bytes))
 }
 
 /// Whole seconds since the Unix epoch.
-pub(crate) fn unix_seconds(time: Time) -> i64 {
+pub fn unix_seconds(time: Time) -> i64 {
     time.as_micros().div_euclid(1_000_000)
 }
 
 /// Bytes in lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

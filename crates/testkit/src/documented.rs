@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 const ERRORS: &str = include_str!("../../../docs/errors.md");
 
 /// The rows of the table under a heading, each as its cells without back-ticks.
-pub(crate) fn table(heading: &str) -> Vec<Vec<String>> {
+pub fn table(heading: &str) -> Vec<Vec<String>> {
     let title = format!("\n## {heading}\n");
     let (_, section) = ERRORS.split_once(&title).unwrap_or_else(|| panic!("no {title}"));
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -23,14 +23,14 @@ pub(crate) fn table(heading: &str) -> Vec<Vec<String>> {
 }
 
 /// The table lists these, and nothing else.
-pub(crate) fn lists_exactly<T: Into<String>>(heading: &str, known: impl IntoIterator<Item = T>) {
+pub fn lists_exactly<T: Into<String>>(heading: &str, known: impl IntoIterator<Item = T>) {
     let listed: BTreeSet<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
     let known: BTreeSet<String> = known.into_iter().map(Into::into).collect();
     assert_eq!(listed, known, "docs/errors.md, {heading}");
 }
 
 /// One of each kind of what can happen to a request.
-pub(crate) fn everything_that_happens() -> Vec<Happened> {
+pub fn everything_that_happens() -> Vec<Happened> {
     let names = [
         NameFault::NoSuchName,
         NameFault::NoAddress,
