@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use fetchwell_engine::ports::error::StoreFault;
 
+use crate::traces::TracesError;
+
 /// How the program ends.
 #[derive(Debug)]
 pub enum Exit {
@@ -74,6 +76,15 @@ impl From<StoreFault> for Exit {
             StoreFault::Unavailable(_) | StoreFault::Damaged(_) | StoreFault::TooLarge(_) => {
                 Exit::Unreachable(fault.to_string())
             }
+        }
+    }
+}
+
+impl From<TracesError> for Exit {
+    fn from(error: TracesError) -> Exit {
+        match error {
+            TracesError::Endpoint(_) => Exit::Usage(error.to_string()),
+            TracesError::Start(error) => error.into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that sends spans to the collector. It has a runtime of its own: whatever the collector does, the
 //! flow does not notice.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +16,6 @@ use tracing::{info, warn};
 
 use super::otlp::request_body;
 use super::span::Span;
-use crate::cli::Exit;
 
 /// Spans in one request.
 const MOST_PER_REQUEST: usize = 512;
@@ -38,7 +38,7 @@ impl Exporter {
         collector: WebUrl,
         service: String,
         lost: Arc<AtomicU64>,
-    ) -> Result<Exporter, Exit> {
+    ) -> io::Result<Exporter> {
         let client = OperatorClient::new(PATIENCE)?;
         Ok(Exporter { client, collector, service, lost })
     }

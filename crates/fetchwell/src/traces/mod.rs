@@ -20,6 +20,7 @@ mod redacted;
 mod span;
 mod story;
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +30,6 @@ use fetchwell_policy::url::WebUrl;
 use tokio::sync::mpsc::{Sender, channel};
 use tracing::warn;
 
-use crate::cli::Exit;
 use crate::measures::DoorName;
 use exporter::Exporter;
 use span::Span;
@@ -40,6 +40,20 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 /// Spans that may wait for the collector.
 const MOST_WAITING: usize = 8_192;
+
+/// Why nothing can be traced.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TracesError {
+    /// The environment names something else than a collector: this.
+    #[error(
+        "{ENDPOINT} is {0:?}, which is no http(s) URL of a collector; \
+         write http://HOST:4318, or unset it"
+    )]
+    Endpoint(String),
+    /// The client or its thread could not be made.
+    #[error(transparent)]
+    Start(#[from] io::Error),
+}
 
 /// Makes spans of the news, and hands them to its thread. When the last one who has it lets go, what waits is
 /// sent.
@@ -52,20 +66,15 @@ pub(crate) struct Tracer {
 
 impl Tracer {
     /// A tracer, where the environment names a collector.
-    pub(crate) fn from_environment() -> Result<Option<Arc<Tracer>>, Exit> {
+    pub(crate) fn from_environment() -> Result<Option<Arc<Tracer>>, TracesError> {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let Some(endpoint) = read(ENDPOINT) else { return Ok(None) };
         let service = read(SERVICE_NAME).unwrap_or_else(|| "fetchwell".to_owned());
-        let collector = traces_url(&endpoint).ok_or_else(|| {
-            Exit::Usage(format!(
-                "{ENDPOINT} is {endpoint:?}, which is no http(s) URL of a collector; \
-                 write http://HOST:4318, or unset it"
-            ))
-        })?;
+        let collector = traces_url(&endpoint).ok_or(TracesError::Endpoint(endpoint))?;
         Tracer::start(collector, service).map(|tracer| Some(Arc::new(tracer)))
     }
 
-    fn start(collector: WebUrl, service: String) -> Result<Tracer, Exit> {
+    fn start(collector: WebUrl, service: String) -> Result<Tracer, TracesError> {
         let (spans, waiting) = channel(MOST_WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let exporter = Exporter::new(collector, service, lost.clone())?;
