@@ -22,13 +22,13 @@ use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_telemetry::metrics::DoorName;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{Exit, ExplainArgs, Running};
 use crate::doors::fetch::input::assume_https;
 use crate::doors::fetch::with_own_defaults;
-use crate::measures::DoorName;
 use crate::plant::{Parts, offline_gate, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;

@@ -28,12 +28,12 @@ use fetchwell_stores::postgres;
 #[cfg(feature = "redis")]
 use fetchwell_stores::redis;
 use fetchwell_stores::sqlite::{self, SqlitePoliteness};
+use fetchwell_telemetry::metrics::{DoorName, Measures};
+use fetchwell_telemetry::traces::Tracer;
 
 use crate::cli::Exit;
 use crate::descriptors::{Connections, Descriptors};
-use crate::measures::{DoorName, Measures};
 use crate::settings::{Settings, WhenUnreachable};
-use crate::traces::Tracer;
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
 const ABSENCE_LOOKUPS: u32 = 3;

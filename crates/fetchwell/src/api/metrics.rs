@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::ports::queue::Ledger;
-
-use crate::prometheus::family;
+use fetchwell_telemetry::prometheus::family;
 
 /// The counters of this process.
 #[derive(Default)]

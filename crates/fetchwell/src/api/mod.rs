@@ -51,6 +51,7 @@ use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, To
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
+use fetchwell_telemetry::metrics::Measures;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -59,8 +60,6 @@ use crate::doors::sites::SiteDesk;
 use allowance::Allowances;
 use identity::KnownTokens;
 use memory::Memory;
-
-use crate::measures::Measures;
 
 pub(crate) use audit::AuthFailures;
 pub(crate) use identity::TOKEN_CACHE;

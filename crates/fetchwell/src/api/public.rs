@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
 use fetchwell_engine::store_health::StoreCall;
+use fetchwell_telemetry::metrics::DoorName;
 use http::header::CONTENT_TYPE;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::problem::{Kind, Problem, ProblemBody};
-use crate::measures::DoorName;
 
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);

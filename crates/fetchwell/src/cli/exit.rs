@@ -4,8 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use fetchwell_engine::ports::error::StoreFault;
-
-use crate::traces::TracesError;
+use fetchwell_telemetry::traces::TracesError;
 
 /// How the program ends.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Purpose;
 use fetchwell_policy::time::Time;
+use fetchwell_telemetry::metrics::labels::{DoorName, Ending, Failure, StatusClass};
+use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
+use fetchwell_telemetry::metrics::{Measures, Snapshot};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::seconds::Seconds;
-use crate::measures::labels::{DoorName, Ending, Failure, StatusClass};
-use crate::measures::snapshot::DoorSnapshot;
-use crate::measures::{Measures, Snapshot};
 
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_secs(5);

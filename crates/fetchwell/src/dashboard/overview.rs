@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
+use fetchwell_telemetry::metrics::Snapshot;
 use http::Uri;
 
 use super::Dashboard;
@@ -18,7 +19,6 @@ use super::history::{Came, Look};
 use super::layout::{self, Section};
 use super::sites::trouble::{self, Trouble};
 use super::words;
-use crate::measures::Snapshot;
 
 /// What is said of now is said of this long.
 const LATELY: Duration = Duration::from_secs(60);

@@ -6,11 +6,11 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
+use fetchwell_telemetry::metrics::Measures;
 
 use super::{Doorkeeper, History, Trail};
 use crate::api::AuthFailures;
 use crate::doors::sites::SiteDesk;
-use crate::measures::Measures;
 use crate::settings::Settings;
 
 /// Which door it is that shows itself.

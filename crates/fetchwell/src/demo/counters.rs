@@ -8,10 +8,10 @@ use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_telemetry::metrics::{DoorName, Measures};
 
 use crate::api::Metrics;
 use crate::doors::fetch::{Onlooker, Progress};
-use crate::measures::{DoorName, Measures};
 
 /// Counts what both flows do. Cheap to clone.
 #[derive(Clone, Default)]

@@ -13,6 +13,7 @@ use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -24,7 +25,6 @@ use super::uid;
 use super::unattempted::Unattempted;
 use crate::cli::Exit;
 use crate::doors::read_limits::ReadLimits;
-use crate::measures::DoorName;
 use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;

@@ -8,6 +8,7 @@ use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_telemetry::metrics::DoorName;
 
 use super::byte_range::REFUSED_BY_ARCHIVE;
 use super::folder::{self, FolderWeb};
@@ -15,7 +16,6 @@ use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
 use super::work::NO_ARCHIVE;
 use crate::cli::Exit;
-use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules};
 use crate::settings::{ArchiveBase, Settings, process_environment};
 

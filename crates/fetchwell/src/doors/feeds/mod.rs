@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline;
+use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand, Running};
-use crate::measures::DoorName;
 use crate::plant::{Parts, Told, gate_rules};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;

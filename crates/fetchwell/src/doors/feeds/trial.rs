@@ -11,6 +11,7 @@ use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
@@ -20,7 +21,6 @@ use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
 use super::print;
 use super::round::LEASE_TTL;
 use crate::cli::Exit;
-use crate::measures::DoorName;
 use crate::plant::Parts;
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;

@@ -28,12 +28,12 @@ use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::pace::Rate;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::sqlite::{self, FileFinish, SqliteInstance, SqliteQueue};
+use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::{Exit, FetchArgs, Format, Running};
 use crate::doors::read_limits::ReadLimits;
-use crate::measures::DoorName;
 use crate::plant::{Parts, gate_rules, open_queue_db, user_agent};
 use crate::settings::Settings;
 use crate::signals::stop_on_signal;

@@ -8,12 +8,12 @@ use fetchwell_engine::pipeline::Watcher;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::web::Web;
 use fetchwell_stores::sqlite::SqliteQueue;
+use fetchwell_telemetry::metrics::Measures;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::{Run, output};
 use crate::cli::{Exit, Format};
-use crate::measures::Measures;
 use crate::plant::open_queue_db;
 use crate::settings::Settings;
 

@@ -9,8 +9,7 @@ use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::url::Site;
-
-use crate::prometheus::{Histogram, family, single};
+use fetchwell_telemetry::prometheus::{Histogram, family, single};
 
 /// Sites in trouble that are kept an eye on; of more than that the first ones.
 const MAX_TROUBLED: usize = 10_000;

@@ -10,6 +10,7 @@ use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::pace::Rate;
+use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -17,7 +18,6 @@ use super::counted::Counted;
 use super::{obituary, plan, retry_rule};
 use crate::api::Metrics;
 use crate::doors::read_limits::ReadLimits;
-use crate::measures::DoorName;
 use crate::plant::{Parts, fitting_in_flight, gate_rules};
 use crate::settings::Settings;
 

@@ -17,12 +17,12 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
+use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
 use tracing::{info, warn};
 
 use super::url_list::UrlList;
 use crate::cli::{Exit, Running, ScheduleArgs, print};
-use crate::measures::DoorName;
 use crate::plant::{Parts, open_queue_db};
 use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};

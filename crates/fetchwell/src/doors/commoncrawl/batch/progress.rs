@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use fetchwell_telemetry::prometheus::{family, single};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::checkpoint::Checkpoint;
-use crate::prometheus::{family, single};
 
 /// What is known of it. Metrics count what this process did, and the bar all that was done.
 pub(super) struct Progress {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
+use fetchwell_telemetry::prometheus::{family, single};
 
 use super::output::Written;
 use super::record::WorkRecord;
-use crate::prometheus::{family, single};
 
 /// What is counted by this process.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use fetchwell_engine::pipeline::{self, Door, Ended};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
 use fetchwell_engine::ports::source::Source;
+use fetchwell_telemetry::metrics::DoorName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -26,7 +27,6 @@ use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::read_limits::ReadLimits;
 use crate::doors::telling;
-use crate::measures::DoorName;
 use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Adds a family of samples: each with its labels, or none.
-pub(crate) fn family<T: Display>(
+pub fn family<T: Display>(
     text: &mut String,
     name: &str,
     kind: &str,
@@ -18,7 +18,7 @@ pub(crate) fn family<T: Display>(
 }
 
 /// Adds a family of one sample without labels.
-pub(crate) fn single(text: &mut String, name: &str, kind: &str, about: &str, value: impl Display) {
+pub fn single(text: &mut String, name: &str, kind: &str, about: &str, value: impl Display) {
     head(text, name, kind, about);
     line(text, name, value);
 }
@@ -34,7 +34,7 @@ fn line(text: &mut String, name: &str, value: impl Display) {
 }
 
 /// How often values were how large.
-pub(crate) struct Histogram {
+pub struct Histogram {
     /// The upper bounds, in order.
     bounds: &'static [f64],
     /// How many values lie between a bound and the one before; the last one has no bound.
@@ -45,13 +45,13 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     /// Nothing has been seen yet.
-    pub(crate) fn new(bounds: &'static [f64]) -> Histogram {
+    pub fn new(bounds: &'static [f64]) -> Histogram {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Histogram { bounds, counts, sum_millionths: AtomicU64::new(0) }
     }
 
     /// A value was seen.
-    pub(crate) fn observe(&self, value: f64) {
+    pub fn observe(&self, value: f64) {
         let place = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get(place) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Histogram {
     }
 
     /// What was seen so far.
-    pub(crate) fn spread(&self) -> Spread {
+    pub fn spread(&self) -> Spread {
         Spread {
             bounds: self.bounds,
             counts: self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
@@ -69,24 +69,24 @@ impl Histogram {
     }
 
     /// Adds it as a family.
-    pub(crate) fn render(&self, text: &mut String, name: &str, about: &str) {
+    pub fn render(&self, text: &mut String, name: &str, about: &str) {
         histograms(text, name, about, [(String::new(), &self.spread())]);
     }
 }
 
 /// What a histogram has seen, at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// The upper bounds, in order.
-    pub(crate) bounds: &'static [f64],
+    pub bounds: &'static [f64],
     /// How many values lie between a bound and the one before; the last one has no bound.
-    pub(crate) counts: Vec<u64>,
+    pub counts: Vec<u64>,
     /// Of all values.
-    pub(crate) sum: f64,
+    pub sum: f64,
 }
 
 /// Adds a family of histograms: each with its labels (`door="pages"`), or none.
-pub(crate) fn histograms<'a>(
+pub fn histograms<'a>(
     text: &mut String,
     name: &str,
     about: &str,

@@ -27,11 +27,11 @@ struct Open {
 
 /// How breakers stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OpenCircuits {
+pub struct OpenCircuits {
     /// How many are open.
-    pub(crate) count: usize,
+    pub count: usize,
     /// For how long the one has been that opened first.
-    pub(crate) longest: Duration,
+    pub longest: Duration,
 }
 
 impl Circuits {

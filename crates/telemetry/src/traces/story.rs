@@ -9,8 +9,8 @@ use fetchwell_engine::web::Phases;
 use super::ids::{SpanId, TraceId};
 use super::redacted::{redacted, redacted_or_nothing};
 use super::span::{Kind, Span, Value};
-use crate::measures::DoorName;
-use crate::measures::labels::{Ending, Failure};
+use crate::metrics::DoorName;
+use crate::metrics::labels::{Ending, Failure};
 
 /// What is to be traced of a piece of news.
 pub(super) fn spans_of(door: DoorName, news: &News) -> Vec<Span> {

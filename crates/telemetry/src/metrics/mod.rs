@@ -15,9 +15,9 @@
 mod circuits;
 mod door;
 mod exposition;
-pub(crate) mod labels;
+pub mod labels;
 mod process;
-pub(crate) mod snapshot;
+pub mod snapshot;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fetchwell_engine::pipeline::{News, Watcher};
 use tokio::time::Instant;
 
-pub(crate) use door::DoorMeasures;
-pub(crate) use labels::DoorName;
-pub(crate) use snapshot::Snapshot;
+pub use circuits::OpenCircuits;
+pub use door::DoorMeasures;
+pub use labels::DoorName;
+pub use snapshot::Snapshot;
 
 /// All that is counted in this process.
-pub(crate) struct Measures {
+pub struct Measures {
     started: Instant,
     doors: Mutex<BTreeMap<DoorName, Arc<DoorMeasures>>>,
 }
@@ -43,13 +44,13 @@ impl Default for Measures {
 
 impl Measures {
     /// What is counted of a door; the same one each time.
-    pub(crate) fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
+    pub fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
         let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
         doors.entry(name).or_default().clone()
     }
 
     /// Counts what a door's pipeline tells, and passes it on.
-    pub(crate) fn listening(&self, name: DoorName, then: Watcher) -> Watcher {
+    pub fn listening(&self, name: DoorName, then: Watcher) -> Watcher {
         let door = self.door(name);
         Arc::new(move |news| {
             door.hear(&news);
@@ -59,7 +60,7 @@ impl Measures {
 
     /// Keeps the breakers of two doors that go to the same sites as one set: each hears only what it
     /// did itself, and one may close what the other opened.
-    pub(crate) fn share_breakers(&self, heard_by: DoorName, beside: DoorName, news: &News) {
+    pub fn share_breakers(&self, heard_by: DoorName, beside: DoorName, news: &News) {
         match news {
             News::CircuitOpened { site, .. } if self.door(beside).knows_open_breaker(site) => {
                 self.door(heard_by).forget_breaker(site);
@@ -70,7 +71,7 @@ impl Measures {
     }
 
     /// All of it, as it is now.
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Snapshot {
             up_for: self.started.elapsed(),
@@ -80,7 +81,7 @@ impl Measures {
     }
 
     /// All of it in Prometheus's text format.
-    pub(crate) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         exposition::render(&self.snapshot())
     }
 }

@@ -6,7 +6,7 @@ use fetchwell_policy::outcome::{Happened, NetworkFault};
 
 /// A flow of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DoorName {
+pub enum DoorName {
     /// `fetchwell fetch`.
     Fetch,
     /// The messages of `fetchwell serve`.
@@ -31,7 +31,7 @@ pub(crate) enum DoorName {
 
 impl DoorName {
     /// As it stands in a label.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             DoorName::Fetch => "fetch",
             DoorName::Serve => "serve",
@@ -52,14 +52,14 @@ macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $value:ident = $word:literal,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum $name { $($(#[$meaning])* $value,)* }
+        pub enum $name { $($(#[$meaning])* $value,)* }
 
         impl $name {
             /// All of them.
-            pub(crate) const ALL: &[$name] = &[$($name::$value,)*];
+            pub const ALL: &[$name] = &[$($name::$value,)*];
 
             /// As it stands in a label.
-            pub(crate) fn word(self) -> &'static str {
+            pub fn word(self) -> &'static str {
                 match self { $($name::$value => $word,)* }
             }
         }
@@ -86,7 +86,7 @@ words! {
 
 impl Ending {
     /// By what became of a lease.
-    pub(crate) fn of(settlement: &Settlement) -> Ending {
+    pub fn of(settlement: &Settlement) -> Ending {
         match settlement {
             Settlement::Done => Ending::Done,
             Settlement::Skipped => Ending::Skipped,
@@ -118,7 +118,7 @@ words! {
 
 impl StatusClass {
     /// By what happened to a request.
-    pub(crate) fn of(happened: &Happened) -> StatusClass {
+    pub fn of(happened: &Happened) -> StatusClass {
         match happened.status() {
             None => StatusClass::NoAnswer,
             Some(200..=299) => StatusClass::Success,
@@ -160,7 +160,7 @@ words! {
 
 impl Failure {
     /// By what happened to a request; `None`: it went well, or was never sent.
-    pub(crate) fn of(happened: &Happened) -> Option<Failure> {
+    pub fn of(happened: &Happened) -> Option<Failure> {
         match happened {
             Happened::Answered(429) => Some(Failure::RateLimited),
             Happened::Answered(400..=499) => Some(Failure::ClientError),
@@ -199,7 +199,7 @@ words! {
 
 impl StoreTrouble {
     /// By its fault.
-    pub(crate) fn of(fault: &StoreFault) -> StoreTrouble {
+    pub fn of(fault: &StoreFault) -> StoreTrouble {
         match fault {
             StoreFault::Unavailable(_) => StoreTrouble::Unavailable,
             StoreFault::Damaged(_) => StoreTrouble::Damaged,

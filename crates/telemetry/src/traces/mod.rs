@@ -30,7 +30,7 @@ use fetchwell_policy::url::WebUrl;
 use tokio::sync::mpsc::{Sender, channel};
 use tracing::warn;
 
-use crate::measures::DoorName;
+use crate::metrics::DoorName;
 use exporter::Exporter;
 use span::Span;
 
@@ -43,7 +43,7 @@ const MOST_WAITING: usize = 8_192;
 
 /// Why nothing can be traced.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TracesError {
+pub enum TracesError {
     /// The environment names something else than a collector: this.
     #[error(
         "{ENDPOINT} is {0:?}, which is no http(s) URL of a collector; \
@@ -57,7 +57,7 @@ pub(crate) enum TracesError {
 
 /// Makes spans of the news, and hands them to its thread. When the last one who has it lets go, what waits is
 /// sent.
-pub(crate) struct Tracer {
+pub struct Tracer {
     /// `None` only while it is dropped.
     spans: Option<Sender<Span>>,
     lost: Arc<AtomicU64>,
@@ -66,7 +66,7 @@ pub(crate) struct Tracer {
 
 impl Tracer {
     /// A tracer, where the environment names a collector.
-    pub(crate) fn from_environment() -> Result<Option<Arc<Tracer>>, TracesError> {
+    pub fn from_environment() -> Result<Option<Arc<Tracer>>, TracesError> {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let Some(endpoint) = read(ENDPOINT) else { return Ok(None) };
         let service = read(SERVICE_NAME).unwrap_or_else(|| "fetchwell".to_owned());
@@ -85,7 +85,7 @@ impl Tracer {
     }
 
     /// Traces what a door's pipeline tells, and passes it on.
-    pub(crate) fn listening(self: &Arc<Tracer>, door: DoorName, then: Watcher) -> Watcher {
+    pub fn listening(self: &Arc<Tracer>, door: DoorName, then: Watcher) -> Watcher {
         let tracer = self.clone();
         Arc::new(move |news: News| {
             for span in story::spans_of(door, &news) {

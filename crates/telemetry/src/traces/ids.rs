@@ -6,7 +6,7 @@ use std::fmt::Write;
 use fetchwell_engine::pipeline::LeaseTag;
 use sha2::{Digest, Sha256};
 
-use crate::measures::DoorName;
+use crate::metrics::DoorName;
 
 /// Names a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

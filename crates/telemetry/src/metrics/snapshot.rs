@@ -12,66 +12,66 @@ use crate::prometheus::Spread;
 
 /// All that is counted in this process, at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// How long this process has been running.
-    pub(crate) up_for: Duration,
+    pub up_for: Duration,
     /// What it costs the machine.
-    pub(crate) process: ProcessSnapshot,
+    pub process: ProcessSnapshot,
     /// Door by door; those that have been at work.
-    pub(crate) doors: BTreeMap<DoorName, DoorSnapshot>,
+    pub doors: BTreeMap<DoorName, DoorSnapshot>,
 }
 
 /// What one door has done so far, and has in hand.
 #[derive(Clone, Debug)]
-pub(crate) struct DoorSnapshot {
+pub struct DoorSnapshot {
     /// Requests that came to an end, by what they were for and how they were answered.
-    pub(crate) requests: BTreeMap<(Purpose, StatusClass), u64>,
+    pub requests: BTreeMap<(Purpose, StatusClass), u64>,
     /// Those that failed, by why; those answered with 429 among them.
-    pub(crate) failures: BTreeMap<Failure, u64>,
+    pub failures: BTreeMap<Failure, u64>,
     /// Leases that ended, by how.
-    pub(crate) endings: BTreeMap<Ending, u64>,
+    pub endings: BTreeMap<Ending, u64>,
     /// Times that a store did not do what it was asked.
-    pub(crate) store_faults: BTreeMap<StoreTrouble, u64>,
+    pub store_faults: BTreeMap<StoreTrouble, u64>,
     /// Body bytes received, with their encoding undone.
-    pub(crate) body_bytes: u64,
+    pub body_bytes: u64,
     /// Seconds that requests took, from connecting to the last byte.
-    pub(crate) request_s: Spread,
+    pub request_s: Spread,
     /// Seconds from the request's head to the answer's.
-    pub(crate) first_byte_s: Spread,
+    pub first_byte_s: Spread,
     /// Seconds that requests waited for politeness: robots.txt and their site's turn.
-    pub(crate) politeness_wait_s: Spread,
+    pub politeness_wait_s: Spread,
     /// Seconds that requests waited for a free place in flight.
-    pub(crate) worker_wait_s: Spread,
+    pub worker_wait_s: Spread,
     /// Seconds from acceptance to the end, of leases that ended for good.
-    pub(crate) job_s: Spread,
+    pub job_s: Spread,
     /// What is in hand.
-    pub(crate) window: Window,
+    pub window: Window,
     /// Breakers.
-    pub(crate) circuits: OpenCircuits,
+    pub circuits: OpenCircuits,
     /// Breakers that opened and closed so far.
-    pub(crate) circuits_opened: u64,
-    pub(crate) circuits_closed: u64,
+    pub circuits_opened: u64,
+    pub circuits_closed: u64,
     /// robots.txt files that could not be reached.
-    pub(crate) robots_unreachable: u64,
+    pub robots_unreachable: u64,
     /// Heads that left sooner than their site's pace allows. Should stay 0.
-    pub(crate) rate_breaches: u64,
+    pub rate_breaches: u64,
     /// Leases rescued from instances that died.
-    pub(crate) rescues: u64,
+    pub rescues: u64,
     /// Settlements that came too late.
-    pub(crate) stale: u64,
+    pub stale: u64,
     /// How many jobs stand where, as the store last said.
-    pub(crate) ledger: Option<Ledger>,
+    pub ledger: Option<Ledger>,
 }
 
 /// What this process costs the machine; a figure that can't be had here is `None`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ProcessSnapshot {
+pub struct ProcessSnapshot {
     /// Memory that is in RAM.
-    pub(crate) resident_bytes: Option<u64>,
+    pub resident_bytes: Option<u64>,
     /// Processor time of all threads.
-    pub(crate) cpu: Option<Duration>,
+    pub cpu: Option<Duration>,
     /// Open file descriptors.
-    pub(crate) open_fds: Option<u64>,
+    pub open_fds: Option<u64>,
     /// How many there may be.
-    pub(crate) max_fds: Option<u64>,
+    pub max_fds: Option<u64>,
 }

@@ -24,7 +24,7 @@ const WAIT_S: &[f64] = &[
 ];
 
 /// What is counted of one door.
-pub(crate) struct DoorMeasures {
+pub struct DoorMeasures {
     counts: Mutex<Counts>,
     body_bytes: AtomicU64,
     request_s: Histogram,
@@ -76,7 +76,7 @@ impl Default for DoorMeasures {
 
 impl DoorMeasures {
     /// Counts what a pipeline tells.
-    pub(crate) fn hear(&self, news: &News) {
+    pub fn hear(&self, news: &News) {
         match news {
             News::Requested(request) => self.requested(request),
             News::Settled(settled) => self.settled(settled),
@@ -101,7 +101,7 @@ impl DoorMeasures {
     }
 
     /// The store says how many jobs stand where; `None`: it can't say now.
-    pub(crate) fn note_ledger(&self, ledger: Option<Ledger>) {
+    pub fn note_ledger(&self, ledger: Option<Ledger>) {
         self.count(|counts| counts.ledger = ledger);
     }
 
