@@ -62,7 +62,7 @@ impl Kind for Broker {
         }
         self.0.require()?;
         #[cfg(feature = "rabbitmq")]
-        fetchwell_stores::rabbitmq::check_address(text)
+        text.parse::<amq_protocol_uri::AMQPUri>()
             .map_err(|wrong| Wrong::new(format!("names no broker: {wrong}"), MEND))?;
         Ok(SecretUrl::new(text))
     }
@@ -233,6 +233,7 @@ impl Kind for WebAddress {
 
 #[cfg(test)]
 mod tests {
+    use super::super::features::RABBITMQ;
     use super::*;
 
     #[test]
@@ -274,6 +275,18 @@ mod tests {
         for text in ["", ":", "9100", ":99999", ":+80", "::", "::9100", "localhost", "host:9100"] {
             let wrong = Listen.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(wrong.mend.contains("\":8080\"") && wrong.mend.contains("\"localhost:8080\""));
+        }
+    }
+
+    #[test]
+    fn a_broker_s_fault_never_shows_its_password() {
+        let read = |text: &str| Broker(RABBITMQ).read(&Raw::One(text.to_owned()));
+        assert!(read("amqp://me:secret@rabbit.test:5672/").is_ok());
+        for text in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"]
+        {
+            let wrong = read(text).expect_err(text);
+            assert!(wrong.problem.contains("port"), "{wrong:?}");
+            assert!(!format!("{wrong:?}").contains("secret"), "{wrong:?}");
         }
     }
 

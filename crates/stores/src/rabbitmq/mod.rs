@@ -27,7 +27,6 @@ use self::publisher::Publisher;
 
 pub use self::examination::{QueueFacts, RabbitFacts, examine};
 pub use self::instance::RabbitInstance;
-pub use self::link::check_address;
 pub use self::message::{ATTEMPTS_HEADER, REASON_HEADER};
 
 /// A queue by name at a broker, and beside it the one that its dead letters go to: `NAME.dead`.
