@@ -22,6 +22,7 @@ use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde::Serialize;
 use serde_json::json;
@@ -30,7 +31,6 @@ use crate::cli::{Exit, ExplainArgs, Running};
 use crate::doors::fetch::input::assume_https;
 use crate::doors::fetch::with_own_defaults;
 use crate::plant::{Parts, offline_gate, user_agent};
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use crate::terminal::printable;
 

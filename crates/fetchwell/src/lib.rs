@@ -1,4 +1,4 @@
-//! The parts of the `fetchwell` binary: command line, settings, and one module a door.
+//! The parts of the `fetchwell` binary: command line, and one module a door.
 
 mod api;
 pub mod cli;
@@ -11,7 +11,6 @@ mod explain;
 mod health;
 mod listener;
 mod plant;
-pub mod settings;
 mod signals;
 mod telemetry;
 mod terminal;

@@ -20,6 +20,7 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
+use fetchwell_settings::{Settings, WhenUnreachable};
 use fetchwell_sqlite::db::{Db, Durability};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use fetchwell_stores::politeness::SharedPoliteness;
@@ -33,7 +34,6 @@ use fetchwell_telemetry::traces::Tracer;
 
 use crate::cli::Exit;
 use crate::descriptors::{Connections, Descriptors};
-use crate::settings::{Settings, WhenUnreachable};
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
 const ABSENCE_LOOKUPS: u32 = 3;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use fetchwell_settings::LogFormat;
 use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::cli::GlobalFlags;
-use crate::settings::LogFormat;
 use crate::terminal::printable;
 
 /// Starts logging. Called once, before anything is worth a line.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use fetchwell_policy::units::parse_size;
+use fetchwell_settings::Flag;
 
 use crate::cli::{Format, whole};
 use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
-use crate::settings::Flag;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommonCrawlCommand {

@@ -17,9 +17,8 @@ use std::pin::Pin;
 
 use clap::builder::{RangedI64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-
-use crate::settings::Flag;
-use crate::settings::features::long_version;
+use fetchwell_settings::Flag;
+use fetchwell_settings::features::long_version;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use commoncrawl::{

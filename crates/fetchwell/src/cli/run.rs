@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use fetchwell_policy::units::with_unit;
+use fetchwell_settings::commands::{config_check, config_init, config_show};
+use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use tracing::warn;
 
 use super::{
     ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
     OutboxCommand, PagesArgs, ServeArgs, manual,
 };
-use crate::settings::commands::{config_check, config_init, config_show};
-use crate::settings::{Door, Flag, Settings, Sources, process_environment, reference};
 use crate::terminal::printable;
 use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
 

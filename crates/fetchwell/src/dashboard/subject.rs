@@ -6,12 +6,12 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::Measures;
 
 use super::{Doorkeeper, History, Trail};
 use crate::api::AuthFailures;
 use crate::doors::sites::SiteDesk;
-use crate::settings::Settings;
 
 /// Which door it is that shows itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
+use fetchwell_settings::{Effective, Origin};
 use fetchwell_telemetry::metrics::snapshot::ProcessSnapshot;
 use http::Uri;
 
@@ -16,7 +17,6 @@ use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
 use super::{Trail, words};
-use crate::settings::{Effective, Origin};
 
 /// Entries of the audit that are shown.
 const AUDIT_MOST: u32 = 50;

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::seed::random_seed;
+use fetchwell_settings::{Flag, Settings, Sources};
 use tempfile::TempDir;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,6 @@ use tracing::info;
 use crate::cli::{DemoArgs, Exit, GlobalFlags, Running};
 use crate::doors::fetch;
 use crate::plant::Parts;
-use crate::settings::{Flag, Settings, Sources};
 use board::Board;
 use counters::Counters;
 use origin::Origin;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use fetchwell_settings::Settings;
 use serde::Deserialize;
 
 use super::account::{Account, Outcome};
 use crate::cli::Exit;
 use crate::doors::fetch;
-use crate::settings::Settings;
 
 #[derive(Deserialize)]
 struct Row {

@@ -6,6 +6,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,6 @@ use super::counters::Counters;
 use crate::cli::Exit;
 use crate::doors::retriever;
 use crate::plant::Parts;
-use crate::settings::Settings;
 
 /// The queue of messages, as the store names it.
 const QUEUE: &str = "messages";

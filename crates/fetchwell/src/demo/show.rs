@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fetchwell_settings::Settings;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,6 @@ use super::board::Snapshot;
 use super::events::Events;
 use super::frame::frame;
 use crate::cli::GlobalFlags;
-use crate::settings::Settings;
 use crate::signals::{AT_ONCE, sleep_unless_stopped, stop_on_signal_and};
 use crate::telemetry;
 use crate::terminal::{self, Key, Screen};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,7 +16,6 @@ use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::settings::Settings;
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;

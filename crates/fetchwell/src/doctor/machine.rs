@@ -7,11 +7,11 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 
 use super::finding::Finding;
 use crate::descriptors::{Connections, Descriptors};
 use crate::plant::Parts;
-use crate::settings::Settings;
 
 /// With less room than this on its disk a store is soon full.
 const LEAST_FREE_BYTES: u64 = 1 << 30;

@@ -17,8 +17,9 @@ mod servers;
 mod settings;
 mod sites;
 
+use fetchwell_settings::{Door, Settings, Sources, features};
+
 use crate::cli::{Exit, Running, print as print_bytes};
-use crate::settings::{Door, Settings, Sources, features};
 use finding::{Finding, Verdict};
 
 /// Examines everything.

@@ -1,14 +1,13 @@
 //! What the settings alone show.
 
 use fetchwell_engine::ports::store_url::StoreUrl;
-
-use crate::settings::{Settings, SettingsFaults};
+use fetchwell_settings::{Settings, SettingsFaults};
 
 use super::finding::Finding;
 
 /// Each fault as a finding.
 pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
-    let finding = |fault: &crate::settings::Fault| {
+    let finding = |fault: &fetchwell_settings::Fault| {
         let place = match fault.key.as_str() {
             "" => fault.origin.to_string(),
             key => format!("{key} ({})", fault.origin),
@@ -31,7 +30,7 @@ pub(super) fn sound(settings: &Settings) -> Finding {
 
 /// What was set and means nothing.
 pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
-    let finding = |warning: &crate::settings::Fault| {
+    let finding = |warning: &fetchwell_settings::Fault| {
         Finding::warn(
             "settings",
             format!("{}: {}", warning.origin, warning.wrong.problem),

@@ -1,11 +1,12 @@
 //! Sites that nothing but a person can help: their host names do not exist.
 
+use fetchwell_settings::Settings;
+
 use super::Doors;
 use super::finding::Finding;
 use super::settings::politeness_store;
 use crate::doors::sites::missing_hosts;
 use crate::plant::open_politeness_for_reading;
-use crate::settings::Settings;
 
 /// So many are named in one finding.
 const MOST_NAMED: usize = 20;

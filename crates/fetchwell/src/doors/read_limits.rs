@@ -8,9 +8,8 @@ use fetchwell_extract::{
     Article, Limits, TitledText, TookTooLong, extract_text_within, extract_within,
 };
 use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_settings::Values;
 use url::Url;
-
-use crate::settings::Values;
 
 /// A node takes at least so many bytes of a page…
 const LEAST_BYTES_PER_NODE: usize = 2;

@@ -1,6 +1,7 @@
 //! The queues on a Redis server: the list of `pages`, and the links that `articles` has claimed.
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_settings::Settings;
 use fetchwell_stores::StoreClock;
 use fetchwell_stores::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 
@@ -8,7 +9,6 @@ use super::articles::CLAIMS;
 use super::url_list::poll;
 use crate::cli::Exit;
 use crate::plant::bound_queue;
-use crate::settings::Settings;
 
 /// Where the queue of claims would put what it gives up; nothing is.
 const CLAIMS_GIVEN_UP: &str = "rss:canonical_queue_given_up";

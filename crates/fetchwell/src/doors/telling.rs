@@ -7,13 +7,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use fetchwell_settings::Values;
 use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Exit;
 use crate::listener::{self, Connections};
-use crate::settings::Values;
 
 /// Those who monitor are few.
 const MAX_CONNECTIONS: usize = 64;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Db;
 #[cfg(feature = "redis")]
 use fetchwell_stores::redis::RedisQueue;
@@ -14,7 +15,6 @@ use fetchwell_stores::sqlite::{self, SqliteQueue};
 #[cfg(feature = "redis")]
 use super::redis_queues;
 use crate::cli::Exit;
-use crate::settings::Settings;
 
 /// The list, by where it is.
 #[derive(Clone)]

@@ -1,10 +1,10 @@
 //! A topic of a Kafka cluster.
 
+use fetchwell_settings::Settings;
 use fetchwell_stores::kafka::{self, KafkaFacts, TopicFacts};
 
 use super::unreachable;
 use crate::doctor::finding::Finding;
-use crate::settings::Settings;
 
 pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
     let servers = settings.values.pages_kafka_bootstrap_servers.as_ref()?;

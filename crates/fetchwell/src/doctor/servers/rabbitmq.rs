@@ -1,10 +1,10 @@
 //! A queue of a broker.
 
+use fetchwell_settings::Settings;
 use fetchwell_stores::rabbitmq::{self, QueueFacts, RabbitFacts};
 
 use super::unreachable;
 use crate::doctor::finding::Finding;
-use crate::settings::Settings;
 
 pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
     let url = settings.values.commoncrawl_rabbitmq_url.as_ref()?;

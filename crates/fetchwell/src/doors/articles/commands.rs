@@ -1,12 +1,12 @@
 //! What people ask for beside runs: to see what there is.
 
 use fetchwell_engine::ports::articles::{Status, Wanted};
+use fetchwell_settings::Settings;
 use tracing::error;
 
 use super::place::Place;
 use super::{print, uid};
 use crate::cli::{ArticleStatus, ArticlesListArgs, Exit, print};
-use crate::settings::Settings;
 
 /// `fetchwell articles list`.
 pub(super) async fn list(

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_policy::digest::sha1_hex;
+use fetchwell_settings::Settings;
 
 use crate::cli::{ArticlesCommand, Exit, Running};
-use crate::settings::Settings;
 
 /// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
 pub fn uid(url: &str) -> String {

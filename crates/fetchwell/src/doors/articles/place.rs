@@ -10,6 +10,7 @@ use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 #[cfg(feature = "redis")]
 use fetchwell_stores::redis::{RedisArticles, RedisLinks, RedisQueue};
@@ -19,7 +20,6 @@ use crate::cli::Exit;
 #[cfg(feature = "redis")]
 use crate::doors::redis_queues::{open_claims, server_clock};
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// The queue of links that a run has found to be new.
 pub(crate) const QUEUE: &str = "rss:canonical_queue";

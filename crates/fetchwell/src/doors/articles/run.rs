@@ -13,6 +13,7 @@ use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -26,7 +27,6 @@ use super::unattempted::Unattempted;
 use crate::cli::Exit;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, Told, gate_rules};
-use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 
 /// `fetchwell articles run`.

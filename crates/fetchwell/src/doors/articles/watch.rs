@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -11,7 +12,6 @@ use super::run;
 use crate::cli::Exit;
 use crate::doors::{feeds, telling};
 use crate::plant::Told;
-use crate::settings::Settings;
 use crate::signals::{sleep_unless_stopped, stop_on_signal};
 
 /// `fetchwell articles watch`.

@@ -8,6 +8,7 @@ use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
 
 use super::byte_range::REFUSED_BY_ARCHIVE;
@@ -17,7 +18,6 @@ use super::s3::{Bucket, SignedWeb};
 use super::work::NO_ARCHIVE;
 use crate::cli::Exit;
 use crate::plant::{Parts, gate_rules};
-use crate::settings::{ArchiveBase, Settings, process_environment};
 
 /// An archive, opened.
 pub(crate) struct Archive {

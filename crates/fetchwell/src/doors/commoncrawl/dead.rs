@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{DeadBatch, RetriedBatches};
+use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::error;
 
 use super::queue::BatchPlace;
 use crate::cli::{DeadCommand, Exit, print};
 use crate::doors::table::{plain, table};
-use crate::settings::Settings;
 
 pub(super) async fn run(
     settings: &Settings,

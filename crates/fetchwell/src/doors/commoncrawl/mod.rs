@@ -17,8 +17,9 @@ mod s3;
 mod sigv4;
 pub mod work;
 
+use fetchwell_settings::Settings;
+
 use crate::cli::{CommonCrawlCommand, Exit};
-use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) async fn run(

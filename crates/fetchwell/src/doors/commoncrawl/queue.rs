@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_settings::Settings;
 #[cfg(feature = "rabbitmq")]
 use fetchwell_stores::rabbitmq::RabbitQueue;
 use fetchwell_stores::sqlite::{self, SqliteQueue};
@@ -14,7 +15,6 @@ use tracing::info;
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// How often a full queue is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
+use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite;
 use serde_json::json;
@@ -18,7 +19,6 @@ pub(crate) use print::{letter_line, site_name};
 use super::url_list::UrlList;
 use crate::cli::{DlqCommand, Exit, ListArgs, Running, Which, print};
 use crate::plant::sqlite_path;
-use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {

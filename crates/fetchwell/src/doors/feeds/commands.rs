@@ -8,6 +8,7 @@ use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_feed::opml::{self, Outline};
 use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::{Settings, Wrong, category_name};
 use serde_json::json;
 
 use super::place::Place;
@@ -15,7 +16,6 @@ use super::print;
 use super::subscribed::{Subscribed, everything, of_list};
 use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
-use crate::settings::{Settings, Wrong, category_name};
 use crate::terminal::printable;
 
 /// Subscribes to feeds.

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline;
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Exit, FeedsCommand, Running};
 use crate::plant::{Parts, Told, gate_rules};
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use place::Place;
 use round::Round;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_settings::Settings;
 #[cfg(feature = "redis")]
 use fetchwell_stores::redis::{RedisFeeds, RedisLinks};
 use fetchwell_stores::sqlite::{self, SqliteFeeds, SqliteLinks};
 
 use crate::cli::Exit;
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// All of it.
 #[derive(Clone)]

@@ -7,11 +7,11 @@ use std::time::Duration;
 use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_feed::opml::{self, Opml, Outline};
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::{Settings, category_name};
 use tracing::warn;
 
 use super::place::Place;
 use crate::cli::Exit;
-use crate::settings::{Settings, category_name};
 
 /// Where links go whose feed nobody put into a category.
 pub(crate) const DEFAULT_CATEGORY: &str = "general";

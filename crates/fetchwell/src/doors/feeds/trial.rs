@@ -11,6 +11,7 @@ use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -22,7 +23,6 @@ use super::print;
 use super::round::LEASE_TTL;
 use crate::cli::Exit;
 use crate::plant::Parts;
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
 /// Does what was typed.

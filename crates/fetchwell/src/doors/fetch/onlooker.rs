@@ -7,6 +7,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::web::Web;
+use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite::SqliteQueue;
 use fetchwell_telemetry::metrics::Measures;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,6 @@ use super::progress::Progress;
 use super::{Run, output};
 use crate::cli::{Exit, Format};
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// Makes of the web one that is looked at.
 pub(crate) type Between = dyn Fn(Arc<dyn Web>) -> Arc<dyn Web> + Send + Sync;

@@ -2,11 +2,11 @@
 
 use anyhow::anyhow;
 use fetchwell_engine::ports::oversight::{QueueLedger, Recount};
+use fetchwell_settings::Settings;
 
 use super::print as lines;
 use crate::cli::{Exit, LedgerArgs, Running, print};
 use crate::doors::retriever::open_store;
-use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: bool) -> Running<'a> {

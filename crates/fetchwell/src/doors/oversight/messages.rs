@@ -6,11 +6,11 @@ use fetchwell_engine::ports::oversight::{
     Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
 };
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
 
 use super::{print as lines, which};
 use crate::cli::{Exit, MessagesCommand, MessagesListArgs, Running, WhichMessages, print};
 use crate::doors::retriever::open_store;
-use crate::settings::Settings;
 
 /// Who does what is typed, for the audit.
 const CALLER: &str = "cli";

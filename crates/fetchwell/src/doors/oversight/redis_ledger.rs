@@ -2,11 +2,11 @@
 
 use fetchwell_engine::ports::oversight::{QueueLedger, Recount};
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_settings::Settings;
 
 use crate::cli::Exit;
 use crate::doors::articles::CLAIMS;
 use crate::doors::redis_queues::{open_claims, open_list};
-use crate::settings::Settings;
 
 /// Reads both ledgers; `check`: and counts what is there.
 pub(super) async fn read(

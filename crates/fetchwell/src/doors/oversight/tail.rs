@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use fetchwell_engine::ports::inbox::{Inbox, OutboxMessage, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::time::Time;
+use fetchwell_settings::Settings;
 use serde_json::{Value, json};
 
 use super::print::line;
 use crate::api::OutboxView;
 use crate::cli::{Exit, Running, TailArgs, print};
 use crate::doors::retriever::open_store;
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
 /// What is read at once.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_settings::Settings;
 #[cfg(feature = "redis")]
 use fetchwell_stores::redis::Unparked;
 use serde_json::{Value, json};
@@ -18,7 +19,6 @@ use crate::cli::{Exit, print};
 use crate::doors::fetch::input;
 #[cfg(feature = "redis")]
 use crate::doors::url_list::UrlList;
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use crate::terminal::printable;
 

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
+use fetchwell_settings::Values;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -20,7 +21,6 @@ use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
 use crate::doors::url_list::UrlList;
 use crate::listener::{self, Connections};
-use crate::settings::Values;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);

@@ -20,12 +20,13 @@ mod serve;
 mod showing;
 mod status;
 
+use fetchwell_settings::Settings;
+
 pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};
 pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 
 use crate::cli::{Exit, PagesCommand, Running};
-use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {

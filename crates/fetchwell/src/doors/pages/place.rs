@@ -14,6 +14,7 @@ use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 #[cfg(feature = "kafka")]
 use fetchwell_stores::kafka::KafkaLog;
@@ -32,7 +33,6 @@ use crate::doors::url_list::UrlList;
 #[cfg(feature = "redis")]
 use crate::plant::bound_queue;
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// URLs put into an embedded queue in one transaction.
 const ADD_AT_ONCE: usize = 10_000;

@@ -7,6 +7,7 @@ use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::retry::{Backoff, RetryRule};
+use fetchwell_settings::{Settings, Values, WhenUnreachable};
 use fetchwell_telemetry::metrics::DoorName;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,6 @@ use crate::cli::Exit;
 use crate::doors::telling;
 use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
-use crate::settings::{Settings, Values, WhenUnreachable};
 use crate::signals::stop_on_signal;
 
 /// The design's own name.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_settings::Settings;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,6 @@ use crate::doors::articles;
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::settings::Settings;
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::units::format_duration;
+use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::place::{UrlsStanding, open_list};
@@ -10,7 +11,6 @@ use crate::cli::{Exit, print};
 use crate::doors::sites::missing_hosts;
 use crate::doors::table::table;
 use crate::plant::open_politeness;
-use crate::settings::Settings;
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {

@@ -3,13 +3,13 @@
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::store::open_store;
 use crate::api::{TOKEN_CACHE, Token};
 use crate::cli::{CallersCommand, Exit, Running, print};
 use crate::doors::signing::WebhookSecret;
-use crate::settings::Settings;
 
 /// Where the audit says that something came from.
 const FROM: &str = "command line";

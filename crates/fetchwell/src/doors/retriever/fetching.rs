@@ -10,6 +10,7 @@ use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::pace::Rate;
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -19,7 +20,6 @@ use super::{obituary, plan, retry_rule};
 use crate::api::Metrics;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, fitting_in_flight, gate_rules};
-use crate::settings::Settings;
 
 /// What it takes to fetch the messages of a store.
 pub(crate) fn messages(
@@ -113,8 +113,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use fetchwell_settings::Sources;
+
     use super::*;
-    use crate::settings::Sources;
 
     #[test]
     fn a_rate_that_was_written_down_is_the_pace_of_sites_and_a_default_is_not() {

@@ -1,13 +1,13 @@
 //! `fetchwell migrate`: from a SQLite file to a PostgreSQL database, for more than one machine.
 
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_settings::Settings;
 use fetchwell_stores::migrate::{Moved, move_retriever};
 use fetchwell_stores::sqlite;
 use serde_json::json;
 
 use crate::cli::{Exit, Running, print};
 use crate::plant::{open_queue_database, open_queue_db};
-use crate::settings::Settings;
 
 /// Moves all that `serve` keeps from the one store to the other.
 pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Running<'a> {

@@ -1,8 +1,9 @@
 //! `fetchwell migrate` in a build without PostgreSQL.
 
+use fetchwell_settings::Settings;
+use fetchwell_settings::features::POSTGRES;
+
 use crate::cli::{Exit, Running};
-use crate::settings::Settings;
-use crate::settings::features::POSTGRES;
 
 /// Always fails: PostgreSQL is the only store that data can be migrated to.
 pub(crate) fn run<'a>(_: &'a Settings, _: &'a Settings, _: bool) -> Running<'a> {

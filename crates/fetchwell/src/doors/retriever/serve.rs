@@ -13,6 +13,7 @@ use fetchwell_engine::ports::inbox::Inbox;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
+use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,6 @@ use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 
 /// A delivery is in memory with its content, so few are held at once.

@@ -3,6 +3,7 @@
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_settings::Settings;
 #[cfg(feature = "postgres")]
 use fetchwell_stores::postgres;
 use fetchwell_stores::sqlite;
@@ -11,7 +12,6 @@ use crate::cli::Exit;
 #[cfg(feature = "postgres")]
 use crate::plant::open_queue_database;
 use crate::plant::open_queue_db;
-use crate::settings::Settings;
 
 /// Opens it.
 pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {

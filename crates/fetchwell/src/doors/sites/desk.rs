@@ -12,12 +12,12 @@ use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite;
 
 use super::row::SiteRow;
 use crate::cli::Exit;
 use crate::plant::gate_rules;
-use crate::settings::Settings;
 
 /// URLs that are counted for one site of a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;

@@ -8,12 +8,12 @@ mod row;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
+use fetchwell_settings::Settings;
 use tracing::warn;
 
 use super::retriever::open_store;
 use crate::cli::{Exit, Running, SitesCommand, SitesListArgs, print};
 use crate::plant::open_politeness;
-use crate::settings::Settings;
 
 pub(crate) use desk::{Obeyed, Operator, SiteDesk, action, detail};
 pub(crate) use missing::missing_hosts;

@@ -10,10 +10,10 @@ mod view;
 
 use std::time::Duration;
 
+use fetchwell_settings::Settings;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::{Exit, Running, TopArgs, print};
-use crate::settings::Settings;
 use crate::signals::stop_on_signal_and;
 use crate::terminal::{self, Screen};
 use frame::{frame, page};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::dead_letters::{DeadLetter, DeadLetters};
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_settings::Settings;
 use fetchwell_stores::redis::RedisQueue;
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use super::glance::{FailureLine, QueueLine};
 use crate::cli::Exit;
 use crate::doors::articles::CLAIMS;
 use crate::doors::redis_queues::{open_claims, open_list};
-use crate::settings::Settings;
 
 /// Both queues.
 pub(super) struct RedisQueues {

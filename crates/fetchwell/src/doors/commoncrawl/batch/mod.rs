@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
 use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::{Value as Json, json};
 use tokio::sync::Mutex;
@@ -31,7 +32,6 @@ use super::archive::Archive;
 use super::queue::BatchPlace;
 use crate::cli::{BatchArgs, Exit, Running, print};
 use crate::doors::telling;
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 use ahead::{Ahead, Bounded};
 use block::Batching;

@@ -14,13 +14,13 @@ use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::error;
 
 use crate::cli::Exit;
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
 /// Nobody else works on a queue in memory.

@@ -3,6 +3,7 @@
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 use serde_json::{Map, Value as Json};
 use tracing::{info, warn};
 
@@ -12,7 +13,6 @@ use super::pattern::Keys;
 use crate::cli::{Exit, FindArgs, Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
-use crate::settings::Settings;
 
 /// Does what was typed.
 pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {

@@ -5,6 +5,7 @@ use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_archive::warc::parse_record;
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
 use tracing::{error, info};
 
 use super::captures::Captures;
@@ -15,7 +16,6 @@ use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
 use crate::doors::read_limits::ReadLimits;
-use crate::settings::Settings;
 
 /// Captures of one page that are looked at.
 const MAX_CAPTURES: usize = 100_000;

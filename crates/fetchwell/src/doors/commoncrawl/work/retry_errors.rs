@@ -10,6 +10,7 @@ use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::Batch;
 use fetchwell_policy::digest::sha256_hex;
+use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::info;
 
@@ -17,7 +18,6 @@ use super::document::LASTING_KINDS;
 use super::output::{ErrorEntry, ErrorFile};
 use crate::cli::{Exit, RetryErrorsArgs, Running, print};
 use crate::doors::commoncrawl::queue::BatchPlace;
-use crate::settings::Settings;
 use crate::signals::stop_on_signal;
 
 /// What came of it.

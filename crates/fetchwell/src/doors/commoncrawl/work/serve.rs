@@ -7,6 +7,7 @@ use fetchwell_engine::pipeline::{self, Door, Ended};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
 use fetchwell_engine::ports::source::Source;
+use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,6 @@ use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::read_limits::ReadLimits;
 use crate::doors::telling;
-use crate::settings::{Settings, Values};
 use crate::signals::stop_on_signal;
 
 /// Batches whose documents are written together: what they say is in memory until then.

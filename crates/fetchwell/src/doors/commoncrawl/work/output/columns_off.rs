@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::settings::features::PARQUET;
+use fetchwell_settings::features::PARQUET;
 
 /// The settings refuse the format, but a build that has it may have left a segment behind.
 pub(super) fn write(_: &File, _: &Path) -> io::Result<()> {

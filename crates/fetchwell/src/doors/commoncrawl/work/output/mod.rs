@@ -32,6 +32,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::time::Time;
+use fetchwell_settings::DocumentFormat;
 use fetchwell_sqlite::db::Db;
 use tokio::sync::Mutex;
 use tracing::warn;
@@ -42,7 +43,6 @@ pub(super) use self::manifest::Written;
 use self::segment::Segment;
 use super::metrics::WorkMetrics;
 use super::record::WorkRecord;
-use crate::settings::DocumentFormat;
 
 /// The file that knows what is in the folder.
 const MANIFEST: &str = "manifest.db";

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_settings::DocumentFormat;
 use fetchwell_sqlite::db::Db;
 use tracing::warn;
 
 use super::columns;
 use super::manifest::{io_fault, note_sealed, standing};
 use super::segment::{Segment, sync_folder};
-use crate::settings::DocumentFormat;
 
 /// Behind the name of a file that is not finished, and is made anew when that is not noted.
 const UNFINISHED: &str = ".unfinished";

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
-
-use crate::settings::DocumentFormat;
+use fetchwell_settings::DocumentFormat;
 
 /// Behind the name of a segment that is not sealed.
 pub(super) const PART: &str = ".part";

@@ -6,7 +6,7 @@ use super::fault::Wrong;
 
 /// A part of the program that a build may leave out.
 #[derive(Clone, Copy)]
-pub(crate) struct Feature {
+pub struct Feature {
     /// Its name in Cargo.toml.
     name: &'static str,
     /// The server or format that it is for.
@@ -21,22 +21,22 @@ macro_rules! feature {
     };
 }
 
-pub(crate) const POSTGRES: Feature = feature!("postgres", "PostgreSQL");
-pub(crate) const REDIS: Feature = feature!("redis", "Redis");
-pub(crate) const KAFKA: Feature = feature!("kafka", "Kafka");
-pub(crate) const RABBITMQ: Feature = feature!("rabbitmq", "RabbitMQ");
-pub(crate) const PARQUET: Feature = feature!("parquet", "Parquet");
+pub const POSTGRES: Feature = feature!("postgres", "PostgreSQL");
+pub const REDIS: Feature = feature!("redis", "Redis");
+pub const KAFKA: Feature = feature!("kafka", "Kafka");
+pub const RABBITMQ: Feature = feature!("rabbitmq", "RabbitMQ");
+pub const PARQUET: Feature = feature!("parquet", "Parquet");
 
 const ALL: [Feature; 5] = [POSTGRES, REDIS, KAFKA, RABBITMQ, PARQUET];
 
 impl Feature {
     /// An error where this build does not have it.
-    pub(crate) fn require(&self) -> Result<(), Wrong> {
+    pub fn require(&self) -> Result<(), Wrong> {
         if self.is_on { Ok(()) } else { Err(self.missing()) }
     }
 
     /// What is wrong with a setting that needs it where this build does not have it.
-    pub(crate) fn missing(&self) -> Wrong {
+    pub fn missing(&self) -> Wrong {
         let Feature { name, product, .. } = self;
         Wrong::new(
             format!("needs {product}, and this fetchwell was built without it"),
@@ -46,13 +46,13 @@ impl Feature {
 }
 
 /// The names of those that this build has.
-pub(crate) fn built_with() -> String {
+pub fn built_with() -> String {
     let names: Vec<_> = ALL.iter().filter(|feature| feature.is_on).map(|one| one.name).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// What `--version` prints after the program's name. `-V` prints the first line alone.
-pub(crate) fn long_version() -> &'static str {
+pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> =
         LazyLock::new(|| format!("{}\nfeatures: {}", env!("CARGO_PKG_VERSION"), built_with()));
     &TEXT

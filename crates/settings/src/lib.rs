@@ -13,7 +13,7 @@ mod cross_checks;
 mod default_file;
 mod environment;
 mod fault;
-pub(crate) mod features;
+pub mod features;
 mod file;
 mod find_file;
 mod key;
@@ -26,6 +26,7 @@ mod reference;
 mod schema;
 mod secrets;
 mod servers;
+mod sources;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,6 @@ mod toml_walk;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 
 pub use addresses::ResolveRule;
 pub use archives::ArchiveBase;
@@ -43,40 +43,15 @@ pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
-pub(crate) use names::category_name;
+pub use names::category_name;
 pub use reader::Effective;
 pub use reference::reference;
 pub use schema::{Category, Retailer, Values};
 pub use secrets::SecretText;
+pub use sources::{Flag, Sources};
 
 use reader::{Findings, Reader, read_named_tables};
 use schema::Site;
-
-/// Everything a setting may come from. Not `Debug`: it holds secrets.
-#[derive(Clone, Copy)]
-pub struct Sources<'a> {
-    /// The flags that were given; the same key may come several times when it is a list.
-    pub flags: &'a [Flag<'a>],
-    /// What `--config` names; without it the usual places are looked at.
-    pub config_file: Option<&'a Path>,
-    /// The environment, as [`process_environment`] reads it.
-    pub environment: &'a BTreeMap<String, String>,
-    /// Where relative paths start.
-    pub working_directory: &'a Path,
-    /// The doors whose designs' own names for settings count.
-    pub own_names_of: &'a [Door],
-}
-
-/// A flag of the command line that sets a setting.
-#[derive(Clone)]
-pub struct Flag<'a> {
-    /// The setting's key, such as `rate`.
-    pub key: &'a str,
-    /// The flag as its user knows it, such as `--rate`.
-    pub name: &'a str,
-    /// What was given.
-    pub value: String,
-}
 
 /// Settings that passed every check.
 #[derive(Clone, Debug)]

@@ -52,12 +52,12 @@ fn each_line_of_the_default_file_can_be_switched_on_alone() {
 
 #[test]
 fn the_file_in_the_repository_is_the_one_in_the_binary() {
-    assert_eq!(include_str!("../../../fetchwell.example.toml"), default_file());
+    assert_eq!(include_str!("../../../fetchwell/fetchwell.example.toml"), default_file());
 }
 
 #[test]
 fn the_page_in_the_repository_is_the_one_in_the_binary() {
-    let page = include_str!("../../../../../docs/settings.md");
+    let page = include_str!("../../../../docs/settings.md");
     assert!(page == reference(), "make it anew: fetchwell config reference > docs/settings.md");
 }
 

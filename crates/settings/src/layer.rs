@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
 use super::key::{Key, Meaning, meaning};
 use super::schema::Values;
+use super::sources::Sources;
 
 /// A value as a source gave it.
 #[derive(Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Sources;
+use super::sources::Sources;
 
 /// A place where a settings file may be.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::io::ErrorKind;
 
 use toml_edit::Document;
 
-use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
 use super::find_file::{Place, places};
 use super::layer::{Layer, read_text_file};
+use super::sources::Sources;
 use super::toml_walk::{Walk, line_starts};
 
 /// What a settings file says.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use fetchwell_policy::units::with_unit;
 
-use super::Sources;
 use super::fault::{Fault, Origin, Wrong};
 use super::key::{Door, Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
 use super::names::retailer_name;
 use super::schema::{Retailer, Values};
+use super::sources::Sources;
 use super::suggest::nearest;
 
 const PREFIX: &str = "FETCHWELL_";

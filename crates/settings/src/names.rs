@@ -38,7 +38,7 @@ pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
 }
 
 /// A category's name, which is part of a key in the store.
-pub(crate) fn category_name(text: &str) -> Result<String, Wrong> {
+pub fn category_name(text: &str) -> Result<String, Wrong> {
     const MOST_BYTES: usize = 128;
     let name = text.trim();
     if !name.is_empty() && name.len() <= MOST_BYTES && !name.contains(char::is_control) {
