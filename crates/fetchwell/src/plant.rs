@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{self, Gate, GateRules, GroupPace, PaceRules, RobotsRules};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
@@ -356,9 +356,9 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
     RobotsRules {
         product_token: product_token(user_agent).to_owned(),
         when_unreachable: match values.robots_unreachable {
-            WhenUnreachable::Defer => gate::WhenUnreachable::Defer,
-            WhenUnreachable::Allow => gate::WhenUnreachable::Allow,
-            WhenUnreachable::Disallow => gate::WhenUnreachable::Disallow,
+            WhenUnreachable::Defer => fetchwell_policy::robots::WhenUnreachable::Defer,
+            WhenUnreachable::Allow => fetchwell_policy::robots::WhenUnreachable::Allow,
+            WhenUnreachable::Disallow => fetchwell_policy::robots::WhenUnreachable::Disallow,
         },
         fresh_for: values.robots_cache_ttl,
         stale_for: values.robots_stale_ttl,
@@ -377,7 +377,7 @@ fn http_settings(
     let idle = HttpLimits::default().max_idle_connections;
     let connections = Connections { in_flight: values.max_in_flight, idle };
     let fits = Descriptors::of_this_process().fit(connections);
-    let resolve = values.resolve.iter().map(|rule| http::ResolveRule {
+    let resolve = values.resolve.iter().map(|rule| fetchwell_policy::address::ResolveRule {
         pattern: rule.pattern.clone(),
         address: rule.address,
         port: rule.port,

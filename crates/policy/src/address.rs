@@ -148,6 +148,28 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix_bits: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix_bits))
 }
 
+/// Sends names to a fixed address: `*.test=127.0.0.1:8099`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveRule {
+    /// A name, or `*.` and a suffix.
+    pub pattern: String,
+    /// Where to.
+    pub address: IpAddr,
+    /// Another port than the URL's.
+    pub port: Option<u16>,
+}
+
+impl ResolveRule {
+    /// Whether the rule is for this host.
+    pub fn matches(&self, host: &str) -> bool {
+        match self.pattern.strip_prefix('*') {
+            Some("") => true,
+            Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+            None => self.pattern == host,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -407,5 +429,25 @@ mod tests {
         assert_eq!(guard.check_all(&[public, other]), Ok(()));
         let refusal = guard.check_all(&[public, private, other]).unwrap_err();
         assert_eq!(refusal.address, private);
+    }
+
+    #[test]
+    fn patterns_match_names_and_suffixes() {
+        let rule = |pattern: &str| ResolveRule {
+            pattern: pattern.into(),
+            address: IpAddr::from([127, 0, 0, 1]),
+            port: None,
+        };
+        for (pattern, host, expected) in [
+            ("a.test", "a.test", true),
+            ("a.test", "b.a.test", false),
+            ("*.test", "a.test", true),
+            ("*.test", "a.b.test", true),
+            ("*.test", "test", false),
+            ("*.test", ".test", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(rule(pattern).matches(host), expected, "{pattern} {host}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable};
+use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
 use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
@@ -19,6 +19,7 @@ use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
+use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::{SiteScript, World};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::robots::{Robots, RobotsVerdict};
+use fetchwell_policy::robots::{Robots, RobotsVerdict, WhenUnreachable};
 use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
@@ -52,17 +52,6 @@ pub const GROUP_LIMIT: &str = "retailer limit";
 
 /// Where the pace of groups is kept, among the sites.
 const GROUPS: &str = "group";
-
-/// What to do while a robots.txt cannot be reached and no copy is at hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenUnreachable {
-    /// The URL waits, and no page is asked for.
-    Defer,
-    /// As if all were allowed.
-    Allow,
-    /// As if nothing were allowed.
-    Disallow,
-}
 
 /// The rules of robots.txt.
 #[derive(Clone, Debug)]

@@ -23,11 +23,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::address::{AddressGuard, ResolveRule};
 use fetchwell_policy::url::Site;
 
 pub use client::Client;
-pub use dns::{DnsSettings, NameAnswer, Resolve, ResolveRule};
+pub use dns::{DnsSettings, NameAnswer, Resolve};
 pub use lack::is_lack_of_our_own;
 pub use own_listeners::OwnListeners;
 

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{
-    Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules, WhenUnreachable,
-};
+use fetchwell_engine::gate::{Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
@@ -17,6 +15,7 @@ use fetchwell_engine::web::Leave;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::pace::{Pace, Rate};
+use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};

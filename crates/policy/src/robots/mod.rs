@@ -169,6 +169,17 @@ fn pause(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.min(MAX_CRAWL_DELAY.as_secs_f64())).ok()
 }
 
+/// What to do while a robots.txt cannot be reached and no copy is at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenUnreachable {
+    /// The URL waits, and no page is asked for.
+    Defer,
+    /// As if all were allowed.
+    Allow,
+    /// As if nothing were allowed.
+    Disallow,
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

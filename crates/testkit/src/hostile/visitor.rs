@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, NameAnswer, Resolve, ResolveRule};
+use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, NameAnswer, Resolve};
 use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
 use fetchwell_engine::ports::plan::Moment;
 use fetchwell_engine::web::{Exchange, Outcome, Phases, Request, Web, Why};
-use fetchwell_policy::address::AddressGuard;
+use fetchwell_policy::address::{AddressGuard, ResolveRule};
 use fetchwell_policy::outcome::{Happened, NameFault};
 use fetchwell_policy::retry::{History, RetryRule};
 use fetchwell_policy::time::Time;

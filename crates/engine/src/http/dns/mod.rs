@@ -18,28 +18,6 @@ pub(super) use self::cache::CachedNames;
 pub(super) use self::name_servers::NameServers;
 use super::HttpSettings;
 
-/// Sends names to a fixed address: `*.test=127.0.0.1:8099`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolveRule {
-    /// A name, or `*.` and a suffix.
-    pub pattern: String,
-    /// Where to.
-    pub address: IpAddr,
-    /// Another port than the URL's.
-    pub port: Option<u16>,
-}
-
-impl ResolveRule {
-    /// Whether the rule is for this host.
-    pub fn matches(&self, host: &str) -> bool {
-        match self.pattern.strip_prefix('*') {
-            Some("") => true,
-            Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
-            None => self.pattern == host,
-        }
-    }
-}
-
 /// How names are looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSettings {
@@ -105,30 +83,5 @@ pub(super) async fn vetted_addresses(
     match addresses.iter().find(|address| settings.own_listeners.covers(**address)) {
         Some(own) => refused(format!("at {own} this program itself listens; fetch another URL")),
         None => Ok(addresses),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_names_and_suffixes() {
-        let rule = |pattern: &str| ResolveRule {
-            pattern: pattern.into(),
-            address: IpAddr::from([127, 0, 0, 1]),
-            port: None,
-        };
-        for (pattern, host, expected) in [
-            ("a.test", "a.test", true),
-            ("a.test", "b.a.test", false),
-            ("*.test", "a.test", true),
-            ("*.test", "a.b.test", true),
-            ("*.test", "test", false),
-            ("*.test", ".test", false),
-            ("*", "anything", true),
-        ] {
-            assert_eq!(rule(pattern).matches(host), expected, "{pattern} {host}");
-        }
     }
 }

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::gate::WhenUnreachable;
 use fetchwell_engine::http::Client;
 use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_testkit::canary::Canary;
 use fetchwell_testkit::client::{self, get};
 use fetchwell_testkit::dns::{DnsServer, Script};

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use fetchwell_engine::http::{Client, ResolveRule};
-use fetchwell_policy::address::AddressGuard;
+use fetchwell_engine::http::Client;
+use fetchwell_policy::address::{AddressGuard, ResolveRule};
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 

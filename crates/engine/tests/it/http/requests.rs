@@ -1,8 +1,8 @@
 //! What is written: request lines, headers, bodies; and plain answers.
 
 use bytes::Bytes;
-use fetchwell_engine::http::ResolveRule;
 use fetchwell_engine::web::{Exchange, Method, Request};
+use fetchwell_policy::address::ResolveRule;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::WebUrl;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell::doors::pages::{self, CacheThenEvent, PageRecord, PageRules};
-use fetchwell_engine::gate::WhenUnreachable;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
+use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
 use fetchwell_testkit::crash::is_soak;
 use fetchwell_testkit::dns::{DnsServer, Script};
