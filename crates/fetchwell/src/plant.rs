@@ -20,7 +20,7 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
-use fetchwell_settings::{Settings, WhenUnreachable};
+use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::{Db, Durability};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use fetchwell_stores::politeness::SharedPoliteness;
@@ -355,11 +355,7 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
     let values = &settings.values;
     RobotsRules {
         product_token: product_token(user_agent).to_owned(),
-        when_unreachable: match values.robots_unreachable {
-            WhenUnreachable::Defer => fetchwell_policy::robots::WhenUnreachable::Defer,
-            WhenUnreachable::Allow => fetchwell_policy::robots::WhenUnreachable::Allow,
-            WhenUnreachable::Disallow => fetchwell_policy::robots::WhenUnreachable::Disallow,
-        },
+        when_unreachable: values.robots_unreachable,
         fresh_for: values.robots_cache_ttl,
         stale_for: values.robots_stale_ttl,
         max_crawl_delay: values.robots_max_crawl_delay,
@@ -377,11 +373,6 @@ fn http_settings(
     let idle = HttpLimits::default().max_idle_connections;
     let connections = Connections { in_flight: values.max_in_flight, idle };
     let fits = Descriptors::of_this_process().fit(connections);
-    let resolve = values.resolve.iter().map(|rule| fetchwell_policy::address::ResolveRule {
-        pattern: rule.pattern.clone(),
-        address: rule.address,
-        port: rule.port,
-    });
     HttpSettings {
         user_agent: user_agent.to_owned(),
         limits: HttpLimits {
@@ -397,7 +388,7 @@ fn http_settings(
             max_idle_connections: fits.idle,
         },
         guard: address_guard(settings),
-        resolve: resolve.collect(),
+        resolve: values.resolve.clone(),
         dns: DnsSettings {
             servers: values.dns_servers.clone(),
             timeout: values.dns_timeout,

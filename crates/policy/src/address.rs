@@ -1,6 +1,7 @@
 //! The address guard: which addresses may be dialled.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -148,14 +149,14 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix_bits: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix_bits))
 }
 
-/// Sends names to a fixed address: `*.test=127.0.0.1:8099`.
+/// Where the hosts of a pattern are found, instead of by DNS: `*.test=127.0.0.1:8099`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveRule {
-    /// A name, or `*.` and a suffix.
+    /// A host, or `*.` and the end of hosts, or `*`; lower case.
     pub pattern: String,
-    /// Where to.
+    /// The address to connect to.
     pub address: IpAddr,
-    /// Another port than the URL's.
+    /// The port to connect to; none: the URL's own.
     pub port: Option<u16>,
 }
 
@@ -166,6 +167,16 @@ impl ResolveRule {
             Some("") => true,
             Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
             None => self.pattern == host,
+        }
+    }
+}
+
+impl fmt::Display for ResolveRule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}=", self.pattern)?;
+        match self.port {
+            Some(port) => write!(out, "{}", SocketAddr::new(self.address, port)),
+            None => write!(out, "{}", self.address),
         }
     }
 }

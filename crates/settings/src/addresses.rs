@@ -1,11 +1,11 @@
 //! Settings that say where something is: stores, networks, name servers, pages, and hosts that are
 //! sent elsewhere.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
+use fetchwell_policy::address::ResolveRule;
 use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
 use serde_json::Value as Json;
@@ -150,27 +150,6 @@ fn parse_listen_address(text: &str) -> Option<SocketAddr> {
         "" => format!("0.0.0.0:{port}").parse().ok(),
         "localhost" => format!("127.0.0.1:{port}").parse().ok(),
         _ => text.parse().ok(),
-    }
-}
-
-/// Where the hosts of a pattern are found, instead of by DNS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolveRule {
-    /// A host, or `*.` and the end of hosts, or `*`; lower case.
-    pub pattern: String,
-    /// The address to connect to.
-    pub address: IpAddr,
-    /// The port to connect to; none: the URL's own.
-    pub port: Option<u16>,
-}
-
-impl fmt::Display for ResolveRule {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}=", self.pattern)?;
-        match self.port {
-            Some(port) => write!(out, "{}", SocketAddr::new(self.address, port)),
-            None => write!(out, "{}", self.address),
-        }
     }
 }
 

@@ -1,22 +1,12 @@
 //! Settings that are one of a few words.
 
+use fetchwell_policy::robots::WhenUnreachable;
 use serde_json::Value as Json;
 
 use super::fault::Wrong;
 use super::features::Feature;
 use super::kinds::{Kind, OneOf};
 use super::layer::Raw;
-
-/// What to do with a URL whose robots.txt cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenUnreachable {
-    /// The URL waits; no page is asked for.
-    Defer,
-    /// As if all were allowed.
-    Allow,
-    /// As if nothing were allowed.
-    Disallow,
-}
 
 pub(super) const WHEN_UNREACHABLE: OneOf<WhenUnreachable> = OneOf(&[
     ("defer", WhenUnreachable::Defer),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use fetchwell_policy::units::UnitError;
 pub(super) use fetchwell_policy::units::quoted;
 
+use super::names::NameError;
+
 /// Every fault that was found, not only the first.
 #[derive(Clone, Debug)]
 pub struct SettingsFaults {
@@ -77,6 +79,12 @@ impl Wrong {
 
 impl From<UnitError> for Wrong {
     fn from(error: UnitError) -> Wrong {
+        Wrong::new(error.problem, error.fix)
+    }
+}
+
+impl From<NameError> for Wrong {
+    fn from(error: NameError) -> Wrong {
         Wrong::new(error.problem, error.fix)
     }
 }

@@ -36,14 +36,13 @@ mod toml_walk;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-pub use addresses::ResolveRule;
 pub use archives::ArchiveBase;
-pub use choices::{DocumentFormat, LogFormat, WhenUnreachable};
+pub use choices::{DocumentFormat, LogFormat};
 pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
-pub use names::category_name;
+pub use names::{NameError, category_name};
 pub use reader::Effective;
 pub use reference::reference;
 pub use schema::{Category, Retailer, Values};

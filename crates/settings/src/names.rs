@@ -37,17 +37,26 @@ pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
     ))
 }
 
+/// Why a text is no category's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
 /// A category's name, which is part of a key in the store.
-pub fn category_name(text: &str) -> Result<String, Wrong> {
+pub fn category_name(text: &str) -> Result<String, NameError> {
     const MOST_BYTES: usize = 128;
     let name = text.trim();
     if !name.is_empty() && name.len() <= MOST_BYTES && !name.contains(char::is_control) {
         return Ok(name.to_owned());
     }
-    Err(Wrong::new(
-        format!("{} is no category's name", quoted(text)),
-        format!("write 1 to {MOST_BYTES} bytes without control characters"),
-    ))
+    Err(NameError {
+        problem: format!("{} is no category's name", quoted(text)),
+        fix: format!("write 1 to {MOST_BYTES} bytes without control characters"),
+    })
 }
 
 /// How the table of a name is written in the file, such as `sites."example.com"`.

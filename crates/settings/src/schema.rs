@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
+use fetchwell_policy::address::ResolveRule;
+use fetchwell_policy::robots::WhenUnreachable;
 use ipnet::IpNet;
 
-use super::addresses::{Broker, Cidr, Listen, NameServer, Resolve, ResolveRule, Store, WebAddress};
+use super::addresses::{Broker, Cidr, Listen, NameServer, Resolve, Store, WebAddress};
 use super::archives::{Archive, ArchiveBase, CrawlName};
-use super::choices::{
-    DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WhenUnreachable, WritableFormat,
-};
+use super::choices::{DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WritableFormat};
 use super::combined::{ListOf, Optional};
 use super::features::{KAFKA, PARQUET, RABBITMQ};
 use super::key::{Key, commoncrawl, key, pages, pages_seconds};

@@ -46,8 +46,9 @@ impl Walk<'_> {
                     self.retailers(name, item, &origin, &mut layers.retailers);
                 }
                 "categories" => {
+                    let canonical = |name: &str| category_name(name).map_err(Wrong::from);
                     layers.categories =
-                        self.named_tables(name, item, &origin, Category::KEYS, category_name);
+                        self.named_tables(name, item, &origin, Category::KEYS, canonical);
                 }
                 _ => {
                     if name == "retriever" {

@@ -1,4 +1,5 @@
 use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
+use fetchwell_policy::robots::WhenUnreachable;
 
 use super::*;
 

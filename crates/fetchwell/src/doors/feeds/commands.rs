@@ -26,7 +26,7 @@ pub(super) async fn add(
     interval: Option<&str>,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let category = category_name(category).map_err(|wrong| usage("--category", &wrong))?;
+    let category = category_name(category).map_err(|error| usage("--category", &error.into()))?;
     let interval = interval.map(read_interval).transpose()?;
     let mut subscriptions = Vec::new();
     for url in input::read(given)? {

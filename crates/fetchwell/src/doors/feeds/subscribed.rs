@@ -101,8 +101,8 @@ fn subscription(outline: Outline) -> Option<Subscription> {
     }
     let category = match category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY)) {
         Ok(category) => category,
-        Err(wrong) => {
-            warn!("left out: {url}, since {}; {}", wrong.problem, wrong.mend);
+        Err(error) => {
+            warn!("left out: {url}, since {}; {}", error.problem, error.fix);
             return None;
         }
     };
