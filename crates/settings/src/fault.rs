@@ -4,10 +4,9 @@ use std::fmt;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
+use fetchwell_engine::ports::links::NameError;
 use fetchwell_policy::units::UnitError;
 pub(super) use fetchwell_policy::units::quoted;
-
-use super::names::NameError;
 
 /// Every fault that was found, not only the first.
 #[derive(Clone, Debug)]

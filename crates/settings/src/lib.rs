@@ -42,7 +42,6 @@ pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};
 pub use key::Door;
-pub use names::{NameError, category_name};
 pub use reader::Effective;
 pub use reference::reference;
 pub use schema::{Category, Retailer, Values};

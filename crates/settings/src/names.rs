@@ -37,28 +37,6 @@ pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
     ))
 }
 
-/// Why a text is no category's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameError {
-    /// What is wrong.
-    pub problem: String,
-    /// What to do about it.
-    pub fix: String,
-}
-
-/// A category's name, which is part of a key in the store.
-pub fn category_name(text: &str) -> Result<String, NameError> {
-    const MOST_BYTES: usize = 128;
-    let name = text.trim();
-    if !name.is_empty() && name.len() <= MOST_BYTES && !name.contains(char::is_control) {
-        return Ok(name.to_owned());
-    }
-    Err(NameError {
-        problem: format!("{} is no category's name", quoted(text)),
-        fix: format!("write 1 to {MOST_BYTES} bytes without control characters"),
-    })
-}
-
 /// How the table of a name is written in the file, such as `sites."example.com"`.
 pub(super) fn table_path(map: &str, name: &str) -> String {
     format!("{map}.{}", toml_edit::Key::new(name).display_repr())
@@ -85,17 +63,6 @@ mod tests {
         }
         for text in ["", ".", "a b", "http://example.com", "a/b", "a:b", "a:70000", "*.a", "u@a"] {
             assert_eq!(canonical_site(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_category_may_have_nearly_any_name() {
-        for (text, name) in [("news", "news"), (" Wörld & more ", "Wörld & more"), ("a:*", "a:*")]
-        {
-            assert_eq!(category_name(text).as_deref(), Ok(name));
-        }
-        for text in ["", "  ", "a\nb", &"x".repeat(129)] {
-            assert!(category_name(text).is_err(), "{text}");
         }
     }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fetchwell_engine::ports::links::category_name;
 use toml_edit::{Item, TableLike, Value};
 
 use super::fault::{Fault, Origin, Wrong};
 use super::file::FileLayers;
 use super::key::{Key, group_of, is_group, meaning};
 use super::layer::{Layer, Raw};
-use super::names::{category_name, retailer_name, site_name, table_path};
+use super::names::{retailer_name, site_name, table_path};
 use super::schema::{Category, Retailer, Site, Values};
 use super::suggest::nearest;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::feeds::Subscription;
+use fetchwell_engine::ports::links::category_name;
 use fetchwell_feed::opml::{self, Outline};
 use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::{Settings, Wrong, category_name};
+use fetchwell_settings::{Settings, Wrong};
 use serde_json::json;
 
 use super::place::Place;

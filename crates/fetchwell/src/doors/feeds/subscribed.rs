@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use fetchwell_engine::ports::feeds::Subscription;
+use fetchwell_engine::ports::links::category_name;
 use fetchwell_feed::opml::{self, Opml, Outline};
 use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::{Settings, category_name};
+use fetchwell_settings::Settings;
 use tracing::warn;
 
 use super::place::Place;
