@@ -9,19 +9,28 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-use crate::cli::GlobalFlags;
 use crate::terminal::printable;
 
+/// How much is logged, and whether in colour.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogOptions {
+    /// 1: errors only, 2: nothing.
+    pub(crate) quiet: u8,
+    /// 1: debug, 2: trace.
+    pub(crate) verbose: u8,
+    pub(crate) no_color: bool,
+}
+
 /// Starts logging. Called once, before anything is worth a line.
-pub(crate) fn start(flags: &GlobalFlags, format: LogFormat) {
-    let level = match (flags.quiet, flags.verbose) {
+pub(crate) fn start(options: LogOptions, format: LogFormat) {
+    let level = match (options.quiet, options.verbose) {
         (0, 0) => LevelFilter::INFO,
         (0, 1) => LevelFilter::DEBUG,
         (0, _) => LevelFilter::TRACE,
         (1, _) => LevelFilter::ERROR,
         _ => LevelFilter::OFF,
     };
-    let no_color = flags.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let no_color = options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     // lapin logs as errors what it also returns as such: a queue that is not there yet, for one.
     let filter = tracing_subscriber::EnvFilter::builder()
         .parse_lossy(format!("warn,lapin=off,fetchwell={level},fetchwell_engine={level}"));

@@ -1,6 +1,9 @@
 //! `fetchwell articles`, as it is typed.
 
 use clap::{Args, Subcommand, ValueEnum};
+use fetchwell_settings::Flag;
+
+use crate::cli::flag;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArticlesCommand {
@@ -25,6 +28,15 @@ pub(crate) enum ArticlesCommand {
     },
     /// Count links, articles and failures
     Stats,
+}
+
+impl ArticlesCommand {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        let ArticlesCommand::Watch { metrics_listen } = self else { return Vec::new() };
+        let listen = metrics_listen.as_ref();
+        flag("articles.metrics_listen", "--metrics-listen", listen).into_iter().collect()
+    }
 }
 
 /// `fetchwell articles list`.

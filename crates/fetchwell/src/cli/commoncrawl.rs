@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use fetchwell_policy::units::parse_size;
 use fetchwell_settings::Flag;
 
-use crate::cli::{Format, whole};
+use crate::cli::{Format, flag, whole};
 use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
 
 #[derive(Debug, Subcommand)]
@@ -299,8 +299,4 @@ impl QueueArgs {
             .into_iter()
             .collect()
     }
-}
-
-fn flag(key: &'static str, name: &'static str, value: Option<&String>) -> Option<Flag<'static>> {
-    value.map(|value| Flag { key, name, value: value.clone() })
 }

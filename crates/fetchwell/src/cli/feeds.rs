@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fetchwell_settings::Flag;
 
+use crate::cli::flag;
 use crate::doors::feeds::DEFAULT_CATEGORY;
 
 /// `fetchwell feeds`.
@@ -14,6 +16,13 @@ pub(crate) struct FeedsArgs {
     pub(crate) opml: Option<String>,
     #[command(subcommand)]
     pub(crate) command: FeedsCommand,
+}
+
+impl FeedsArgs {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        flag("feeds.opml", "--opml", self.opml.as_ref()).into_iter().collect()
+    }
 }
 
 #[derive(Debug, Subcommand)]

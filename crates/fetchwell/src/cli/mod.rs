@@ -2,6 +2,7 @@
 
 mod articles;
 mod commoncrawl;
+mod config;
 mod dlq;
 mod exit;
 mod feeds;
@@ -17,8 +18,11 @@ use std::pin::Pin;
 
 use clap::builder::{RangedI64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use fetchwell_policy::units::with_unit;
 use fetchwell_settings::Flag;
 use fetchwell_settings::features::long_version;
+
+use crate::telemetry::LogOptions;
 
 pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
 pub(crate) use commoncrawl::{
@@ -129,6 +133,12 @@ impl GlobalFlags {
         );
         flags
     }
+
+    /// The flags that are about logs.
+    fn log_options(&self) -> LogOptions {
+        let GlobalFlags { quiet, verbose, no_color, .. } = *self;
+        LogOptions { quiet, verbose, no_color }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -216,6 +226,21 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// What was typed for this command, as settings.
+    fn settings(&self) -> Vec<Flag<'static>> {
+        match self {
+            Command::Fetch(args) => args.settings(),
+            Command::Serve(args) => args.settings(),
+            Command::Pages(args) => args.settings(),
+            Command::Articles { command } => command.settings(),
+            Command::Feeds(args) => args.settings(),
+            Command::CommonCrawl { command } => command.settings(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// `fetchwell fetch`.
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
@@ -237,6 +262,14 @@ pub(crate) struct FetchArgs {
     /// [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,
+}
+
+impl FetchArgs {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
+        flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()
+    }
 }
 
 /// What `fetch` prints.
@@ -270,6 +303,13 @@ pub(crate) struct ServeArgs {
     /// Where to listen [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
+}
+
+impl ServeArgs {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        flag("retriever.listen", "--listen", self.listen.as_ref()).into_iter().collect()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -322,6 +362,11 @@ pub(crate) struct DemoArgs {
     /// Makes the same demo again
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// A flag as the setting that it sets, where it was given.
+fn flag(key: &'static str, name: &'static str, value: Option<&String>) -> Option<Flag<'static>> {
+    value.map(|value| Flag { key, name, value: value.clone() })
 }
 
 /// A whole number within bounds.

@@ -1,6 +1,9 @@
 //! What can be typed after `fetchwell pages`.
 
 use clap::{Args, Subcommand};
+use fetchwell_settings::Flag;
+
+use crate::cli::flag;
 
 /// `fetchwell pages`.
 #[derive(Debug, Args)]
@@ -15,6 +18,19 @@ pub(crate) struct PagesArgs {
     /// Without one of these it fetches until it is stopped
     #[command(subcommand)]
     pub(crate) command: Option<PagesCommand>,
+}
+
+impl PagesArgs {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        let metrics = self.metrics_listen.as_ref();
+        let dashboard = self.dashboard.as_ref();
+        let flags = [
+            flag("pages.metrics_listen", "--metrics-listen", metrics),
+            flag("pages.dashboard_listen", "--dashboard", dashboard),
+        ];
+        flags.into_iter().flatten().collect()
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,15 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use fetchwell_policy::units::with_unit;
-use fetchwell_settings::commands::{config_check, config_init, config_show};
-use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment, reference};
+use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment};
 use tracing::warn;
 
-use super::{
-    ArticlesCommand, Cli, Command, ConfigCommand, Exit, FeedsArgs, FetchArgs, GlobalFlags,
-    OutboxCommand, PagesArgs, ServeArgs, manual,
-};
+use super::{Cli, Command, Exit, GlobalFlags, OutboxCommand, config, manual};
 use crate::terminal::printable;
 use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
 
@@ -45,38 +40,11 @@ async fn run_to_the_end() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Exit, Exit> {
+    let log_options = cli.global.log_options();
     let environment = process_environment();
     let working_directory = std::env::current_dir()?;
     let mut flags = cli.global.settings();
-    if let Command::Fetch(FetchArgs { give_up_after: Some(after), .. }) = &cli.command {
-        let (key, name) = ("fetch.give_up_after", "--give-up-after");
-        flags.push(Flag { key, name, value: with_unit(after, "s") });
-    }
-    if let Command::Serve(ServeArgs { listen: Some(listen) }) = &cli.command {
-        let (key, name) = ("retriever.listen", "--listen");
-        flags.push(Flag { key, name, value: listen.clone() });
-    }
-    if let Command::Pages(PagesArgs { metrics_listen: Some(listen), .. }) = &cli.command {
-        let (key, name) = ("pages.metrics_listen", "--metrics-listen");
-        flags.push(Flag { key, name, value: listen.clone() });
-    }
-    if let Command::Pages(PagesArgs { dashboard: Some(listen), .. }) = &cli.command {
-        let (key, name) = ("pages.dashboard_listen", "--dashboard");
-        flags.push(Flag { key, name, value: listen.clone() });
-    }
-    if let Command::Articles { command: ArticlesCommand::Watch { metrics_listen: Some(listen) } } =
-        &cli.command
-    {
-        let (key, name) = ("articles.metrics_listen", "--metrics-listen");
-        flags.push(Flag { key, name, value: listen.clone() });
-    }
-    if let Command::Feeds(FeedsArgs { opml: Some(file), .. }) = &cli.command {
-        let (key, name) = ("feeds.opml", "--opml");
-        flags.push(Flag { key, name, value: file.clone() });
-    }
-    if let Command::CommonCrawl { command } = &cli.command {
-        flags.extend(command.settings());
-    }
+    flags.extend(cli.command.settings());
     let sources = Sources {
         flags: &flags,
         config_file: cli.global.config.as_deref(),
@@ -93,30 +61,20 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         }
         Command::Man { output: None } => print(&manual::main_page()?),
         Command::Man { output: Some(folder) } => write_manual(&folder),
-        Command::Config { command: ConfigCommand::Init { path, force } } => init(&path, force),
-        Command::Config { command: ConfigCommand::Check } => {
-            let verdict = config_check(&sources).map_err(|f| Exit::Usage(f.to_string()))?;
-            print(format!("{verdict}\n").as_bytes())
-        }
-        Command::Config { command: ConfigCommand::Show } => {
-            let mut text = Vec::new();
-            config_show(&load()?, cli.global.json, &mut text)?;
-            print(&text)
-        }
-        Command::Config { command: ConfigCommand::Reference } => print(reference().as_bytes()),
+        Command::Config { command } => config::run(&command, &sources, cli.global.json),
         Command::Fetch(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
         }
         Command::Serve(_) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::retriever::serve(&settings).await
         }
         Command::Callers { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
         }
         Command::Migrate(args) => {
@@ -126,74 +84,74 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             flags.push(Flag { key: "store", name: "--to", value: args.to });
             let target = Settings::load(&Sources { flags: &flags, ..sources })
                 .map_err(|faults| Exit::Usage(faults.to_string()))?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::retriever::migrate(&settings, &target, cli.global.json).await
         }
         Command::Messages { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::oversight::messages(&settings, command, cli.global.json).await
         }
         Command::Outbox { command: OutboxCommand::Tail(args) } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::oversight::tail(&settings, &args, cli.global.json).await
         }
         Command::Ledger(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::oversight::ledger(&settings, &args, cli.global.json).await
         }
         Command::Pages(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
             doors::pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Dlq { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
             doors::dlq::run(&settings, command, cli.global.json).await
         }
         Command::Schedule(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
             doors::schedule::run(&settings, args, cli.global.json).await
         }
         Command::Articles { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::articles::run(&settings, command, cli.global.json).await
         }
         Command::Feeds(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::feeds::run(&settings, args.command, cli.global.json).await
         }
         Command::CommonCrawl { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             let GlobalFlags { json, quiet, .. } = cli.global;
             doors::commoncrawl::run(&settings, command, json, quiet).await
         }
         Command::Sites { command } => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::sites::run(&settings, command, cli.global.json).await
         }
         Command::Doctor => doctor::run(&sources, cli.global.json).await,
         Command::Health { url } => health::run(&url).await,
         Command::Top(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             doors::top::run(&settings, &args, cli.global.json).await
         }
-        Command::Demo(args) => demo::run(&args, &cli.global).await,
+        Command::Demo(args) => demo::run(&args, &sources, cli.global.json, log_options).await,
         Command::Explain(args) => {
             let settings = load()?;
-            telemetry::start(&cli.global, settings.values.log_format);
+            telemetry::start(log_options, settings.values.log_format);
             explain::run(&settings, &args, cli.global.json).await
         }
     }
@@ -217,13 +175,6 @@ fn own_names_of(command: &Command) -> &'static [Door] {
         }
         _ => &[],
     }
-}
-
-fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
-    config_init(path, force).map_err(|error| {
-        Exit::Usage(format!("{} could not be written: {error}", path.display()))
-    })?;
-    print(format!("wrote {}\n", path.display()).as_bytes())
 }
 
 fn write_manual(folder: &Path) -> Result<Exit, Exit> {

@@ -30,9 +30,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::cli::{DemoArgs, Exit, GlobalFlags, Running};
+use crate::cli::{DemoArgs, Exit, Running};
 use crate::doors::fetch;
 use crate::plant::Parts;
+use crate::telemetry::LogOptions;
 use board::Board;
 use counters::Counters;
 use origin::Origin;
@@ -62,13 +63,23 @@ const MESSAGES_WAIT_AT_MOST: Duration = Duration::from_secs(3_600);
 const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
 
 /// Runs the demo, and says what it has shown.
-pub(crate) fn run<'a>(args: &'a DemoArgs, flags: &'a GlobalFlags) -> Running<'a> {
-    Box::pin(run_inner(args, flags))
+pub(crate) fn run<'a>(
+    args: &'a DemoArgs,
+    typed: &'a Sources<'a>,
+    as_json: bool,
+    log_options: LogOptions,
+) -> Running<'a> {
+    Box::pin(run_inner(args, typed, as_json, log_options))
 }
 
-async fn run_inner(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
+async fn run_inner(
+    args: &DemoArgs,
+    typed: &Sources<'_>,
+    as_json: bool,
+    log_options: LogOptions,
+) -> Result<Exit, Exit> {
     let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
-    let settings = settings(flags, folder.path(), &[])?;
+    let settings = settings(typed, folder.path(), &[])?;
     let size = Size {
         sites: args.sites,
         pages: args.pages,
@@ -83,13 +94,13 @@ async fn run_inner(args: &DemoArgs, flags: &GlobalFlags) -> Result<Exit, Exit> {
         ("allow_private", "127.0.0.0/8".to_owned()),
         ("retriever.deadline", format!("{}s", deadline.as_secs())),
     ];
-    let settings = self::settings(flags, folder.path(), &own)?;
-    let show = Show::new(flags, &settings, &folder);
+    let settings = self::settings(typed, folder.path(), &own)?;
+    let show = Show::new(log_options, as_json, &settings, &folder);
     let demo = Demo { size, scenario, origin, settings, folder };
     let report = demo.run(&show).await?;
     drop(show);
     drop(demo);
-    tell(&report, flags.json)?;
+    tell(&report, as_json)?;
     let faults = report.faults();
     if faults.is_empty() {
         return Ok(Exit::Ok);
@@ -175,13 +186,13 @@ impl Demo {
 /// The defaults, but quicker, and what was typed; neither a file nor the environment has a say, so
 /// that a demo is the same everywhere.
 fn settings(
-    flags: &GlobalFlags,
+    typed: &Sources<'_>,
     folder: &Path,
     more: &[(&'static str, String)],
 ) -> Result<Settings, Exit> {
-    let mut given = flags.settings();
+    let mut given = typed.flags.to_vec();
     let own = given.iter().find(|flag| OWN.contains(&flag.key)).map(|flag| flag.name);
-    if let Some(name) = own.or(flags.config.as_ref().map(|_| "--config")) {
+    if let Some(name) = own.or(typed.config_file.map(|_| "--config")) {
         let why = "the demo has a web, a store and settings of its own";
         return Err(Exit::Usage(format!("{why}: leave {name} away")));
     }

@@ -13,9 +13,8 @@ use tracing::info;
 use super::board::Snapshot;
 use super::events::Events;
 use super::frame::frame;
-use crate::cli::GlobalFlags;
 use crate::signals::{AT_ONCE, sleep_unless_stopped, stop_on_signal_and};
-use crate::telemetry;
+use crate::telemetry::{self, LogOptions};
 use crate::terminal::{self, Key, Screen};
 
 /// How often the screen is drawn.
@@ -36,10 +35,15 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn new(flags: &GlobalFlags, settings: &Settings, folder: &TempDir) -> Show {
+    pub(super) fn new(
+        log_options: LogOptions,
+        as_json: bool,
+        settings: &Settings,
+        folder: &TempDir,
+    ) -> Show {
         let no_color =
-            flags.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let is_watched = !flags.json && flags.quiet == 0 && terminal::is_watched();
+            log_options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let is_watched = !as_json && log_options.quiet == 0 && terminal::is_watched();
         let wanted = is_watched && !no_color && Screen::is_possible();
         let screen = wanted.then(Screen::open).and_then(Result::ok);
         let folder = folder.path().to_owned();
@@ -48,7 +52,7 @@ impl Show {
         let screen = screen.map(|screen| (screen, Events::default()));
         match &screen {
             Some((_, events)) => events.listen(),
-            None => telemetry::start(flags, settings.values.log_format),
+            None => telemetry::start(log_options, settings.values.log_format),
         }
         Show { screen, is_watched, stop, folder }
     }
