@@ -32,7 +32,7 @@ use fetchwell_stores::sqlite::{self, SqlitePoliteness};
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 use fetchwell_telemetry::traces::Tracer;
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::descriptors::{Connections, Descriptors};
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.

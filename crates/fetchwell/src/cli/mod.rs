@@ -1,45 +1,31 @@
 //! The command line: what can be typed, and what each word of it sets.
 
-mod articles;
-mod commoncrawl;
-mod config;
-mod dlq;
-mod exit;
-mod feeds;
 mod manual;
-mod oversight;
-mod pages;
 mod run;
-mod schedule;
-mod sites;
 
 use std::path::PathBuf;
-use std::pin::Pin;
 
-use clap::builder::{RangedI64ValueParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use fetchwell_policy::units::with_unit;
+use clap::{ArgAction, Args, Parser, Subcommand};
 use fetchwell_settings::Flag;
 use fetchwell_settings::features::long_version;
 
-use crate::telemetry::LogOptions;
+use crate::commands::articles::args::ArticlesCommand;
+use crate::commands::commoncrawl::args::CommonCrawlCommand;
+use crate::commands::config::args::ConfigCommand;
+use crate::commands::demo::args::DemoArgs;
+use crate::commands::dlq::args::DlqCommand;
+use crate::commands::explain::args::ExplainArgs;
+use crate::commands::feeds::args::FeedsArgs;
+use crate::commands::fetch::args::FetchArgs;
+use crate::commands::messages::args::{LedgerArgs, MessagesCommand, OutboxCommand};
+use crate::commands::pages::args::PagesArgs;
+use crate::commands::schedule::args::ScheduleArgs;
+use crate::commands::serve::args::{CallersCommand, MigrateArgs, ServeArgs};
+use crate::commands::sites::args::SitesCommand;
+use crate::commands::top::args::TopArgs;
+use crate::console::logs::LogOptions;
 
-pub(crate) use articles::{ArticleStatus, ArticlesCommand, ArticlesListArgs};
-pub(crate) use commoncrawl::{
-    BatchArgs, CommonCrawlCommand, DeadCommand, FindArgs, GetArgs, RetryErrorsArgs, WorkArgs,
-};
-pub(crate) use dlq::{DlqCommand, ListArgs, Which};
-pub use exit::Exit;
-pub(crate) use feeds::{FeedsArgs, FeedsCommand};
-pub(crate) use oversight::{
-    LedgerArgs, MessageFilter, MessagesCommand, MessagesListArgs, OutboxCommand, TailArgs,
-    WhichMessages,
-};
-pub(crate) use pages::{PagesArgs, PagesCommand};
 pub use run::main;
-pub(crate) use run::print;
-pub(crate) use schedule::ScheduleArgs;
-pub(crate) use sites::{SitesCommand, SitesListArgs};
 
 /// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
 #[derive(Debug, Parser)]
@@ -56,12 +42,6 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
-
-/// The future of a running command.
-///
-/// Each command boxes its future in its own module. Then its code is generated there, beside that
-/// of the others; otherwise all of it would be generated where commands are dispatched.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Exit>> + 'a>>;
 
 /// Flags that every command takes.
 #[derive(Debug, Args)]
@@ -239,156 +219,4 @@ impl Command {
             _ => Vec::new(),
         }
     }
-}
-
-/// `fetchwell fetch`.
-#[derive(Debug, Args)]
-pub(crate) struct FetchArgs {
-    /// URLs; one without a scheme means https. @FILE reads a list of them, one per line (# begins a
-    /// comment); - reads standard input
-    #[arg(required = true, value_name = "URL|@FILE|-")]
-    pub(crate) urls: Vec<String>,
-    /// What to print [default: what the name of --output says (.md, .txt, .html, .jsonl, .warc.gz),
-    /// else markdown for one URL and json for several]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
-    /// Write to this file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Go on where an earlier run with the same --output stopped
-    #[arg(long, requires = "output")]
-    pub(crate) resume: bool,
-    /// Wait this long for a site that is down or asks for a longer wait, such as 30s; a bare number is seconds
-    /// [default: 10m]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) give_up_after: Option<String>,
-}
-
-impl FetchArgs {
-    /// What was typed, as settings.
-    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
-        flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()
-    }
-}
-
-/// What `fetch` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// The page's text as Markdown.
-    Markdown,
-    /// The page's text.
-    Text,
-    /// The page's source, as UTF-8.
-    Html,
-    /// One JSON object a line.
-    Json,
-    /// An archive of what was asked and answered; needs --output FILE.warc.gz.
-    Warc,
-}
-
-/// `fetchwell explain`.
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The URL; without a scheme it means https
-    pub(crate) url: String,
-    /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
-    #[arg(long, value_name = "FILE")]
-    pub(crate) robots: Option<PathBuf>,
-}
-
-/// `fetchwell serve`.
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    /// Where to listen [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Option<String>,
-}
-
-impl ServeArgs {
-    /// What was typed, as settings.
-    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        flag("retriever.listen", "--listen", self.listen.as_ref()).into_iter().collect()
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CallersCommand {
-    /// Add a caller, and print its token: it is shown this once
-    Add {
-        /// 1 to 32 of a-z, 0-9, _ and -
-        name: String,
-        /// What it may do: send and see its own; see everything; do everything
-        #[arg(long, default_value = "caller", value_parser = ["caller", "viewer", "operator"])]
-        role: String,
-    },
-    /// List all callers
-    List,
-    /// Take a caller's token away
-    Revoke {
-        /// Whose
-        name: String,
-    },
-}
-
-/// `fetchwell migrate`.
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    /// Where to: postgres://user:password@host/database, with nothing of Fetchwell's in it
-    #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
-}
-
-/// `fetchwell top`.
-#[derive(Debug, Args)]
-pub(crate) struct TopArgs {
-    /// Print one frame, and end
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Seconds between two looks at the store
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=3600))]
-    pub(crate) interval: u16,
-}
-
-/// `fetchwell demo`.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Simulated sites, some of them ill-behaved
-    #[arg(long, value_name = "N", default_value = "300", value_parser = whole(10, 5_000))]
-    pub(crate) sites: usize,
-    /// Pages to fetch, over all sites
-    #[arg(long, value_name = "N", default_value = "4000", value_parser = whole(1, 100_000))]
-    pub(crate) pages: usize,
-    /// Makes the same demo again
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-}
-
-/// A flag as the setting that it sets, where it was given.
-fn flag(key: &'static str, name: &'static str, value: Option<&String>) -> Option<Flag<'static>> {
-    value.map(|value| Flag { key, name, value: value.clone() })
-}
-
-/// A whole number within bounds.
-fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usize> {
-    RangedI64ValueParser::<usize>::new().range(least..=most)
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Write the commented default file
-    Init {
-        /// Where to
-        #[arg(default_value = "fetchwell.toml")]
-        path: PathBuf,
-        /// Write over a file that is there
-        #[arg(long)]
-        force: bool,
-    },
-    /// Print the effective settings and where each comes from
-    Show,
-    /// Check the settings and say how to fix each error
-    Check,
-    /// Print every setting with its default and what it is for, in Markdown
-    Reference,
 }

@@ -1,6 +1,5 @@
 //! One match from the command typed to the code that does it.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,9 +8,14 @@ use clap::{CommandFactory, Parser};
 use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment};
 use tracing::warn;
 
-use super::{Cli, Command, Exit, GlobalFlags, OutboxCommand, config, manual};
-use crate::terminal::printable;
-use crate::{demo, descriptors, doctor, doors, explain, health, telemetry};
+use super::{Cli, Command, GlobalFlags, manual};
+use crate::commands::messages::args::OutboxCommand;
+use crate::commands::{config, demo, dlq, doctor, explain, health, messages, sites, top};
+use crate::console::exit::Exit;
+use crate::console::logs;
+use crate::console::output::print;
+use crate::console::terminal::printable;
+use crate::{descriptors, doors};
 
 /// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
 /// WAL, which takes as long as writing some 16 MiB.
@@ -34,7 +38,7 @@ async fn run_to_the_end() -> ExitCode {
     // They may quote a URL or a file name.
     let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");
     if !last_words.is_empty() {
-        telemetry::say(&format!("fetchwell: {last_words}"));
+        logs::say(&format!("fetchwell: {last_words}"));
     }
     exit.code()
 }
@@ -64,17 +68,17 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Config { command } => config::run(&command, &sources, cli.global.json),
         Command::Fetch(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
         }
         Command::Serve(_) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::retriever::serve(&settings).await
         }
         Command::Callers { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::retriever::callers(&settings, command, cli.global.json).await
         }
         Command::Migrate(args) => {
@@ -84,74 +88,74 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             flags.push(Flag { key: "store", name: "--to", value: args.to });
             let target = Settings::load(&Sources { flags: &flags, ..sources })
                 .map_err(|faults| Exit::Usage(faults.to_string()))?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::retriever::migrate(&settings, &target, cli.global.json).await
         }
         Command::Messages { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
-            doors::oversight::messages(&settings, command, cli.global.json).await
+            logs::start(log_options, settings.values.log_format);
+            messages::run(&settings, command, cli.global.json).await
         }
         Command::Outbox { command: OutboxCommand::Tail(args) } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
-            doors::oversight::tail(&settings, &args, cli.global.json).await
+            logs::start(log_options, settings.values.log_format);
+            messages::tail(&settings, &args, cli.global.json).await
         }
         Command::Ledger(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
-            doors::oversight::ledger(&settings, &args, cli.global.json).await
+            logs::start(log_options, settings.values.log_format);
+            messages::ledger(&settings, &args, cli.global.json).await
         }
         Command::Pages(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
             doors::pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Dlq { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
-            doors::dlq::run(&settings, command, cli.global.json).await
+            dlq::run(&settings, command, cli.global.json).await
         }
         Command::Schedule(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
             doors::schedule::run(&settings, args, cli.global.json).await
         }
         Command::Articles { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::articles::run(&settings, command, cli.global.json).await
         }
         Command::Feeds(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             doors::feeds::run(&settings, args.command, cli.global.json).await
         }
         Command::CommonCrawl { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             let GlobalFlags { json, quiet, .. } = cli.global;
             doors::commoncrawl::run(&settings, command, json, quiet).await
         }
         Command::Sites { command } => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
-            doors::sites::run(&settings, command, cli.global.json).await
+            logs::start(log_options, settings.values.log_format);
+            sites::run(&settings, command, cli.global.json).await
         }
         Command::Doctor => doctor::run(&sources, cli.global.json).await,
         Command::Health { url } => health::run(&url).await,
         Command::Top(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
-            doors::top::run(&settings, &args, cli.global.json).await
+            logs::start(log_options, settings.values.log_format);
+            top::run(&settings, &args, cli.global.json).await
         }
         Command::Demo(args) => demo::run(&args, &sources, cli.global.json, log_options).await,
         Command::Explain(args) => {
             let settings = load()?;
-            telemetry::start(log_options, settings.values.log_format);
+            logs::start(log_options, settings.values.log_format);
             explain::run(&settings, &args, cli.global.json).await
         }
     }
@@ -182,14 +186,4 @@ fn write_manual(folder: &Path) -> Result<Exit, Exit> {
         Exit::Usage(format!("could not write the manual pages to {}: {error}", folder.display()))
     })?;
     print(format!("wrote {written} pages to {}\n", folder.display()).as_bytes())
-}
-
-/// Prints data to standard output.
-pub(crate) fn print(bytes: &[u8]) -> Result<Exit, Exit> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // Whoever read us has had enough: that is no error of ours.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
-        written => written.map(|()| Exit::Ok).map_err(Exit::from),
-    }
 }

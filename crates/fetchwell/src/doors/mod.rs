@@ -16,21 +16,17 @@
 
 pub mod articles;
 pub mod commoncrawl;
-pub(crate) mod dlq;
 pub(crate) mod feeds;
 pub(crate) mod fetch;
-pub(crate) mod oversight;
 pub mod pages;
 pub mod read_limits;
 pub mod retriever;
 pub(crate) mod schedule;
 pub(crate) mod sites;
-pub(crate) mod top;
 pub mod webhooks;
 
 #[cfg(feature = "redis")]
-mod redis_queues;
+pub(crate) mod redis_queues;
 mod signing;
-mod table;
 mod telling;
-mod url_list;
+pub(crate) mod url_list;

@@ -7,7 +7,7 @@ use fetchwell_stores::redis::{DEFAULT_POLL, QueueNames, RedisQueue};
 
 use super::articles::CLAIMS;
 use super::url_list::poll;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::plant::bound_queue;
 
 /// Where the queue of claims would put what it gives up; nothing is.

@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::listener::{self, Connections};
 
 /// Those who monitor are few.

@@ -14,7 +14,7 @@ use fetchwell_stores::sqlite::{self, SqliteQueue};
 
 #[cfg(feature = "redis")]
 use super::redis_queues;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 
 /// The list, by where it is.
 #[derive(Clone)]

@@ -20,7 +20,7 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words::{self, shell};
-use crate::doors::dlq::site_name;
+use crate::views::letters::site_name;
 
 /// Letters of a group that are shown, and pages that are looked at for them.
 const MOST_SHOWN: usize = 20;

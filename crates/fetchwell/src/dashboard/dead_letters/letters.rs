@@ -17,7 +17,7 @@ use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
-use crate::doors::dlq::{letter_line, site_name};
+use crate::views::letters::{letter_line, site_name};
 
 #[derive(Template)]
 #[template(path = "letters.html")]

@@ -6,7 +6,9 @@ use tracing::error;
 
 use super::place::Place;
 use super::{print, uid};
-use crate::cli::{ArticleStatus, ArticlesListArgs, Exit, print};
+use crate::commands::articles::args::{ArticleStatus, ArticlesListArgs};
+use crate::console::exit::Exit;
+use crate::console::output::print;
 
 /// `fetchwell articles list`.
 pub(super) async fn list(

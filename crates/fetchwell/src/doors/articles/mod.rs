@@ -26,7 +26,9 @@ use fetchwell_engine::ports::articles::Articles;
 use fetchwell_policy::digest::sha1_hex;
 use fetchwell_settings::Settings;
 
-use crate::cli::{ArticlesCommand, Exit, Running};
+use crate::commands::articles::args::ArticlesCommand;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
 
 /// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
 pub fn uid(url: &str) -> String {

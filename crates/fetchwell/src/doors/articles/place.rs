@@ -16,7 +16,7 @@ use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::redis::{RedisArticles, RedisLinks, RedisQueue};
 use fetchwell_stores::sqlite::{self, SqliteArticles, SqliteLinks, SqliteQueue};
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 #[cfg(feature = "redis")]
 use crate::doors::redis_queues::{open_claims, server_clock};
 use crate::plant::open_queue_db;

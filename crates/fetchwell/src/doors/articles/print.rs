@@ -8,7 +8,7 @@ use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use serde_json::{Map, Value, json};
 
-use crate::doors::table::{plain, table};
+use crate::console::table::{plain, table};
 
 /// Fields that are numbers, though the store has texts.
 const NUMBERS: [&str; 3] = ["raw_len", "text_len", "fetched_ts"];

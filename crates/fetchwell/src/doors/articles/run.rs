@@ -24,10 +24,10 @@ use super::plan::{Link, LinkRules, obituary, plan};
 use super::record::ArticleRecord;
 use super::uid;
 use super::unattempted::Unattempted;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, Told, gate_rules};
-use crate::signals::stop_on_signal;
 
 /// `fetchwell articles run`.
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {

@@ -9,10 +9,10 @@ use tracing::{info, warn};
 
 use super::place::Place;
 use super::run;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
+use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::doors::{feeds, telling};
 use crate::plant::Told;
-use crate::signals::{sleep_unless_stopped, stop_on_signal};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {

@@ -16,7 +16,7 @@ use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
 use super::work::NO_ARCHIVE;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::plant::{Parts, gate_rules};
 
 /// An archive, opened.

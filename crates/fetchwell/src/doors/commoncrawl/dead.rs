@@ -9,8 +9,10 @@ use serde_json::json;
 use tracing::error;
 
 use super::queue::BatchPlace;
-use crate::cli::{DeadCommand, Exit, print};
-use crate::doors::table::{plain, table};
+use crate::commands::commoncrawl::args::DeadCommand;
+use crate::console::exit::Exit;
+use crate::console::output::print;
+use crate::console::table::{plain, table};
 
 pub(super) async fn run(
     settings: &Settings,

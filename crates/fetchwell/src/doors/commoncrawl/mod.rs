@@ -19,7 +19,8 @@ pub mod work;
 
 use fetchwell_settings::Settings;
 
-use crate::cli::{CommonCrawlCommand, Exit};
+use crate::commands::commoncrawl::args::CommonCrawlCommand;
+use crate::console::exit::Exit;
 
 /// Does what was typed.
 pub(crate) async fn run(

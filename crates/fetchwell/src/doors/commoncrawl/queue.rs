@@ -13,7 +13,7 @@ use fetchwell_stores::sqlite::{self, SqliteQueue};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::plant::open_queue_db;
 
 /// How often a full queue is looked at again.

@@ -15,9 +15,10 @@ use serde_json::json;
 use super::place::Place;
 use super::print;
 use super::subscribed::{Subscribed, everything, of_list};
-use crate::cli::{Exit, print};
-use crate::doors::fetch::input;
-use crate::terminal::printable;
+use crate::console::exit::Exit;
+use crate::console::output::print;
+use crate::console::terminal::printable;
+use crate::console::url_lists;
 
 /// Subscribes to feeds.
 pub(super) async fn add(
@@ -30,7 +31,7 @@ pub(super) async fn add(
     let category = category_name(category).map_err(|error| usage("--category", &error.into()))?;
     let interval = interval.map(read_interval).transpose()?;
     let mut subscriptions = Vec::new();
-    for url in input::read(given)? {
+    for url in url_lists::read(given)? {
         if let Err(fault) = WebUrl::parse(&url) {
             return Err(Exit::Usage(format!("{url} is {fault}; nothing was added")));
         }

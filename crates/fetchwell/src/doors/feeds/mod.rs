@@ -25,9 +25,11 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Exit, FeedsCommand, Running};
+use crate::commands::feeds::args::FeedsCommand;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
 use crate::plant::{Parts, Told, gate_rules};
-use crate::signals::stop_on_signal;
 use place::Place;
 use round::Round;
 use subscribed::Subscribed;
@@ -60,7 +62,7 @@ async fn run_inner(
         FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
         FeedsCommand::Ingest { all } => {
             let ingested = ingest(settings, all, &Told::default(), &stop_on_signal()).await?;
-            crate::cli::print(print::ingested(&ingested, as_json).as_bytes())
+            crate::console::output::print(print::ingested(&ingested, as_json).as_bytes())
         }
         FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
         FeedsCommand::Export => commands::export(settings).await,

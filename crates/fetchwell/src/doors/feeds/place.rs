@@ -10,7 +10,7 @@ use fetchwell_settings::Settings;
 use fetchwell_stores::redis::{RedisFeeds, RedisLinks};
 use fetchwell_stores::sqlite::{self, SqliteFeeds, SqliteLinks};
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::plant::open_queue_db;
 
 /// All of it.

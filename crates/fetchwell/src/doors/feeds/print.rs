@@ -15,8 +15,8 @@ use tracing::{info, warn};
 use super::plan::Reading;
 use super::round::Ingested;
 use super::subscribed::Subscribed;
-use crate::doors::table::{plain, table};
-use crate::terminal::printable;
+use crate::console::table::{plain, table};
+use crate::console::terminal::printable;
 
 /// Logs what came of reading a feed.
 pub(super) fn tell(url: &str, reading: &Reading) {

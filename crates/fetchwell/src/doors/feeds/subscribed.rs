@@ -12,7 +12,7 @@ use fetchwell_settings::Settings;
 use tracing::warn;
 
 use super::place::Place;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 
 /// Where links go whose feed nobody put into a category.
 pub(crate) const DEFAULT_CATEGORY: &str = "general";

@@ -21,9 +21,9 @@ use super::links::sort;
 use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
 use super::print;
 use super::round::LEASE_TTL;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
 use crate::plant::Parts;
-use crate::signals::stop_on_signal;
 
 /// Does what was typed.
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
@@ -34,7 +34,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
         Some(Found::Feed { reading: Reading::Read { feed, moved_to, .. }, .. }) => {
             let resolved = trial.resolve(url, &feed).await?;
             let text = print::trial(url, &feed, moved_to.as_ref(), &resolved, as_json);
-            crate::cli::print(text.as_bytes())
+            crate::console::output::print(text.as_bytes())
         }
         Some(Found::Feed { reading, .. }) => Ok(refusal(url, &reading)),
         Some(Found::Link { .. }) | None => Ok(Exit::SomeFailed),

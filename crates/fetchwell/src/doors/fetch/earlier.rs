@@ -13,7 +13,8 @@ use serde::Deserialize;
 use super::capture::SOFTWARE;
 use super::output::cannot;
 use super::row::RowOutcome;
-use crate::cli::{Exit, Format};
+use crate::console::exit::Exit;
+use crate::doors::fetch::format::Format;
 
 /// A record with a row in it is shorter; of longer ones no more is kept in memory.
 const MAX_ROW_BYTES: u64 = 4 << 20;

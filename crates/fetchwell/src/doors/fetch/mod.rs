@@ -3,7 +3,8 @@
 mod capture;
 mod earlier;
 mod estimate;
-pub(crate) mod input;
+pub(crate) mod format;
+mod input;
 mod onlooker;
 mod output;
 mod plan;
@@ -33,10 +34,14 @@ use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cli::{Exit, FetchArgs, Format, Running};
+use crate::commands::fetch::args::FetchArgs;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
+use crate::console::url_lists::read_pages;
+use crate::doors::fetch::format::Format;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, gate_rules, open_queue_db, user_agent};
-use crate::signals::stop_on_signal;
 use earlier::Earlier;
 use estimate::Estimate;
 use output::Stdout;
@@ -64,7 +69,7 @@ async fn run_inner(
     json: bool,
     quiet: u8,
 ) -> Result<Exit, Exit> {
-    let urls = input::read_pages(&args.urls)?;
+    let urls = read_pages(&args.urls)?;
     if urls.is_empty() {
         warn!("the list is empty: there is nothing to fetch");
     }

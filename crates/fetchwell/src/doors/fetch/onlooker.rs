@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::{Run, output};
-use crate::cli::{Exit, Format};
+use crate::console::exit::Exit;
+use crate::doors::fetch::format::Format;
 use crate::plant::open_queue_db;
 
 /// Makes of the web one that is looked at.

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::earlier::Earlier;
 use super::row::Row;
-use crate::cli::{Exit, Format};
+use crate::console::exit::Exit;
+use crate::doors::fetch::format::Format;
 
 /// Standard output as a sink.
 pub(super) struct Stdout {

@@ -12,7 +12,7 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use super::capture::Capture;
 use super::row::Row;
-use crate::cli::Format;
+use crate::doors::fetch::format::Format;
 use crate::doors::read_limits::ReadLimits;
 
 /// Fetches one page, and makes a row of whatever comes.

@@ -15,7 +15,8 @@ use tracing::warn;
 use super::earlier::Earlier;
 use super::estimate::Estimate;
 use super::row::{Row, RowOutcome};
-use crate::cli::{Exit, Format};
+use crate::console::exit::Exit;
+use crate::doors::fetch::format::Format;
 
 /// Counts what came out.
 #[derive(Default)]

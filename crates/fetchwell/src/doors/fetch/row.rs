@@ -15,9 +15,9 @@ use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{Archived, Capture};
-use crate::cli::Format;
+use crate::console::terminal::printable;
+use crate::doors::fetch::format::Format;
 use crate::doors::read_limits::ReadLimits;
-use crate::terminal::printable;
 
 /// What became of a URL, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

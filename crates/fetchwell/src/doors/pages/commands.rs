@@ -15,12 +15,13 @@ use super::place::{open_cache, open_embedded_log, open_list};
 #[cfg(feature = "redis")]
 use super::put_back::put_back;
 use super::record::cache_key;
-use crate::cli::{Exit, print};
-use crate::doors::fetch::input;
+use crate::console::exit::Exit;
+use crate::console::output::print;
+use crate::console::signals::stop_on_signal;
+use crate::console::terminal::printable;
+use crate::console::url_lists;
 #[cfg(feature = "redis")]
 use crate::doors::url_list::UrlList;
-use crate::signals::stop_on_signal;
-use crate::terminal::printable;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;
@@ -36,7 +37,7 @@ pub(super) async fn add(
     given: &[String],
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let urls = input::read(given)?;
+    let urls = url_lists::read(given)?;
     reject_unusable(&urls)?;
     open_list(settings).await?.add(&urls).await?;
     let (added, list) = (urls.len(), &settings.values.pages_input_queue);

@@ -26,7 +26,9 @@ pub use finish::{CacheThenEvent, Written};
 pub use plan::{PageRules, obituary, plan};
 pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 
-use crate::cli::{Exit, PagesCommand, Running};
+use crate::commands::pages::args::PagesCommand;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {

@@ -28,7 +28,7 @@ use super::metrics::Sizes;
 #[cfg(feature = "redis")]
 use super::put_back::put_back;
 use super::record::PageRecord;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::doors::url_list::UrlList;
 #[cfg(feature = "redis")]
 use crate::plant::bound_queue;

@@ -23,11 +23,11 @@ use super::place::Place;
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 use super::showing;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
 use crate::doors::telling;
 use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
-use crate::signals::stop_on_signal;
 
 /// The design's own name.
 const USER_AGENT: &str = "OttoBot/1.0";

@@ -12,7 +12,8 @@ use tracing::info;
 
 use super::place::Place;
 use crate::api::{AuthFailures, Token};
-use crate::cli::{Exit, print};
+use crate::console::exit::Exit;
+use crate::console::output::print;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
 use crate::doors::sites::SiteDesk;

@@ -7,9 +7,10 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::place::{UrlsStanding, open_list};
-use crate::cli::{Exit, print};
+use crate::console::exit::Exit;
+use crate::console::output::print;
+use crate::console::table::table;
 use crate::doors::sites::missing_hosts;
-use crate::doors::table::table;
 use crate::plant::open_politeness;
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.

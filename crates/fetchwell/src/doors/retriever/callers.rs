@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::store::open_store;
 use crate::api::{TOKEN_CACHE, Token};
-use crate::cli::{CallersCommand, Exit, Running, print};
+use crate::commands::serve::args::CallersCommand;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
 use crate::doors::signing::WebhookSecret;
 
 /// Where the audit says that something came from.

@@ -6,7 +6,8 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role};
 
 use super::callers::add;
-use crate::cli::{Exit, print};
+use crate::console::exit::Exit;
+use crate::console::output::print;
 
 const NAME: &str = "local";
 

@@ -6,7 +6,8 @@ use fetchwell_stores::migrate::{Moved, move_retriever};
 use fetchwell_stores::sqlite;
 use serde_json::json;
 
-use crate::cli::{Exit, Running, print};
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
 use crate::plant::{open_queue_database, open_queue_db};
 
 /// Moves all that `serve` keeps from the one store to the other.

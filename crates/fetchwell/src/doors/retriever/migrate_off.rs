@@ -3,7 +3,8 @@
 use fetchwell_settings::Settings;
 use fetchwell_settings::features::POSTGRES;
 
-use crate::cli::{Exit, Running};
+use crate::console::exit::Exit;
+use crate::console::output::Running;
 
 /// Always fails: PostgreSQL is the only store that data can be migrated to.
 pub(crate) fn run<'a>(_: &'a Settings, _: &'a Settings, _: bool) -> Running<'a> {

@@ -24,13 +24,14 @@ use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
 use crate::api::{self, Api, AuthFailures, Foundation, Metrics, Rules};
-use crate::cli::{Exit, Running};
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::signals::stop_on_signal;
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;

@@ -8,7 +8,7 @@ use fetchwell_settings::Settings;
 use fetchwell_stores::postgres;
 use fetchwell_stores::sqlite;
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 #[cfg(feature = "postgres")]
 use crate::plant::open_queue_database;
 use crate::plant::open_queue_db;

@@ -23,10 +23,12 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use super::url_list::UrlList;
-use crate::cli::{Exit, Running, ScheduleArgs, print};
+use crate::commands::schedule::args::ScheduleArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
+use crate::console::terminal::printable;
 use crate::plant::{Parts, open_queue_db};
-use crate::signals::{sleep_unless_stopped, stop_on_signal};
-use crate::terminal::printable;
 use entry::Entry;
 use scheduler::Scheduler;
 use sitemaps::Sitemaps;

@@ -16,7 +16,7 @@ use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite;
 
 use super::row::SiteRow;
-use crate::cli::Exit;
+use crate::console::exit::Exit;
 use crate::plant::gate_rules;
 
 /// URLs that are counted for one site of a list…

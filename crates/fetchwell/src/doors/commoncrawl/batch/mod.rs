@@ -30,9 +30,11 @@ use tracing::{error, info, warn};
 
 use super::archive::Archive;
 use super::queue::BatchPlace;
-use crate::cli::{BatchArgs, Exit, Running, print};
+use crate::commands::commoncrawl::args::BatchArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::stop_on_signal;
 use crate::doors::telling;
-use crate::signals::stop_on_signal;
 use ahead::{Ahead, Bounded};
 use block::Batching;
 use checkpoint::{ACROSS_BLOCKS, Checkpoint, CheckpointFile};

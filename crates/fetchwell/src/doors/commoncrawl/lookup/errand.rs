@@ -18,10 +18,10 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::error;
 
-use crate::cli::Exit;
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
-use crate::signals::stop_on_signal;
 
 /// Nobody else works on a queue in memory.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);

@@ -10,7 +10,9 @@ use tracing::{info, warn};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
-use crate::cli::{Exit, FindArgs, Running, print};
+use crate::commands::commoncrawl::args::FindArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 

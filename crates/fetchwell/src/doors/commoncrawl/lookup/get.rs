@@ -11,10 +11,13 @@ use tracing::{error, info};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
-use crate::cli::{Exit, Format, GetArgs, Running, print};
+use crate::commands::commoncrawl::args::GetArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
+use crate::doors::fetch::format::Format;
 use crate::doors::read_limits::ReadLimits;
 
 /// Captures of one page that are looked at.

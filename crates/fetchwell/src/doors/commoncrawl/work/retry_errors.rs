@@ -16,9 +16,11 @@ use tracing::info;
 
 use super::document::LASTING_KINDS;
 use super::output::{ErrorEntry, ErrorFile};
-use crate::cli::{Exit, RetryErrorsArgs, Running, print};
+use crate::commands::commoncrawl::args::RetryErrorsArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::queue::BatchPlace;
-use crate::signals::stop_on_signal;
 
 /// What came of it.
 #[derive(Default)]

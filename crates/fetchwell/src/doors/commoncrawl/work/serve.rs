@@ -22,13 +22,15 @@ use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{WorkRules, plan};
-use crate::cli::{Exit, Running, WorkArgs};
+use crate::commands::commoncrawl::args::WorkArgs;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::read_limits::ReadLimits;
 use crate::doors::telling;
-use crate::signals::stop_on_signal;
 
 /// Batches whose documents are written together: what they say is in memory until then.
 const MAX_FINISH_BATCH: usize = 16;

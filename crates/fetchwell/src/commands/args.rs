@@ -1,0 +1,18 @@
+//! What the arguments of several commands have in common.
+
+use clap::builder::{RangedI64ValueParser, TypedValueParser};
+use fetchwell_settings::Flag;
+
+/// A flag as the setting that it sets, where it was given.
+pub(crate) fn flag(
+    key: &'static str,
+    name: &'static str,
+    value: Option<&String>,
+) -> Option<Flag<'static>> {
+    value.map(|value| Flag { key, name, value: value.clone() })
+}
+
+/// A whole number within bounds.
+pub(crate) fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usize> {
+    RangedI64ValueParser::<usize>::new().range(least..=most)
+}

@@ -1,0 +1,3 @@
+//! `fetchwell articles`.
+
+pub(crate) mod args;

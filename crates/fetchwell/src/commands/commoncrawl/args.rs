@@ -1,0 +1,303 @@
+//! What can be typed after `fetchwell commoncrawl`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use fetchwell_policy::units::parse_size;
+use fetchwell_settings::Flag;
+
+use crate::commands::args::{flag, whole};
+use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
+use crate::doors::fetch::format::Format;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CommonCrawlCommand {
+    /// Find the captures of a page, a folder or a domain in the index
+    Find(FindArgs),
+    /// Print a captured page
+    Get(GetArgs),
+    /// Make batches of the pages in an index, and put them on the queue
+    Batch(BatchArgs),
+    /// Take batches of captured pages from the queue, and write their texts
+    Work(WorkArgs),
+    /// List the batches that workers have given up, or put them back on the queue
+    Dead {
+        #[command(subcommand)]
+        command: DeadCommand,
+    },
+    /// Republish the pages in errors.jsonl that might succeed on another attempt
+    RetryErrors(RetryErrorsArgs),
+}
+
+/// `fetchwell commoncrawl dead`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// List dead batches, with the reason for each
+    List(DeadListArgs),
+    /// Put dead batches back on the queue, with a clean record
+    Retry(DeadRetryArgs),
+}
+
+/// `fetchwell commoncrawl dead list`.
+#[derive(Debug, Args)]
+pub(crate) struct DeadListArgs {
+    #[command(flatten)]
+    queue: QueueArgs,
+}
+
+/// `fetchwell commoncrawl dead retry`.
+#[derive(Debug, Args)]
+pub(crate) struct DeadRetryArgs {
+    /// The batches, by their names as "list" shows them
+    #[arg(value_name = "BATCH", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) batches: Vec<String>,
+    /// Every dead batch
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    queue: QueueArgs,
+}
+
+/// `fetchwell commoncrawl retry-errors`.
+#[derive(Debug, Args)]
+pub(crate) struct RetryErrorsArgs {
+    #[command(flatten)]
+    queue: QueueArgs,
+    /// The folder whose errors.jsonl is read [default: documents]
+    #[arg(long, value_name = "DIR")]
+    output: Option<String>,
+    /// Only errors of these kinds; repeat or separate with commas [default: kinds that another attempt might fix]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = error_kind())]
+    pub(crate) kind: Vec<String>,
+    /// Pages in a batch
+    #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
+    pub(crate) batch_size: usize,
+}
+
+/// What every command of this door may be told.
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// The archive: a URL, the path of a folder, or s3://BUCKET [default: data.commoncrawl.org]
+    #[arg(long, value_name = "URL|DIR|s3://…")]
+    base: Option<String>,
+}
+
+/// Which crawl of the archive is meant.
+#[derive(Debug, Args)]
+pub(crate) struct CrawlArgs {
+    /// The crawl; index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
+    #[arg(long, value_name = "NAME")]
+    crawl: Option<String>,
+}
+
+/// Where batches wait.
+#[derive(Debug, Args)]
+pub(crate) struct QueueArgs {
+    /// Declare a missing queue so that it does not outlive its broker
+    #[arg(long)]
+    queue_transient: bool,
+}
+
+/// `fetchwell commoncrawl find`.
+#[derive(Debug, Args)]
+pub(crate) struct FindArgs {
+    /// A URL; example.com/docs/* is all below it, *.example.com a domain with all its subdomains
+    pub(crate) pattern: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+    /// Print so many captures at the most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1, 1_000_000))]
+    pub(crate) limit: usize,
+}
+
+/// `fetchwell commoncrawl get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The URL
+    pub(crate) url: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+    /// The capture of this time, YYYYMMDDhhmmss or its beginning [default: the newest one with status 200]
+    #[arg(long, value_name = "TIME", value_parser = timestamp)]
+    pub(crate) timestamp: Option<String>,
+    /// What to print; --json is --format json
+    #[arg(long, value_enum, default_value = "markdown")]
+    pub(crate) format: Format,
+}
+
+/// `fetchwell commoncrawl batch`.
+#[derive(Debug, Args)]
+pub(crate) struct BatchArgs {
+    /// The table of contents of the index; it is at BASE/cc-index/collections/CRAWL/indexes/cluster.idx
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_idx: PathBuf,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+    #[command(flatten)]
+    queue: QueueArgs,
+    /// Only pages in this language, three letters such as eng; any: all pages
+    #[arg(long, value_name = "CODE", default_value = "eng", value_parser = language)]
+    pub(crate) lang: String,
+    /// Only pages most of which is in that language
+    #[arg(long)]
+    pub(crate) primary: bool,
+    /// Only pages that were answered with this status; any: all pages
+    #[arg(long, value_name = "CODE", default_value = "200")]
+    pub(crate) status: String,
+    /// Only pages of this media type
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) mime: Option<String>,
+    /// Only pages whose URL begins so
+    #[arg(long, value_name = "URL")]
+    pub(crate) url_prefix: Option<String>,
+    /// Only pages whose record in the archive has so many bytes or more, such as 1KiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) min_length: Option<u64>,
+    /// Only pages whose record in the archive has so many bytes at the most
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_length: Option<u64>,
+    /// Pages in a batch
+    #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
+    pub(crate) batch_size: usize,
+    /// Sort pages by their place in the archive, so that workers read neighbours at once
+    #[arg(long)]
+    pub(crate) by_file: bool,
+    /// Stop after so many pages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Only count; publish nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Where it is noted how far this has come [default: FILE.checkpoint]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Where to tell metrics [default: 0.0.0.0:9000]; '' tells none
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics_listen: Option<String>,
+}
+
+/// `fetchwell commoncrawl work`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    queue: QueueArgs,
+    /// The folder that documents are written to [default: documents]
+    #[arg(long, value_name = "DIR")]
+    output: Option<String>,
+    /// What they are written as: jsonl.zst or parquet [default: jsonl.zst]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Batches that are taken before one is done with [default: 32]
+    #[arg(long, value_name = "N")]
+    prefetch: Option<String>,
+    /// Where to tell metrics [default: 0.0.0.0:9001]; '' tells none
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics_listen: Option<String>,
+    /// Only texts of so many characters or more
+    #[arg(long, value_name = "CHARACTERS", default_value = "0")]
+    pub(crate) min_length: usize,
+    /// Only texts of so many characters at the most
+    #[arg(long, value_name = "CHARACTERS")]
+    pub(crate) max_length: Option<usize>,
+    /// Only documents in one of these languages, by whole codes (eng, en); repeat or separate with commas
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) lang: Vec<String>,
+}
+
+fn language(text: &str) -> Result<String, String> {
+    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_code.then(|| text.to_owned()).ok_or_else(|| {
+        "write three letters as the index has them, such as eng, deu or zho; or any".to_owned()
+    })
+}
+
+fn timestamp(text: &str) -> Result<String, String> {
+    let is_time = (4..=14).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_time
+        .then(|| text.to_owned())
+        .ok_or_else(|| "write digits from the year on, such as 20240712000102 or 202407".to_owned())
+}
+
+fn error_kind() -> PossibleValuesParser {
+    PossibleValuesParser::new(PASSING_KINDS.into_iter().chain(LASTING_KINDS))
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| format!("{}; {}", error.problem, error.fix))
+}
+
+impl CommonCrawlCommand {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        match self {
+            CommonCrawlCommand::Find(args) => both(&args.archive, &args.crawl),
+            CommonCrawlCommand::Get(args) => both(&args.archive, &args.crawl),
+            CommonCrawlCommand::Batch(args) => args.settings(),
+            CommonCrawlCommand::Work(args) => args.settings(),
+            CommonCrawlCommand::Dead { command: DeadCommand::List(args) } => args.queue.settings(),
+            CommonCrawlCommand::Dead { command: DeadCommand::Retry(args) } => args.queue.settings(),
+            CommonCrawlCommand::RetryErrors(args) => args.settings(),
+        }
+    }
+}
+
+fn both(archive: &ArchiveArgs, crawl: &CrawlArgs) -> Vec<Flag<'static>> {
+    let mut flags = archive.settings();
+    flags.extend(flag("commoncrawl.crawl", "--crawl", crawl.crawl.as_ref()));
+    flags
+}
+
+impl BatchArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let mut flags = both(&self.archive, &self.crawl);
+        flags.extend(self.queue.settings());
+        let (key, listen) = ("commoncrawl.batch_metrics_listen", self.metrics_listen.as_ref());
+        flags.extend(flag(key, "--metrics-listen", listen));
+        flags
+    }
+}
+
+impl WorkArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let mut flags = self.archive.settings();
+        flags.extend(self.queue.settings());
+        flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
+        flags.extend(flag("commoncrawl.format", "--format", self.format.as_ref()));
+        flags.extend(flag("commoncrawl.prefetch", "--prefetch", self.prefetch.as_ref()));
+        let (key, listen) = ("commoncrawl.work_metrics_listen", self.metrics_listen.as_ref());
+        flags.extend(flag(key, "--metrics-listen", listen));
+        flags
+    }
+}
+
+impl RetryErrorsArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let mut flags = self.queue.settings();
+        flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
+        flags
+    }
+}
+
+impl ArchiveArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        flag("commoncrawl.base", "--base", self.base.as_ref()).into_iter().collect()
+    }
+}
+
+impl QueueArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let typed = self.queue_transient.then(|| "true".to_owned());
+        flag("commoncrawl.queue_transient", "--queue-transient", typed.as_ref())
+            .into_iter()
+            .collect()
+    }
+}

@@ -1,0 +1,3 @@
+//! `fetchwell commoncrawl`.
+
+pub(crate) mod args;

@@ -1,0 +1,233 @@
+//! `fetchwell demo`: a simulated web, and the whole system on it. No network is needed.
+//!
+//! It is `fetch` to a file and a retriever with callers, on one store in a folder that goes away, and on
+//! sites that record who came when. At the end it judges by what came out: the rows in the file, the results
+//! in the outbox, the store's ledgers, the sites' own records.
+
+mod account;
+pub(crate) mod args;
+mod board;
+mod callers;
+mod counters;
+mod events;
+mod frame;
+mod origin;
+mod report;
+mod rows;
+mod scenario;
+mod service;
+mod show;
+mod showing;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::seed::random_seed;
+use fetchwell_settings::{Flag, Settings, Sources};
+use tempfile::TempDir;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::commands::demo::args::DemoArgs;
+use crate::console::exit::Exit;
+use crate::console::logs::LogOptions;
+use crate::console::output::Running;
+use crate::doors::fetch;
+use crate::plant::Parts;
+use board::Board;
+use counters::Counters;
+use origin::Origin;
+use report::{Left, Report};
+use scenario::{Scenario, Size};
+use service::Service;
+use show::Show;
+use showing::Showing;
+
+/// Settings that make in a minute what else takes ten. All else is as it is by default.
+const QUICKER: [(&str, &str); 7] = [
+    ("rate", "2"),
+    ("breaker.initial_backoff", "2s"),
+    ("breaker.max_backoff", "4s"),
+    ("fetch.give_up_after", "25s"),
+    ("http.request_timeout", "10s"),
+    ("shutdown_grace", "2s"),
+    ("retriever.default_rate_limit", "50"),
+];
+
+/// How long messages may wait for sites that are down, besides what the largest site takes…
+const MESSAGES_WAIT: Duration = Duration::from_secs(15);
+/// …and no longer than they may by default.
+const MESSAGES_WAIT_AT_MOST: Duration = Duration::from_secs(3_600);
+
+/// What the demo brings itself.
+const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
+
+/// Runs the demo, and says what it has shown.
+pub(crate) fn run<'a>(
+    args: &'a DemoArgs,
+    typed: &'a Sources<'a>,
+    as_json: bool,
+    log_options: LogOptions,
+) -> Running<'a> {
+    Box::pin(run_inner(args, typed, as_json, log_options))
+}
+
+async fn run_inner(
+    args: &DemoArgs,
+    typed: &Sources<'_>,
+    as_json: bool,
+    log_options: LogOptions,
+) -> Result<Exit, Exit> {
+    let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
+    let settings = settings(typed, folder.path(), &[])?;
+    let size = Size {
+        sites: args.sites,
+        pages: args.pages,
+        interval: Duration::from_secs_f64(1.0 / settings.values.rate),
+        seed: args.seed.unwrap_or_else(|| random_seed() % 1_000_000),
+    };
+    let scenario = Scenario::new(&size);
+    let origin = Origin::start(&scenario, size.interval)?;
+    let deadline = (scenario.takes(size.interval) + MESSAGES_WAIT).min(MESSAGES_WAIT_AT_MOST);
+    let own = [
+        ("resolve", format!("*.test={}", origin.addr())),
+        ("allow_private", "127.0.0.0/8".to_owned()),
+        ("retriever.deadline", format!("{}s", deadline.as_secs())),
+    ];
+    let settings = self::settings(typed, folder.path(), &own)?;
+    let show = Show::new(log_options, as_json, &settings, &folder);
+    let demo = Demo { size, scenario, origin, settings, folder };
+    let report = demo.run(&show).await?;
+    drop(show);
+    drop(demo);
+    tell(&report, as_json)?;
+    let faults = report.faults();
+    if faults.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    let seed = report.seed;
+    let why = format!("the demo found a fault: {}; seed {seed} repeats it", faults.join("; "));
+    Err(Exit::Internal(anyhow::anyhow!(why)))
+}
+
+struct Demo {
+    size: Size,
+    scenario: Scenario,
+    origin: Origin,
+    settings: Settings,
+    folder: TempDir,
+}
+
+impl Demo {
+    async fn run(&self, show: &Show) -> Result<Report, Exit> {
+        let counters = Counters::default();
+        let parts = Parts::open(&self.settings).await?;
+        let service = Service::open(&self.settings).await?;
+        let showing = Showing::begin(&self.settings, &parts, &service.store, &counters).await?;
+        info!("the dashboard is at {}", showing.address);
+        let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
+        board.show_address(&showing.address);
+        let rows = self.folder.path().join("rows.jsonl");
+        // In a task of its own, so that no drawing holds it up.
+        let mut flows = tokio::spawn(self.flows(&rows, &service, &counters, &show.stop));
+        let mut tick = interval(show.every());
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut flows => break ended,
+                _ = tick.tick() => show.show(board.look(show.stop.is_cancelled()).await)?,
+            }
+        };
+        let accepted = ended.map_err(|error| Exit::Internal(error.into()))??;
+        let last = board.last_look(show.stop.is_cancelled()).await;
+        let elapsed = last.elapsed;
+        // Whoever stopped it has seen enough; all others may want to look around.
+        let stopped_early = show.stop.is_cancelled();
+        if !stopped_early {
+            show.stay(last).await?;
+        }
+        let hits = self.origin.hits();
+        let results = service.outcomes().await?;
+        Ok(Report::of(Left {
+            scenario: &self.scenario,
+            size: self.size,
+            elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
+            stopped_early,
+            judgement: self.origin.judge(&hits),
+            hits: &hits,
+            fetch: rows::account(&self.settings, &rows, &self.scenario.urls).await?,
+            messages: (service.account(&accepted, &results).await?, results),
+        }))
+    }
+
+    /// Both doors at work, until nothing is left or it is time to stop. The messages that were accepted.
+    fn flows(
+        &self,
+        rows: &Path,
+        service: &Service,
+        counters: &Counters,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = Result<Vec<MessageId>, Exit>> + Send + use<> {
+        let Scenario { urls, messages, .. } = &self.scenario;
+        let (urls, messages, settings) = (urls.clone(), messages.clone(), self.settings.clone());
+        let (rows, stop) = (rows.to_owned(), stop.clone());
+        let (service, counters) = (service.clone(), counters.clone());
+        async move {
+            let onlooker = counters.onlooker();
+            let ((), accepted) = tokio::try_join!(
+                fetch::run_to_file(&settings, urls, &rows, stop.clone(), onlooker),
+                service.run(&settings, &messages, &counters, &stop),
+            )?;
+            Ok(accepted)
+        }
+    }
+}
+
+/// The defaults, but quicker, and what was typed; neither a file nor the environment has a say, so
+/// that a demo is the same everywhere.
+fn settings(
+    typed: &Sources<'_>,
+    folder: &Path,
+    more: &[(&'static str, String)],
+) -> Result<Settings, Exit> {
+    let mut given = typed.flags.to_vec();
+    let own = given.iter().find(|flag| OWN.contains(&flag.key)).map(|flag| flag.name);
+    if let Some(name) = own.or(typed.config_file.map(|_| "--config")) {
+        let why = "the demo has a web, a store and settings of its own";
+        return Err(Exit::Usage(format!("{why}: leave {name} away")));
+    }
+    let mut own = QUICKER.map(|(key, value)| (key, value.to_owned())).to_vec();
+    own.retain(|(key, _)| given.iter().all(|flag| flag.key != *key));
+    own.push(("store", format!("sqlite:{}", folder.join("demo.db").display())));
+    own.extend_from_slice(more);
+    given.extend(own.into_iter().map(|(key, value)| Flag { key, name: "demo", value }));
+    let sources = Sources {
+        flags: &given,
+        config_file: None,
+        environment: &Default::default(),
+        working_directory: folder,
+        own_names_of: &[],
+    };
+    let settings = Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()))?;
+    if settings.values.rate == 0.0 {
+        return Err(Exit::Usage("a demo of politeness needs a pace: --rate above 0".into()));
+    }
+    Ok(settings)
+}
+
+fn tell(report: &Report, json: bool) -> Result<(), Exit> {
+    let text = if json {
+        serde_json::to_string(report).map_err(|error| Exit::Internal(error.into()))? + "\n"
+    } else {
+        report.text()
+    };
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // Whoever read us has had enough: that is no error of ours.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}

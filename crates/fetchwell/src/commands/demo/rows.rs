@@ -1,0 +1,35 @@
+//! What came out of `fetch`: the rows in its file.
+
+use std::path::Path;
+
+use fetchwell_settings::Settings;
+use serde::Deserialize;
+
+use super::account::{Account, Outcome};
+use crate::console::exit::Exit;
+use crate::doors::fetch;
+
+#[derive(Deserialize)]
+struct Row {
+    url: String,
+    outcome: String,
+}
+
+/// What became of these URLs, and each of their rows.
+pub(super) async fn account(
+    settings: &Settings,
+    path: &Path,
+    urls: &[String],
+) -> Result<(Account, Vec<Outcome>), Exit> {
+    let rows = std::fs::read_to_string(path)?;
+    let outcome = |line: &str| {
+        let row: Row = serde_json::from_str(line).map_err(|error| Exit::Internal(error.into()))?;
+        Ok(Outcome { key: row.url.clone(), url: row.url, word: row.outcome })
+    };
+    let outcomes = rows.lines().map(outcome).collect::<Result<Vec<Outcome>, Exit>>()?;
+    let audit = match fetch::audit(settings, path).await? {
+        Ok(ledger) => (ledger, None),
+        Err(fault) => (Default::default(), Some(fault)),
+    };
+    Ok((Account::of(urls, &outcomes, audit), outcomes))
+}

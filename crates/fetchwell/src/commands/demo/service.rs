@@ -1,0 +1,113 @@
+//! The demo's second door: a retriever on the same store, which works off what callers send.
+
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::account::{Account, Outcome};
+use super::callers::{self, CALLERS};
+use super::counters::Counters;
+use crate::console::exit::Exit;
+use crate::doors::retriever;
+use crate::plant::Parts;
+
+/// The queue of messages, as the store names it.
+const QUEUE: &str = "messages";
+/// How often the ledger is asked whether anything is left.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How much of an outbox is read at once.
+const OUTBOX_MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };
+
+/// A retriever, and who uses it.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) store: RetrieverStore,
+    clock: Clock,
+}
+
+impl Service {
+    pub(super) async fn open(settings: &Settings) -> Result<Service, Exit> {
+        let (store, clock) = retriever::open_store(settings).await?;
+        callers::introduce(&*store.inbox, &clock).await?;
+        Ok(Service { store, clock })
+    }
+
+    /// Has these sent and fetched until each has its result, or until it is time to stop. Returns the
+    /// messages that were accepted.
+    pub(super) async fn run(
+        &self,
+        settings: &Settings,
+        urls: &[String],
+        counters: &Counters,
+        stop: &CancellationToken,
+    ) -> Result<Vec<MessageId>, Exit> {
+        let parts = Parts::open(settings).await?.counted_by(&counters.measures);
+        let (metrics, watcher) = (counters.metrics.clone(), counters.watcher_of_messages());
+        let (door, mut plant) =
+            retriever::messages(settings, &parts, &self.store, metrics, watcher);
+        plant.web = counters.gauged(plant.web);
+        let all_ended = stop.child_token();
+        let flow = async { Ok::<_, Exit>(retriever::flow(door, plant, all_ended.clone()).await?) };
+        let work = async {
+            let (inbox, deadline) = (&*self.store.inbox, settings.values.retriever_deadline);
+            let accepted = callers::send(inbox, &self.clock, urls, deadline, stop).await?;
+            self.wait_for_all(stop).await?;
+            all_ended.cancel();
+            Ok::<_, Exit>(accepted)
+        };
+        let ((), accepted) = tokio::try_join!(flow, work)?;
+        Ok(accepted)
+    }
+
+    async fn wait_for_all(&self, stop: &CancellationToken) -> Result<(), StoreFault> {
+        loop {
+            let ledger = self.store.inbox.ledger().await?;
+            let is_over = ledger.queued + ledger.delayed + ledger.in_flight == 0;
+            if is_over || stop.run_until_cancelled(sleep(LOOK_EVERY)).await.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What lies in the outboxes of all callers, as they would read it.
+    pub(super) async fn outcomes(&self) -> Result<Vec<Outcome>, StoreFault> {
+        let mut outcomes = Vec::new();
+        for caller in CALLERS {
+            let mut after = None;
+            // Nothing is taken out of an outbox here; if it were, it would be told as missing.
+            while let OutboxPage::Results { results, next } =
+                self.store.inbox.outbox(caller, after, OUTBOX_MOST).await?
+                && !results.is_empty()
+            {
+                after = Some(next);
+                outcomes.extend(results.into_iter().map(|found| Outcome {
+                    key: found.message.to_string(),
+                    url: found.url,
+                    word: found.result.status,
+                }));
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// What became of the messages that were accepted.
+    pub(super) async fn account(
+        &self,
+        accepted: &[MessageId],
+        outcomes: &[Outcome],
+    ) -> Result<Account, StoreFault> {
+        let recounts = self.store.oversight.recount().await?;
+        let audit = recounts.into_iter().find(|found| found.told.queue == QUEUE).map_or_else(
+            || (Default::default(), Some("there is none".to_owned())),
+            |found| (found.told.ledger, found.difference),
+        );
+        let accepted: Vec<String> = accepted.iter().map(MessageId::to_string).collect();
+        Ok(Account::of(&accepted, outcomes, audit))
+    }
+}

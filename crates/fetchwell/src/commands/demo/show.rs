@@ -1,0 +1,138 @@
+//! The demo as it is watched: on a screen of its own, or line by line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fetchwell_settings::Settings;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::board::Snapshot;
+use super::events::Events;
+use super::frame::frame;
+use crate::console::logs::{self, LogOptions};
+use crate::console::signals::{AT_ONCE, sleep_unless_stopped, stop_on_signal_and};
+use crate::console::terminal::{self, Key, Screen};
+
+/// How often the screen is drawn.
+const FRAME_EVERY: Duration = Duration::from_millis(100);
+/// How often a line of progress is written where there is no screen.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+/// Lines of the log that a screen can use.
+const EVENTS_SHOWN: usize = 20;
+
+/// Where the demo is watched: on a screen, or as lines of the log.
+pub(super) struct Show {
+    screen: Option<(Screen, Events)>,
+    /// Somebody is in front of a terminal and reads the log.
+    is_watched: bool,
+    /// Cancelled when somebody wants it to stop.
+    pub(super) stop: CancellationToken,
+    folder: PathBuf,
+}
+
+impl Show {
+    pub(super) fn new(
+        log_options: LogOptions,
+        as_json: bool,
+        settings: &Settings,
+        folder: &TempDir,
+    ) -> Show {
+        let no_color =
+            log_options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let is_watched = !as_json && log_options.quiet == 0 && terminal::is_watched();
+        let wanted = is_watched && !no_color && Screen::is_possible();
+        let screen = wanted.then(Screen::open).and_then(Result::ok);
+        let folder = folder.path().to_owned();
+        let (left_behind, has_screen) = (folder.clone(), screen.is_some());
+        let stop = stop_on_signal_and(move || at_once(&left_behind, has_screen));
+        let screen = screen.map(|screen| (screen, Events::default()));
+        match &screen {
+            Some((_, events)) => events.listen(),
+            None => logs::start(log_options, settings.values.log_format),
+        }
+        Show { screen, is_watched, stop, folder }
+    }
+
+    /// How often it wants to be shown something.
+    pub(super) fn every(&self) -> Duration {
+        if self.screen.is_some() { FRAME_EVERY } else { LINE_EVERY }
+    }
+
+    pub(super) fn show(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let Some((_, events)) = &self.screen else {
+            say(snapshot);
+            return Ok(());
+        };
+        for _ in Screen::keys().into_iter().filter(is_to_stop) {
+            if self.stop.is_cancelled() {
+                at_once(&self.folder, true);
+                std::process::exit(AT_ONCE);
+            }
+            self.stop.cancel();
+        }
+        let (width, height) = Screen::size();
+        Screen::draw(&frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
+    }
+
+    /// Keeps the last of it in sight, and with it the dashboard, until a key is pressed or a signal comes. Where
+    /// nobody is in front of it, it ends at once.
+    pub(super) async fn stay(&self, last: &Snapshot) -> io::Result<()> {
+        let Some((_, events)) = &self.screen else {
+            if self.is_watched {
+                info!("done; the dashboard stays at {} until you press Enter", last.dashboard);
+                self.stop.run_until_cancelled(enter_pressed()).await;
+            }
+            return Ok(());
+        };
+        while !self.stop.is_cancelled() {
+            // Drawn again and again, since the terminal may change its size.
+            let (width, height) = Screen::size();
+            Screen::draw(&frame(last, &events.last(EVENTS_SHOWN), width, height))?;
+            if !Screen::keys().is_empty() {
+                break;
+            }
+            sleep_unless_stopped(FRAME_EVERY, &self.stop).await;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a line on standard input, or for its end.
+async fn enter_pressed() {
+    let (pressed, waits) = oneshot::channel();
+    // A thread of its own, which the end of the program does not wait for.
+    std::thread::spawn(move || {
+        io::stdin().read_line(&mut String::new()).unwrap_or_default();
+        pressed.send(()).unwrap_or_default();
+    });
+    waits.await.unwrap_or_default();
+}
+
+fn is_to_stop(key: &Key) -> bool {
+    matches!(key, Key::Char('q' | 'Q') | Key::Escape | Key::Interrupt)
+}
+
+fn say(snapshot: &Snapshot) {
+    let Snapshot { total, skipped, failed, under_way, judgement, .. } = snapshot;
+    info!(
+        "{:.0} s: {} of {total} have their result ({skipped} skipped, {failed} failed), \
+         {under_way} in flight; {} requests, {} too early",
+        snapshot.elapsed.as_secs_f64(),
+        snapshot.finished(),
+        judgement.requests,
+        judgement.too_early
+    );
+}
+
+/// What must be put in order when there is no time for anything else.
+fn at_once(folder: &Path, has_screen: bool) {
+    if has_screen {
+        terminal::give_back();
+    }
+    // The system clears such folders away too, if later.
+    drop(std::fs::remove_dir_all(folder));
+}

@@ -1,0 +1,73 @@
+//! The demo's dashboard: for everybody on this machine to look at, and for nobody to act on.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::counters::Counters;
+use crate::api::AuthFailures;
+use crate::console::exit::Exit;
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::doors::sites::SiteDesk;
+use crate::listener::{self, Connections};
+use crate::plant::Parts;
+
+/// Where it is found, if nobody else is there; else at any free port.
+const PORT: u16 = 8082;
+const MAX_CONNECTIONS: usize = 64;
+/// How long an answer under way may take after the end.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// A dashboard that is shown until this is dropped.
+pub(super) struct Showing {
+    /// Where it is.
+    pub(super) address: String,
+    _ends: DropGuard,
+}
+
+impl Showing {
+    pub(super) async fn begin(
+        settings: &Settings,
+        parts: &Parts,
+        store: &RetrieverStore,
+        counters: &Counters,
+    ) -> Result<Showing, Exit> {
+        let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let listener = match at(PORT).await {
+            Ok(listener) => listener,
+            Err(_) => at(0).await?,
+        };
+        let address = format!("http://{}/", listener.local_addr()?);
+        let (politeness, clock) = (parts.politeness.clone(), parts.clock.clone());
+        let sites = Arc::new(SiteDesk::open(settings, politeness, None, clock).await?);
+        let subject = Subject {
+            door: dashboard::Door::Demo,
+            settings: settings.clone(),
+            clock: parts.clock.clone(),
+            doorkeeper: Doorkeeper::Nobody,
+            trail: Trail::Store(store.inbox.clone()),
+            auth_failures: Arc::new(AuthFailures::new(parts.clock.clone())),
+            measures: counters.measures.clone(),
+            history: History::default(),
+            sites,
+            oversight: Some(store.oversight.clone()),
+            dead_letters: None,
+            articles: None,
+        };
+        let stop = CancellationToken::new();
+        let dashboard = Dashboard::new(subject, stop.clone());
+        let bounds = Connections::few(&settings.values, MAX_CONNECTIONS, GRACE);
+        let router = dashboard::alone(&dashboard);
+        let serving = listener::serve(listener, router, bounds, stop.clone());
+        let ends = stop.clone().drop_guard();
+        tokio::spawn(async move {
+            tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(&stop))
+        });
+        Ok(Showing { address, _ends: ends })
+    }
+}

@@ -1,0 +1,52 @@
+//! Every dead letter, as JSON lines.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
+use tempfile::NamedTempFile;
+
+use crate::console::exit::Exit;
+use crate::console::output::print;
+use crate::views::letters::letter_line;
+
+/// Page by page.
+pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit, Exit> {
+    let mut from = None;
+    loop {
+        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+        print(page.letters.iter().map(letter_line).collect::<String>().as_bytes())?;
+        from = page.next;
+        if from.is_none() {
+            return Ok(Exit::Ok);
+        }
+    }
+}
+
+/// Under another name first: the file has all of them, or is as it was.
+pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Exit, Exit> {
+    let fault = |error: io::Error| {
+        Exit::Usage(format!(
+            "{} could not be written: {error}; name another file, or none for standard output",
+            path.display()
+        ))
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file =
+        NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(fault)?;
+    let (mut from, mut exported) = (None, 0);
+    loop {
+        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+        let lines: String = page.letters.iter().map(letter_line).collect();
+        file.write_all(lines.as_bytes()).map_err(fault)?;
+        exported += page.letters.len();
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    file.as_file().sync_all().map_err(fault)?;
+    file.persist(path).map_err(|error| fault(error.error))?;
+    tracing::info!("exported {exported} to {}", path.display());
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,122 @@
+//! `fetchwell dlq`: the URLs that `pages` has given up, and what to do about them.
+
+pub(crate) mod args;
+mod export;
+mod print;
+mod which;
+
+use std::sync::Arc;
+
+use fetchwell_engine::ports::dead_letters::{
+    DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
+};
+use fetchwell_settings::Settings;
+use fetchwell_sqlite::db::Durability;
+use fetchwell_stores::sqlite;
+use serde_json::json;
+
+use crate::commands::dlq::args::{DlqCommand, ListArgs, Which};
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::doors::url_list::UrlList;
+use crate::plant::sqlite_path;
+
+/// Does what was typed.
+pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> Result<Exit, Exit> {
+    let letters = open(settings).await?;
+    let letters = &*letters;
+    match command {
+        DlqCommand::List(args) => list(letters, &args, as_json).await,
+        DlqCommand::Show { url } => show(letters, &url, as_json).await,
+        DlqCommand::Retry(which) => revise(letters, &which, Revision::Retry, as_json).await,
+        DlqCommand::Drop(which) => revise(letters, &which, Revision::Drop, as_json).await,
+        DlqCommand::Export { file: Some(path) } => export::to_file(letters, &path).await,
+        DlqCommand::Export { file: None } => export::to_standard_output(letters).await,
+    }
+}
+
+async fn open(settings: &Settings) -> Result<Arc<dyn DeadLetters>, Exit> {
+    // Nothing is fetched here: which politeness goes with the file is for those who do to say.
+    let open_file =
+        async || Ok(sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?);
+    Ok(UrlList::open(settings, open_file).await?.dead_letters())
+}
+
+async fn list(letters: &dyn DeadLetters, args: &ListArgs, as_json: bool) -> Result<Exit, Exit> {
+    let site = args.site.as_deref().map(which::site).transpose()?;
+    let is_meant = |group: &DeadGroup| {
+        args.reason.as_ref().is_none_or(|text| group.reason.contains(text))
+            && site.as_ref().is_none_or(|site| group.site == *site)
+    };
+    if args.groups || (args.reason.is_none() && args.site.is_none()) {
+        let mut groups: Vec<(DeadGroup, GroupSize)> =
+            letters.dead_groups().await?.into_iter().filter(|(group, _)| is_meant(group)).collect();
+        groups.sort_by_key(|(_, size)| std::cmp::Reverse(size.letters));
+        return print(print::groups(&groups, args.limit, as_json).as_bytes());
+    }
+    let found = find(letters, args.limit, |letter| is_meant(&letter.group)).await?;
+    print(print::letters(&found, as_json).as_bytes())
+}
+
+async fn find(
+    letters: &dyn DeadLetters,
+    most: usize,
+    is_meant: impl Fn(&DeadLetter) -> bool,
+) -> Result<Vec<DeadLetter>, Exit> {
+    let (mut found, mut from) = (Vec::new(), None);
+    loop {
+        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+        found.extend(page.letters.into_iter().filter(&is_meant));
+        from = page.next;
+        if from.is_none() || found.len() >= most {
+            found.truncate(most);
+            return Ok(found);
+        }
+    }
+}
+
+async fn show(letters: &dyn DeadLetters, url: &str, as_json: bool) -> Result<Exit, Exit> {
+    let found = letters.dead_letters_of(url).await?;
+    if found.is_empty() {
+        return Ok(nothing_there(&Letters::OfUrl(url.to_owned())));
+    }
+    print(print::in_full(&found, as_json).as_bytes())
+}
+
+async fn revise(
+    letters: &dyn DeadLetters,
+    which: &Which,
+    revision: Revision,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let meant = which::letters(which)?;
+    let revised = letters.revise(&meant, revision).await?;
+    if revised == 0 && !matches!(meant, Letters::All) {
+        return Ok(nothing_there(&meant));
+    }
+    let done = match revision {
+        Revision::Retry => "retried",
+        Revision::Drop => "dropped",
+    };
+    let text =
+        if as_json { json!({ done: revised }).to_string() } else { format!("{done} {revised}") };
+    print(format!("{text}\n").as_bytes())
+}
+
+/// Nothing failed and nothing was typed wrongly; yet whoever meant something must learn that it was not
+/// there.
+fn nothing_there(meant: &Letters) -> Exit {
+    let what = match meant {
+        Letters::OfUrl(url) => format!("for {}", url.escape_debug()),
+        Letters::OfGroup { group: DeadGroup { reason, site }, .. } => {
+            format!("of {} for the reason {reason:?}", crate::views::letters::site_name(site))
+        }
+        Letters::All => "at all".to_owned(),
+    };
+    tracing::error!("there is no dead letter {what}; `fetchwell dlq list` shows what there is");
+    Exit::SomeFailed
+}

@@ -1,0 +1,77 @@
+//! `fetchwell doctor`: looks at all that this program needs, and says what is wrong, why that matters, and the
+//! mend. It changes nothing and makes nothing.
+//!
+//! | file | |
+//! |---|---|
+//! | `finding` | what a check found |
+//! | `settings` | what the settings alone show: contact, politeness stores that differ |
+//! | `machine` | open files, disk, clock, listeners, name servers |
+//! | `servers` | asks each store and server that is named, and judges the answers |
+//! | `sites` | sites whose host names do not exist |
+//! | `print` | for people and for programs |
+
+mod finding;
+mod machine;
+mod print;
+mod servers;
+mod settings;
+mod sites;
+
+use fetchwell_settings::{Door, Settings, Sources, features};
+
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print as print_bytes};
+use finding::{Finding, Verdict};
+
+/// Examines everything.
+pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(sources, as_json))
+}
+
+async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
+    // The names that a design has for settings count for its door only; all doors are to be looked at.
+    let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
+    let pages = Settings::load(&Sources { own_names_of: &[Door::Pages], ..*sources });
+    let commoncrawl = Settings::load(&Sources { own_names_of: &[Door::CommonCrawl], ..*sources });
+    let (findings, failed) = match (loaded, pages, commoncrawl) {
+        (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
+            let doors = Doors { settings, pages, commoncrawl };
+            (examine(&doors).await, Exit::Unreachable as fn(String) -> Exit)
+        }
+        (Err(faults), ..) | (_, Err(faults), _) | (.., Err(faults)) => {
+            (settings::faults(&faults), Exit::Usage as fn(String) -> Exit)
+        }
+    };
+    print_bytes(print::text(&findings, as_json).as_bytes())?;
+    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    match failures {
+        0 => Ok(Exit::Ok),
+        _ => Err(failed(format!("checks that failed: {failures}; each says how to fix it"))),
+    }
+}
+
+/// The settings, as the doors see them that have names of their own for some.
+struct Doors {
+    /// All other doors.
+    settings: Settings,
+    pages: Settings,
+    #[cfg_attr(not(feature = "rabbitmq"), expect(dead_code, reason = "only its broker is asked"))]
+    commoncrawl: Settings,
+}
+
+async fn examine(doors: &Doors) -> Vec<Finding> {
+    let mut findings =
+        vec![build(), settings::sound(&doors.settings), settings::contact(&doors.settings)];
+    findings.extend(settings::unknown(&doors.pages));
+    findings.push(settings::politeness(&doors.settings, &doors.pages));
+    findings.extend(servers::examine(doors).await);
+    findings.extend(sites::examine(doors).await);
+    findings.extend(machine::examine(&doors.settings).await);
+    findings
+}
+
+/// What this build can do.
+fn build() -> Finding {
+    let what = format!("{}, features: {}", env!("CARGO_PKG_VERSION"), features::built_with());
+    Finding::ok("fetchwell", what)
+}

@@ -1,0 +1,48 @@
+//! A queue of a broker.
+
+use fetchwell_settings::Settings;
+use fetchwell_stores::rabbitmq::{self, QueueFacts, RabbitFacts};
+
+use super::unreachable;
+use crate::commands::doctor::finding::Finding;
+
+pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
+    let url = settings.values.commoncrawl_rabbitmq_url.as_ref()?;
+    let queue = &settings.values.commoncrawl_queue;
+    Some(match rabbitmq::examine(url.reveal(), queue).await {
+        Ok(facts) => judge(queue, &facts),
+        Err(fault) => unreachable("rabbitmq", &fault),
+    })
+}
+
+fn judge(queue: &str, facts: &RabbitFacts) -> Finding {
+    match facts.queue {
+        None => Finding::ok(
+            "rabbitmq",
+            format!("answers; the queue {queue} is made when it is first used"),
+        ),
+        Some(QueueFacts { is_durable: false, waiting }) => Finding::warn(
+            "rabbitmq",
+            format!("the queue {queue} was declared transient; {waiting} batches wait in it"),
+            "what waits in it is lost when the broker restarts",
+            "when it is empty, delete it, and start \"commoncrawl\" before any other program",
+        ),
+        Some(QueueFacts { is_durable: true, waiting }) => {
+            Finding::ok("rabbitmq", format!("the queue {queue} is durable; {waiting} batches wait"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::Verdict;
+
+    #[test]
+    fn a_queue_that_is_lost_with_its_broker_is_told() {
+        let queue = |is_durable| RabbitFacts { queue: Some(QueueFacts { is_durable, waiting: 3 }) };
+        assert_eq!(judge("q", &queue(true)).verdict, Verdict::Ok);
+        assert_eq!(judge("q", &queue(false)).verdict, Verdict::Warn);
+        assert_eq!(judge("q", &RabbitFacts { queue: None }).verdict, Verdict::Ok);
+    }
+}

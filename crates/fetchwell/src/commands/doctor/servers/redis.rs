@@ -1,0 +1,107 @@
+//! A Redis server.
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::store_url::SecretUrl;
+use fetchwell_stores::redis::{self, RedisFacts};
+
+use super::skew::skew;
+use super::unreachable;
+use crate::commands::doctor::finding::Finding;
+
+/// What a Redis server is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RedisUse {
+    /// URLs, results or the pace of sites: none of it may get lost.
+    Store,
+    /// Pages, which can be fetched again.
+    Cache,
+}
+
+pub(super) async fn examine(check: &str, url: &SecretUrl, used_as: RedisUse) -> Vec<Finding> {
+    let clock = Clock::system();
+    let before = clock.now();
+    match redis::examine(url.reveal()).await {
+        Ok(facts) => {
+            let mut findings = judge(check, &facts, used_as);
+            findings.push(skew(check, facts.now, before, clock.now()));
+            findings
+        }
+        Err(fault) => vec![unreachable(check, &fault)],
+    }
+}
+
+/// Only what keeps what must not be lost needs to be careful.
+fn judge(check: &str, facts: &RedisFacts, used_as: RedisUse) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok(check, format!("Redis {} answers", facts.version))];
+    if used_as == RedisUse::Cache {
+        return findings;
+    }
+    if facts.eviction_policy != "noeviction" {
+        let mend = "set maxmemory-policy noeviction in redis.conf, and: redis-cli CONFIG SET \
+                    maxmemory-policy noeviction";
+        let what = format!("maxmemory-policy is {}", facts.eviction_policy);
+        let why =
+            "when its memory is full it throws keys away: URLs are lost, and sites asked too early";
+        findings.push(match facts.max_memory_bytes {
+            0 => {
+                Finding::warn(format!("{check}: eviction"), what + ", with no limit yet", why, mend)
+            }
+            _ => Finding::fail(format!("{check}: eviction"), what, why, mend),
+        });
+    }
+    findings.extend(redis_durability(check, facts));
+    findings
+}
+
+fn redis_durability(check: &str, facts: &RedisFacts) -> Option<Finding> {
+    let (what, why) = match (facts.is_logged, facts.log_reaches_disk.as_deref()) {
+        (true, Some("always") | None) => return None,
+        (true, Some(when)) => (
+            format!("appendfsync is {when}"),
+            "what was accepted in the last moments before a power cut is lost",
+        ),
+        (false, _) => (
+            "appendonly is no".to_owned(),
+            "what was accepted since the last snapshot is lost when the server restarts",
+        ),
+    };
+    let mend = "set appendonly yes and appendfsync always, where \"accepted\" is to mean that it is on the disk";
+    Some(Finding::warn(format!("{check}: durability"), what, why, mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::Verdict;
+
+    fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
+        findings.iter().map(|finding| finding.verdict).collect()
+    }
+
+    #[test]
+    fn redis_must_not_evict_what_must_not_be_lost() {
+        use Verdict::{Fail, Ok, Warn};
+        let careful = RedisFacts {
+            eviction_policy: "noeviction".to_owned(),
+            is_logged: true,
+            log_reaches_disk: Some("always".to_owned()),
+            ..RedisFacts::default()
+        };
+        let evicting = RedisFacts { eviction_policy: "allkeys-lru".to_owned(), ..careful.clone() };
+        let full = RedisFacts { max_memory_bytes: 1, ..evicting.clone() };
+        let hasty = RedisFacts { log_reaches_disk: Some("everysec".to_owned()), ..careful.clone() };
+        let forgetful = RedisFacts { is_logged: false, ..careful.clone() };
+        let secretive = RedisFacts { log_reaches_disk: None, ..careful.clone() };
+        for (facts, expected) in [
+            (&careful, vec![Ok]),
+            (&evicting, vec![Ok, Warn]),
+            (&full, vec![Ok, Fail]),
+            (&hasty, vec![Ok, Warn]),
+            (&forgetful, vec![Ok, Warn]),
+            (&secretive, vec![Ok]),
+        ] {
+            assert_eq!(verdicts(&judge("store", facts, RedisUse::Store)), expected, "{facts:?}");
+            assert_eq!(verdicts(&judge("cache", facts, RedisUse::Cache)), [Ok], "{facts:?}");
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! `fetchwell explain`: what would happen to a URL, and why. Fetches robots.txt at most, never a page.
+
+pub(crate) mod args;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::gate::{Gate, RobotsView};
+use fetchwell_engine::internal_fetch::{RobotsErrand, RobotsStep};
+use fetchwell_engine::memory::MemoryQueue;
+use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::ports::politeness::RobotsRecord;
+use fetchwell_engine::web::Outcome;
+use fetchwell_policy::breaker::State;
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::robots::{Robots, product_token};
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::commands::explain::args::ExplainArgs;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
+use crate::console::terminal::printable;
+use crate::console::url_lists::assume_https;
+use crate::doors::fetch::with_own_defaults;
+use crate::plant::{Parts, offline_gate, user_agent};
+
+/// The answer, field by field as the contract has it.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    url: String,
+    site: String,
+    allowed: bool,
+    robots: RobotsPart,
+    pace: PacePart,
+    breaker: BreakerPart,
+    /// An operator paused the site: nothing goes until it is resumed.
+    paused: Option<PausedPart>,
+    /// What the next page of the site waits for, in the words of `sites show`.
+    held_up_by: Option<&'static str>,
+    /// `None` while the site is paused.
+    next_slot_in_seconds: Option<f64>,
+    addresses: Vec<String>,
+    refused_because: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RobotsPart {
+    /// The status of the last answer for it.
+    status: Option<u16>,
+    /// What that means, in words.
+    state: String,
+    line: Option<u32>,
+    rule: Option<String>,
+    crawl_delay_seconds: Option<f64>,
+    age_seconds: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct PacePart {
+    interval_seconds: f64,
+    source: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct PausedPart {
+    by: String,
+    for_seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct BreakerPart {
+    state: &'static str,
+    next_probe_in_seconds: Option<f64>,
+}
+
+/// Explains a URL.
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, json))
+}
+
+async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
+    let given = assume_https(&args.url);
+    let url = match WebUrl::parse(&given) {
+        Ok(url) => url,
+        Err(
+            fault
+            @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
+        ) => return refused(&given, &fault, json),
+        Err(fault) => {
+            return Err(Exit::Usage(format!("{given} can't be explained: {fault}")));
+        }
+    };
+    let settings = with_own_defaults(settings);
+    let mut explanation = match &args.robots {
+        Some(path) => offline(&settings, &url, path)?,
+        None => online(&settings, &url).await?,
+    };
+    explanation.url = given;
+    print(&explanation, json)?;
+    let goes = explanation.allowed && explanation.refused_because.is_none();
+    Ok(if goes { Exit::Ok } else { Exit::Refused })
+}
+
+/// A URL that is fetched for nobody: there is nothing to be said of its site.
+fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
+    let why = fault.to_string();
+    let text = match as_json {
+        true => {
+            let explanation = json!({
+                "url": url, "site": null, "allowed": false, "robots": null, "pace": null,
+                "breaker": null, "paused": null, "held_up_by": null, "next_slot_in_seconds": null,
+                "addresses": [], "refused_because": why,
+            });
+            format!("{explanation}\n")
+        }
+        false => format!("{}\n  may be fetched  no: {why}\n", printable(url)),
+    };
+    crate::console::output::print(text.as_bytes())?;
+    Ok(Exit::Refused)
+}
+
+/// By what the store knows, and by the site's robots.txt as it is.
+async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> {
+    let parts = Parts::open(settings).await?;
+    let gate = parts.gate(settings, None);
+    let (record, view) = learn(settings, &parts, &gate, url).await?;
+    let (state, store_now) = parts.politeness.look(&url.site()).await?;
+    let site = (state.unwrap_or_default(), store_now);
+    let now = parts.clock.now();
+    let mut explanation = explain(url, &gate, record.as_ref(), &view, site, now);
+    match parts.client.addresses(url).await {
+        Ok(found) => {
+            explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
+        }
+        Err(happened) => explanation.refused_because = Some(happened.to_string()),
+    }
+    Ok(explanation)
+}
+
+/// By a robots.txt at hand: nothing is asked for, and no store is opened.
+fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation, Exit> {
+    let body = std::fs::read(path).map_err(|error| {
+        Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
+    })?;
+    let robots = Robots::parse(&body, product_token(&user_agent(settings)));
+    let robots = Arc::new(robots);
+    let view = RobotsView::Known { robots, until: Time::FAR_FUTURE, unread_as_of: None };
+    let gate = offline_gate(settings);
+    let site = (SiteState::default(), Time::EPOCH);
+    Ok(explain(url, &gate, None, &view, site, Time::EPOCH))
+}
+
+/// What is known of the URL's robots.txt, after asking for it where need be.
+async fn learn(
+    settings: &Settings,
+    parts: &Parts,
+    gate: &Gate,
+    url: &WebUrl,
+) -> Result<(Option<RobotsRecord>, RobotsView), Exit> {
+    let origin = url.origin();
+    let known = parts.politeness.robots(&origin).await?;
+    let state = parts.politeness.look(&url.site()).await?.0.unwrap_or_default();
+    let view = gate.view(known.as_ref(), Some(&state));
+    let refused = parts.client.addresses(url).await.is_err();
+    // A site that is paused or down is asked for nothing.
+    let is_closed = state.orders.paused.is_some() || state.breaker.blocked_until().is_some();
+    if is_closed {
+        let view = gate.view(known.as_ref(), None);
+        return Ok((known, view));
+    }
+    if refused || !matches!(view, RobotsView::Fetch) {
+        return Ok((known, view));
+    }
+    let mut errand = RobotsErrand::new(origin.clone(), known.clone());
+    errand.recoveries = state.health.recoveries;
+    // `None`: it could not be asked for, so nothing more is known than before.
+    let Some(record) = fetch_robots(settings, parts, errand).await? else {
+        return Ok((known, view));
+    };
+    parts.politeness.keep_robots(&origin, &record).await?;
+    let view = gate.view(Some(&record), None);
+    Ok((Some(record), view))
+}
+
+/// Reads robots.txt through the one flow, in a slot of its site like every request.
+async fn fetch_robots(
+    settings: &Settings,
+    parts: &Parts,
+    errand: RobotsErrand,
+) -> Result<Option<RobotsRecord>, Exit> {
+    let origin = errand.origin.clone();
+    let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
+    let url = origin.robots_url().as_str().to_owned();
+    let job = Job {
+        url,
+        site: Some(origin.site()),
+        lane: Lane::default(),
+        payload: Vec::new(),
+        deadline: None,
+    };
+    queue.enqueue(vec![NewJob::now(job)]);
+    let instance = Arc::new(queue.instance());
+    let learnt = Arc::new(std::sync::Mutex::new(None));
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(move |_| Box::new(RobotsPlan(errand.clone()))),
+        finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
+        obituary: Arc::new(|_, _| Vec::new()),
+    };
+    // A site whose breaker is open is not waited for.
+    let gate = parts.gate(settings, Some(Duration::ZERO));
+    let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
+    pipeline::run(door, plant, stop_on_signal()).await?;
+    let record = learnt.lock().map_or(None, |mut learnt| learnt.take());
+    Ok(record)
+}
+
+struct RobotsPlan(RobotsErrand);
+
+impl Plan<RobotsRecord> for RobotsPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
+        let Some(outcome) = last else { return Step::Fetch(vec![self.0.request()]) };
+        if matches!(outcome.happened, Happened::SiteStayedDown { .. }) {
+            return Step::Finish(Vec::new(), Settlement::Skipped); // It was not asked for.
+        }
+        match self.0.step(&outcome, moment.now) {
+            RobotsStep::Fetch(request) => Step::Fetch(vec![request]),
+            RobotsStep::Learnt(record) => Step::Finish(vec![record], Settlement::Done),
+            RobotsStep::Refused(_) => Step::Finish(Vec::new(), Settlement::Skipped),
+        }
+    }
+}
+
+struct Keep(Arc<std::sync::Mutex<Option<RobotsRecord>>>);
+
+#[async_trait]
+impl Sink<RobotsRecord> for Keep {
+    async fn write(&self, records: &[&RobotsRecord]) -> Result<(), StoreFault> {
+        if let (Ok(mut kept), Some(record)) = (self.0.lock(), records.first()) {
+            *kept = Some((*record).clone());
+        }
+        Ok(())
+    }
+}
+
+fn explain(
+    url: &WebUrl,
+    gate: &Gate,
+    record: Option<&RobotsRecord>,
+    view: &RobotsView,
+    (state, store_now): (SiteState, Time),
+    now: Time,
+) -> Explanation {
+    let site = url.site();
+    let robots = view.robots();
+    let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
+    let crawl_delay = robots.and_then(Robots::crawl_delay);
+    let (rate, source) = gate.rate_under_orders(&state, &site, crawl_delay);
+    let outlook = gate.outlook(&state, rate, record, (store_now, now));
+    let (breaker, probe_at) = match state.breaker.state {
+        State::Closed => ("closed", None),
+        State::Open { probe_at, .. } => ("open", Some(probe_at)),
+        State::HalfOpen { .. } => ("half_open", None),
+    };
+    Explanation {
+        url: url.as_str().to_owned(),
+        site: site.to_string(),
+        allowed: verdict.as_ref().is_some_and(|verdict| verdict.allowed),
+        robots: RobotsPart {
+            status: record.and_then(|record| record.status),
+            state: state_of(record, view),
+            line: verdict.as_ref().and_then(|verdict| verdict.line),
+            rule: verdict.and_then(|verdict| verdict.rule),
+            crawl_delay_seconds: crawl_delay.map(|delay| delay.as_secs_f64()),
+            age_seconds: record
+                .filter(|record| record.body.is_some())
+                .map(|record| now.since(record.fetched_at).as_secs_f64()),
+        },
+        pace: PacePart { interval_seconds: rate.interval.as_secs_f64(), source },
+        breaker: BreakerPart {
+            state: breaker,
+            next_probe_in_seconds: probe_at.map(|at| at.since(store_now).as_secs_f64()),
+        },
+        paused: state.orders.paused.as_ref().map(|given| PausedPart {
+            by: given.by.clone(),
+            for_seconds: store_now.since(given.at).as_secs_f64(),
+        }),
+        held_up_by: outlook.held_up_by,
+        next_slot_in_seconds: outlook.next_slot_in.map(|wait| wait.as_secs_f64()),
+        addresses: Vec::new(),
+        refused_because: match view {
+            RobotsView::Known { robots, .. } => gate.crawl_delay_refusal(robots),
+            RobotsView::Refused(happened) => Some(happened.to_string()),
+            RobotsView::Fetch | RobotsView::Blocked { .. } => {
+                Some(unread_because(view, probe_at.map(|at| at.since(store_now)), now))
+            }
+        },
+    }
+}
+
+/// Why a URL waits whose robots.txt is not known.
+fn unread_because(view: &RobotsView, probe_in: Option<Duration>, now: Time) -> String {
+    match (probe_in, view) {
+        (Some(wait), _) => format!(
+            "the site is down, so the URL waits; the next probe is in {:.0} s, and robots.txt is read before the \
+             first page",
+            wait.as_secs_f64()
+        ),
+        (None, RobotsView::Blocked { until, .. }) => format!(
+            "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",
+            until.since(now).as_secs_f64()
+        ),
+        (None, _) => "robots.txt is not known".to_owned(),
+    }
+}
+
+fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
+    match (record, view) {
+        (Some(RobotsRecord { unreachable: Some(unreachable), body, .. }), _) => {
+            let copy = if body.is_some() { "; an older copy serves" } else { "" };
+            format!("unreachable ({}){copy}", unreachable.reason)
+        }
+        (Some(RobotsRecord { status: Some(status @ 200..=299), .. }), _) => {
+            format!("found ({status})")
+        }
+        (Some(RobotsRecord { status: Some(status), .. }), _) => {
+            format!("absent ({status}), so all is allowed")
+        }
+        (Some(_), _) => "absent (its redirects lead nowhere), so all is allowed".to_owned(),
+        (None, RobotsView::Known { .. }) => "from the file given".to_owned(),
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
+fn print(explanation: &Explanation, json: bool) -> Result<(), Exit> {
+    let text = if json {
+        serde_json::to_string(explanation).map_err(anyhow::Error::from)? + "\n"
+    } else {
+        in_words(explanation)
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+fn in_words(explanation: &Explanation) -> String {
+    let Explanation { robots, pace, breaker, .. } = explanation;
+    let verdict = match (&explanation.refused_because, explanation.allowed) {
+        (Some(why), _) => format!("no: {why}"),
+        (None, true) => "yes".to_owned(),
+        (None, false) => "no".to_owned(),
+    };
+    let rule = match (robots.line, &robots.rule) {
+        (Some(line), Some(rule)) => format!(", line {line}: {}", rule.escape_debug()),
+        _ => String::new(),
+    };
+    let age = robots.age_seconds.map_or(String::new(), |age| format!(", {age:.0} s old"));
+    let delay = robots.crawl_delay_seconds.map_or("none".into(), |delay| format!("{delay} s"));
+    let probe = breaker
+        .next_probe_in_seconds
+        .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
+    let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
+        let (by, seconds) = (&paused.by, paused.for_seconds);
+        format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
+    });
+    let slot = explanation.next_slot_in_seconds.map_or("none while it is paused".into(), |wait| {
+        let because = match explanation.held_up_by {
+            Some("breaker") => ", after a probe",
+            Some("penalty") => ", the site asked us to wait",
+            Some("robots") => ", when robots.txt is tried again",
+            _ => "",
+        };
+        format!("in {wait:.1} s{because}")
+    });
+    let addresses = match explanation.addresses.as_slice() {
+        [] => "not looked up".to_owned(),
+        found => found.join(", "),
+    };
+    format!(
+        "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
+         robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
+         pace            one request every {interval} s ({source})\n{paused}  \
+         breaker         {state}{probe}\n  next slot       {slot}\n  \
+         addresses       {addresses}\n",
+        url = printable(&explanation.url),
+        site = explanation.site,
+        state_of_robots = robots.state,
+        interval = pace.interval_seconds,
+        source = pace.source,
+        state = breaker.state,
+    )
+}

@@ -1,0 +1,3 @@
+//! `fetchwell feeds`.
+
+pub(crate) mod args;

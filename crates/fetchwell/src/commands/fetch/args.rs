@@ -1,0 +1,41 @@
+//! `fetchwell fetch`, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fetchwell_policy::units::with_unit;
+use fetchwell_settings::Flag;
+
+use crate::commands::args::flag;
+use crate::doors::fetch::format::Format;
+
+/// `fetchwell fetch`.
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    /// URLs; one without a scheme means https. @FILE reads a list of them, one per line (# begins a
+    /// comment); - reads standard input
+    #[arg(required = true, value_name = "URL|@FILE|-")]
+    pub(crate) urls: Vec<String>,
+    /// What to print [default: what the name of --output says (.md, .txt, .html, .jsonl, .warc.gz),
+    /// else markdown for one URL and json for several]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Go on where an earlier run with the same --output stopped
+    #[arg(long, requires = "output")]
+    pub(crate) resume: bool,
+    /// Wait this long for a site that is down or asks for a longer wait, such as 30s; a bare number is seconds
+    /// [default: 10m]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) give_up_after: Option<String>,
+}
+
+impl FetchArgs {
+    /// What was typed, as settings.
+    pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
+        let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
+        flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()
+    }
+}

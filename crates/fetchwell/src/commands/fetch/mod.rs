@@ -1,0 +1,3 @@
+//! `fetchwell fetch`.
+
+pub(crate) mod args;

@@ -1,0 +1,178 @@
+//! What operators see, as lines: for people and for programs.
+
+use fetchwell_engine::ports::oversight::{
+    Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
+};
+use fetchwell_policy::rfc3339::rfc3339;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::api::{CountView, DeedView, DossierView, FailuresView, QueueView, SightingView};
+use crate::console::table::{plain, table};
+
+/// Messages, a line each.
+pub(super) fn messages(found: Sightings, as_json: bool) -> String {
+    let as_of = rfc3339(found.as_of);
+    if as_json {
+        return found.messages.into_iter().map(|seen| line(&SightingView::from(seen))).collect();
+    }
+    if found.messages.is_empty() {
+        return format!("there are no such messages, as of {as_of}\n");
+    }
+    let row = |seen: &Sighting| {
+        let state = match &seen.reason {
+            Some(reason) => format!("{}: {reason}", seen.state.as_str()),
+            None => seen.state.as_str().to_owned(),
+        };
+        [
+            seen.id.to_string(),
+            rfc3339(seen.created_at),
+            plain(&seen.caller),
+            plain(&state),
+            seen.attempts.to_string(),
+            plain(&seen.url),
+        ]
+    };
+    let rows: Vec<_> = found.messages.iter().map(row).collect();
+    let mut text = table(["message", "accepted", "caller", "state", "requests", "url"], &rows);
+    let more = if found.next.is_some() { "; there may be more: --limit" } else { "" };
+    text.push_str(&format!("as of {as_of}{more}\n"));
+    text
+}
+
+/// How many there are.
+pub(super) fn count(count: Count, as_json: bool) -> String {
+    if as_json {
+        return line(&CountView::from(count));
+    }
+    let at_least = if count.is_exact { "" } else { "at least " };
+    format!("{at_least}{} as of {}\n", count.found, rfc3339(count.as_of))
+}
+
+/// Why messages failed, and where.
+pub(super) fn failures(failures: Failures, as_json: bool) -> String {
+    let view = FailuresView::from(failures);
+    if as_json {
+        return view.groups.iter().map(line).collect();
+    }
+    if view.groups.is_empty() {
+        return format!("there are no failures to look after, as of {}\n", view.as_of);
+    }
+    let rows = view.groups.iter().map(|group| {
+        let (reason, site) = (plain(&group.reason), plain(&group.site));
+        [group.messages.to_string(), site, reason, group.sample.id.clone()]
+    });
+    let mut text = table(["messages", "site", "reason", "such as"], &rows.collect::<Vec<_>>());
+    let part = if view.exact { "" } else { "; these are the newest, there are more" };
+    text.push_str(&format!("as of {}{part}\n", view.as_of));
+    text
+}
+
+/// All that is known of a message.
+pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
+    let view = DossierView::from(dossier);
+    if as_json {
+        return line(&view);
+    }
+    let seen = &view.message;
+    let mut text = format!("{}\n", seen.id);
+    let mut say = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            text.push_str(&format!("  {name:<14} {}\n", value.escape_debug()));
+        }
+    };
+    say("state", Some(seen.state));
+    say("reason", seen.reason.as_deref());
+    say("url", Some(&seen.url));
+    say("site", Some(&seen.site));
+    say("retailer", Some(&seen.retailer));
+    say("correlation id", Some(&seen.correlation_id));
+    say("caller", Some(&seen.caller_id));
+    say("accepted", Some(&seen.created_at));
+    say("due", seen.due_at.as_deref());
+    say("deadline", view.deadline.as_deref());
+    say("ended", seen.ended_at.as_deref());
+    say("requests", Some(&seen.attempts.to_string()));
+    say("follows", view.follows.as_deref());
+    say("retry of", seen.retry_of.as_deref());
+    say("retried as", seen.retried_as.as_deref());
+    say("callback", view.callback_url.as_deref());
+    if let Some(outbox) = &view.outbox {
+        say("result", Some(&outbox.status));
+        say("error", outbox.error.as_deref());
+    }
+    if !view.timeline.is_empty() {
+        text.push_str("  its way\n");
+    }
+    for stage in &view.timeline {
+        text.push_str(&format!(
+            "    {:<12} {:>10.1} ms  {}\n",
+            stage.stage, stage.took_ms, stage.at
+        ));
+    }
+    if !view.last_attempts.is_empty() {
+        text.push_str("  its last attempts\n");
+    }
+    for attempt in &view.last_attempts {
+        text.push_str(&format!("    {}  {}\n", attempt.at, attempt.what.escape_debug()));
+    }
+    text
+}
+
+/// What was done.
+pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
+    if as_json {
+        let deeds: Vec<DeedView> =
+            acted.deeds.iter().map(|(id, deed)| DeedView::of(*id, *deed)).collect();
+        let all = json!({"done": acted.done, "left_alone": acted.left_alone, "deeds": deeds});
+        return format!("{all}\n");
+    }
+    let mut text = String::new();
+    for (id, deed) in &acted.deeds {
+        text.push_str(&format!("{id} {}\n", deed.told()));
+    }
+    let done = match act {
+        Act::Retry => "retried",
+        Act::Cancel => "cancelled",
+    };
+    text.push_str(&format!("{done} {}, left alone {}\n", acted.done, acted.left_alone));
+    text
+}
+
+/// How queues stand.
+pub(super) fn ledger(queues: Vec<Recount>, as_json: bool) -> String {
+    let views: Vec<QueueView> = queues.into_iter().map(|one| one.told.into()).collect();
+    if as_json {
+        return views.iter().map(line).collect();
+    }
+    let rows = views.iter().map(|view| {
+        let numbers = [
+            view.accepted,
+            view.done,
+            view.skipped,
+            view.queued,
+            view.in_flight,
+            view.delayed,
+            view.dead,
+        ];
+        let [accepted, done, skipped, queued, in_flight, delayed, dead] =
+            numbers.map(|number| number.to_string());
+        [plain(&view.queue), accepted, done, skipped, queued, in_flight, delayed, dead]
+    });
+    let head = [
+        "queue",
+        "accepted",
+        "= done",
+        "+ skipped",
+        "+ queued",
+        "+ in flight",
+        "+ delayed",
+        "+ dead",
+    ];
+    table(head, &rows.collect::<Vec<_>>())
+}
+
+/// A value as a line of JSON.
+pub(super) fn line(value: &impl Serialize) -> String {
+    format!("{}\n", serde_json::to_string(value).unwrap_or_default())
+}

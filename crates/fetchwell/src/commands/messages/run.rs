@@ -1,0 +1,145 @@
+//! `fetchwell messages`.
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox, MessageId};
+use fetchwell_engine::ports::oversight::{
+    Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
+};
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
+
+use super::{print as lines, which};
+use crate::commands::messages::args::{MessagesCommand, MessagesListArgs, WhichMessages};
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::doors::retriever::open_store;
+
+/// Who does what is typed, for the audit.
+const CALLER: &str = "cli";
+/// Where the audit says that it came from.
+const FROM: &str = "command line";
+
+/// Does what was typed.
+pub(crate) fn run(settings: &Settings, command: MessagesCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
+    settings: &Settings,
+    command: MessagesCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let (store, clock) = open_store(settings).await?;
+    match command {
+        MessagesCommand::List(args) => list(&*store.oversight, &args, as_json).await,
+        MessagesCommand::Show { id } => show(&*store.oversight, &id, as_json).await,
+        MessagesCommand::Retry(which) => act(&store, &clock, Act::Retry, &which, as_json).await,
+        MessagesCommand::Cancel(which) => act(&store, &clock, Act::Cancel, &which, as_json).await,
+    }
+}
+
+async fn list(
+    oversight: &dyn Oversight,
+    args: &MessagesListArgs,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    if args.groups {
+        let failures = oversight.failures().await?;
+        return print(lines::failures(failures, as_json).as_bytes());
+    }
+    let filter = which::filter(&args.filter)?;
+    if args.count {
+        let count = oversight.count(&filter).await?;
+        return print(lines::count(count, as_json).as_bytes());
+    }
+    let found = find(oversight, filter, args.limit).await?;
+    print(lines::messages(found, as_json).as_bytes())
+}
+
+/// As many as are wanted: a look is bounded, so it may take several.
+async fn find(
+    oversight: &dyn Oversight,
+    mut filter: Filter,
+    most: usize,
+) -> Result<Sightings, Exit> {
+    let mut found: Option<Sightings> = None;
+    loop {
+        let (have, from) =
+            found.as_ref().map_or((0, None), |found| (found.messages.len(), found.next));
+        let wanted = u32::try_from(most - have).unwrap_or(u32::MAX).min(MESSAGES_PER_PAGE);
+        let mut page = oversight.list(&filter, from, wanted).await?;
+        filter.as_of = Some(page.as_of);
+        if let Some(mut before) = found.take() {
+            before.messages.append(&mut page.messages);
+            page.messages = before.messages;
+        }
+        if page.next.is_none() || page.messages.len() >= most {
+            return Ok(page);
+        }
+        found = Some(page);
+    }
+}
+
+async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit, Exit> {
+    match oversight.dossier(which::message(id)?).await? {
+        Some(dossier) => print(lines::dossier(dossier, as_json).as_bytes()),
+        None => {
+            tracing::error!(
+                "there is no message {id}; `fetchwell messages list` shows what there is"
+            );
+            Ok(Exit::SomeFailed)
+        }
+    }
+}
+
+async fn act(
+    store: &RetrieverStore,
+    clock: &Clock,
+    act: Act,
+    typed: &WhichMessages,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let (acted, what) = if typed.ids.is_empty() {
+        let filter = which::filter(&typed.filter)?;
+        let most = if typed.canary { 1 } else { usize::MAX };
+        let acted = store.oversight.act(act, &filter, most).await?;
+        (acted, format!("what matched {filter:?}"))
+    } else {
+        let ids: Vec<MessageId> =
+            typed.ids.iter().map(|id| which::message(id)).collect::<Result<_, _>>()?;
+        (act_on_all(&*store.oversight, act, &ids).await?, typed.ids.join(" "))
+    };
+    audit(&*store.inbox, clock, act, &acted, &what).await?;
+    print(lines::acted(act, &acted, as_json).as_bytes())?;
+    // Nothing failed; yet whoever named a message must learn that nothing was done with it.
+    let untouched = acted.done == 0 && (acted.left_alone > 0 || !typed.ids.is_empty());
+    Ok(if untouched { Exit::SomeFailed } else { Exit::Ok })
+}
+
+async fn act_on_all(oversight: &dyn Oversight, act: Act, ids: &[MessageId]) -> Result<Acted, Exit> {
+    let mut acted = Acted::default();
+    for ids in ids.chunks(MESSAGES_PER_ACT) {
+        let deeds = oversight.act_on(act, ids, None).await?;
+        for (id, deed) in ids.iter().zip(deeds) {
+            acted.enter(*id, deed);
+        }
+    }
+    Ok(acted)
+}
+
+async fn audit(
+    inbox: &dyn Inbox,
+    clock: &Clock,
+    act: Act,
+    acted: &Acted,
+    what: &str,
+) -> Result<(), Exit> {
+    let entry = AuditEntry {
+        at: clock.wall(),
+        caller: Some(CALLER.to_owned()),
+        action: format!("{}_messages", act.as_str()),
+        detail: format!("{} done, {} left alone: {what}", acted.done, acted.left_alone),
+        from: FROM.to_owned(),
+    };
+    Ok(inbox.audit(&[entry]).await?)
+}

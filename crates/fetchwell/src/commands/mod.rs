@@ -1,0 +1,19 @@
+//! The commands, one folder each: `args` is what can be typed. Those of doors are in `doors` still, but for their `args`.
+
+pub(crate) mod args;
+pub(crate) mod articles;
+pub(crate) mod commoncrawl;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod dlq;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod feeds;
+pub(crate) mod fetch;
+pub(crate) mod health;
+pub(crate) mod messages;
+pub(crate) mod pages;
+pub(crate) mod schedule;
+pub(crate) mod serve;
+pub(crate) mod sites;
+pub(crate) mod top;

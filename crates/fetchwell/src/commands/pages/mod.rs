@@ -1,0 +1,3 @@
+//! `fetchwell pages`.
+
+pub(crate) mod args;

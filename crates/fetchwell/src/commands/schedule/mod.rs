@@ -1,0 +1,3 @@
+//! `fetchwell schedule`.
+
+pub(crate) mod args;

@@ -1,0 +1,3 @@
+//! `fetchwell serve`.
+
+pub(crate) mod args;

@@ -1,0 +1,105 @@
+//! `fetchwell sites`: which sites are known, how each stands, and orders to them. No server need run.
+
+pub(crate) mod args;
+mod print;
+
+use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::url::Site;
+use fetchwell_settings::Settings;
+use tracing::warn;
+
+use crate::commands::sites::args::{SitesCommand, SitesListArgs};
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::doors::retriever::open_store;
+use crate::doors::sites::{Operator, SiteDesk};
+use crate::plant::open_politeness;
+
+/// Does what was typed.
+pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
+    settings: &Settings,
+    command: SitesCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    let desk = open(settings).await?;
+    match command {
+        SitesCommand::List(args) => list(&desk, &args, as_json).await,
+        SitesCommand::Show { site } => {
+            let row = desk.row(&named(&site)?).await?;
+            print(print::in_full(&row, as_json).as_bytes())
+        }
+        SitesCommand::Pause { site } => order(&desk, &site, Order::Pause, as_json).await,
+        SitesCommand::Resume { site } => order(&desk, &site, Order::Resume, as_json).await,
+        SitesCommand::SetRate { site, per_second, clear: _ } => {
+            let wanted = match per_second {
+                Some(rate) => desk.order_of_rate(rate).map_err(|why| {
+                    Exit::Usage(format!("{rate} requests per second can't be ordered: {why}"))
+                })?,
+                None => Order::ClearInterval,
+            };
+            order(&desk, &site, wanted, as_json).await
+        }
+        SitesCommand::ResetBreaker { site } => {
+            order(&desk, &site, Order::ResetBreaker, as_json).await
+        }
+        SitesCommand::RefetchRobots { site } => {
+            order(&desk, &site, Order::ForgetRobots, as_json).await
+        }
+    }
+}
+
+async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
+    let (audit, clock) = match &settings.values.store {
+        #[cfg(feature = "redis")]
+        fetchwell_engine::ports::store_url::StoreUrl::Redis(_) => {
+            (None, crate::plant::store_clock(settings).await?)
+        }
+        _ => {
+            let (store, clock) = open_store(settings).await?;
+            (Some(store.inbox), clock)
+        }
+    };
+    SiteDesk::open(settings, open_politeness(settings).await?, audit, clock).await
+}
+
+async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Exit, Exit> {
+    let mut query = SiteQuery {
+        after: args.after.clone(),
+        text: args.text.as_ref().map(|text| text.to_lowercase()),
+        condition: args.condition.as_deref().and_then(Condition::parse),
+        most: 0,
+    };
+    let mut rows = Vec::new();
+    loop {
+        query.most = (args.limit - rows.len()).min(SITES_PER_PAGE);
+        let page = desk.page(&query).await?;
+        rows.extend(page.rows);
+        query.after = page.next;
+        if query.after.is_none() || rows.len() >= args.limit {
+            break;
+        }
+    }
+    print(print::list(&rows, query.after.as_deref(), as_json).as_bytes())
+}
+
+async fn order(desk: &SiteDesk, site: &str, order: Order, as_json: bool) -> Result<Exit, Exit> {
+    let site = named(site)?;
+    if !desk.is_known(&site).await? {
+        warn!(
+            "nothing is known of {site}: no recent request, no robots.txt and no URL that waits for it. The \
+             order is kept all the same; check the name (`fetchwell sites list` shows the sites that are known)"
+        );
+    }
+    let operator = Operator { name: "cli".to_owned(), from: "command line".to_owned() };
+    let obeyed = desk.order(&site, order, &operator).await?;
+    print(print::obeyed(order, &obeyed, as_json).as_bytes())
+}
+
+fn named(site: &str) -> Result<Site, Exit> {
+    Site::parse(site).map_err(|fault| Exit::Usage(format!("{site:?} names no site: {fault}")))
+}

@@ -1,0 +1,14 @@
+//! `fetchwell top`, as it is typed.
+
+use clap::Args;
+
+/// `fetchwell top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Print one frame, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Seconds between two looks at the store
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub(crate) interval: u16,
+}

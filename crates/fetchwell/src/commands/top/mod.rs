@@ -1,0 +1,90 @@
+//! `fetchwell top`: a live view of a store. `place` looks, `glance` is what was seen, `view` how it is wanted,
+//! `frame` makes lines of both.
+
+pub(crate) mod args;
+mod frame;
+mod glance;
+#[cfg(feature = "redis")]
+mod on_redis;
+mod place;
+mod view;
+
+use std::time::Duration;
+
+use fetchwell_settings::Settings;
+use tokio::time::{Instant, sleep};
+
+use crate::commands::top::args::TopArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::stop_on_signal_and;
+use crate::console::terminal::{self, Screen};
+use frame::{frame, page};
+use glance::Glance;
+use place::Place;
+use view::View;
+
+/// How often keys are heard.
+const KEYS_EVERY: Duration = Duration::from_millis(50);
+/// Between the two looks by which `--once` tells rates.
+const ONCE_AFTER: Duration = Duration::from_secs(1);
+
+/// Does what was typed.
+pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TopArgs, as_json: bool) -> Running<'a> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: &TopArgs, as_json: bool) -> Result<Exit, Exit> {
+    let place = Place::open(settings).await?;
+    if args.once || as_json {
+        return once(&place, as_json).await;
+    }
+    if !Screen::is_possible() {
+        return Err(Exit::Usage(
+            "there is no terminal for a live view; --once prints one frame, --json one object"
+                .into(),
+        ));
+    }
+    watch(&place, Duration::from_secs(args.interval.into())).await
+}
+
+async fn once(place: &Place, as_json: bool) -> Result<Exit, Exit> {
+    let (earlier, began) = (place.look("").await?, Instant::now());
+    sleep(ONCE_AFTER).await;
+    let mut glance = place.look("").await?;
+    glance.note_rates(&earlier, began.elapsed());
+    if as_json {
+        let object = serde_json::to_string(&glance).map_err(anyhow::Error::from)?;
+        return print(format!("{object}\n").as_bytes());
+    }
+    print(page(&glance, &View::default()).as_bytes())
+}
+
+async fn watch(place: &Place, every: Duration) -> Result<Exit, Exit> {
+    let mut glance = place.look("").await?;
+    let mut looked = Instant::now();
+    let screen = Screen::open()?;
+    let stop = stop_on_signal_and(terminal::give_back);
+    let mut view = View::default();
+    while !stop.is_cancelled() && !Screen::keys().into_iter().any(|key| view.press(key)) {
+        if !view.is_paused && looked.elapsed() >= every {
+            (glance, looked) = look_again(place, &view, &glance, looked).await?;
+        }
+        let (width, height) = Screen::size();
+        Screen::draw(&frame(&glance, &view, width, height))?;
+        sleep(KEYS_EVERY).await;
+    }
+    drop(screen);
+    Ok(Exit::Ok)
+}
+
+async fn look_again(
+    place: &Place,
+    view: &View,
+    earlier: &Glance,
+    looked: Instant,
+) -> Result<(Glance, Instant), Exit> {
+    let mut glance = place.look(&view.filter).await?;
+    glance.note_rates(earlier, looked.elapsed());
+    Ok((glance, Instant::now()))
+}

@@ -1,0 +1,110 @@
+//! Exit codes, and the errors that lead to them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_telemetry::traces::TracesError;
+
+/// How the program ends.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    /// All went well.
+    Ok,
+    /// Something inside failed.
+    Internal(anyhow::Error),
+    /// The command line or the settings are wrong.
+    Usage(String),
+    /// Refused by policy: robots.txt or the address guard.
+    Refused,
+    /// Some fetch failed.
+    SomeFailed,
+    /// A store or server that is needed can't be reached.
+    Unreachable(String),
+    /// A signal ended it before its work was done.
+    Interrupted,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.number())
+    }
+
+    fn number(&self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Internal(_) => 1,
+            Exit::Usage(_) => 2,
+            Exit::Refused => 3,
+            Exit::SomeFailed => 4,
+            Exit::Unreachable(_) => 5,
+            Exit::Interrupted => 130, // As after a second signal, see `signals::AT_ONCE`.
+        }
+    }
+}
+
+/// What is left to say at the end; empty when all was said.
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Internal(error) => write!(f, "{error:#}"),
+            Exit::Usage(text) | Exit::Unreachable(text) => f.write_str(text),
+            Exit::Ok | Exit::Refused | Exit::SomeFailed | Exit::Interrupted => Ok(()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Exit {
+    fn from(error: anyhow::Error) -> Exit {
+        Exit::Internal(error)
+    }
+}
+
+impl From<std::io::Error> for Exit {
+    fn from(error: std::io::Error) -> Exit {
+        Exit::Internal(error.into())
+    }
+}
+
+impl From<StoreFault> for Exit {
+    fn from(fault: StoreFault) -> Exit {
+        match fault {
+            // A Redis Cluster, or a store that a newer program has changed: another one must be named.
+            StoreFault::Unfit(_) => Exit::Usage(fault.to_string()),
+            StoreFault::Unavailable(_) | StoreFault::Damaged(_) | StoreFault::TooLarge(_) => {
+                Exit::Unreachable(fault.to_string())
+            }
+        }
+    }
+}
+
+impl From<TracesError> for Exit {
+    fn from(error: TracesError) -> Exit {
+        match error {
+            TracesError::Endpoint(_) => Exit::Usage(error.to_string()),
+            TracesError::Start(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_errors_lists_them() {
+        let all = [
+            Exit::Ok,
+            Exit::Internal(anyhow::anyhow!("x")),
+            Exit::Usage(String::new()),
+            Exit::Refused,
+            Exit::SomeFailed,
+            Exit::Unreachable(String::new()),
+            Exit::Interrupted,
+        ];
+        let numbers = all.iter().map(|exit| exit.number().to_string());
+        fetchwell_testkit::documented::lists_exactly("Exit codes", numbers);
+        assert_eq!(i32::from(Exit::Interrupted.number()), crate::console::signals::AT_ONCE);
+    }
+}

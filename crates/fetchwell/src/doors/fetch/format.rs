@@ -1,0 +1,18 @@
+//! How pages are printed.
+
+use clap::ValueEnum;
+
+/// What `fetch` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The page's text as Markdown.
+    Markdown,
+    /// The page's text.
+    Text,
+    /// The page's source, as UTF-8.
+    Html,
+    /// One JSON object a line.
+    Json,
+    /// An archive of what was asked and answered; needs --output FILE.warc.gz.
+    Warc,
+}

@@ -1,0 +1,3 @@
+//! What several who show something show alike.
+
+pub(crate) mod letters;
