@@ -17,6 +17,7 @@ pub mod opml;
 mod page;
 mod redirectors;
 mod references;
+pub mod sitemap;
 mod tracking;
 mod xml;
 mod xml_feed;

@@ -1,13 +1,12 @@
 //! `fetchwell schedule`: what a plan has due goes on the list of `pages`, once, whoever puts it there.
 //!
-//! `plan_file` reads the plan, `entry` says when something is due, `scheduler` puts it on the list,
-//! `sitemaps` fetches those by the one flow, and `sitemap` says what one lists. What was done stands in the
-//! store and nowhere else, so instances need not know of each other.
+//! `plan_file` reads the plan, `entry` says when something is due, `scheduler` puts it on the list, and
+//! `sitemaps` fetches those by the one flow. What was done stands in the store and nowhere else, so
+//! instances need not know of each other.
 
 mod entry;
 mod plan_file;
 mod scheduler;
-mod sitemap;
 mod sitemaps;
 
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
 use fetchwell_policy::time::Time;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -65,7 +65,7 @@ async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Re
 fn with_room_for_sitemaps(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let values = &mut settings.values;
-    let wanted = values.http_max_body.max(sitemap::MAX_SITEMAP_BYTES as u64);
+    let wanted = values.http_max_body.max(MAX_SITEMAP_BYTES as u64);
     values.http_max_body = wanted.min(values.http_body_budget);
     settings
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_archive::gzip::inflate_member;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
@@ -19,16 +20,16 @@ use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
-use fetchwell_engine::ports::rounds::{Put, Round, Rounds};
+use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, Put, Round, Rounds};
+use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, Sitemap};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::url::{Site, WebUrl};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::entry::part_id;
-use super::sitemap::{self, Sitemap};
 
 /// An index may list indexes, and those again: one below the other, no more than so many.
 const MAX_NESTING: u32 = 2;
@@ -36,6 +37,8 @@ const MAX_NESTING: u32 = 2;
 const MAX_SITEMAPS: usize = 50_000;
 /// Nobody else works on a queue in memory.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
+/// The first bytes of a gzip file.
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// What a job carries besides its URL.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -251,13 +254,21 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
     })
 }
 
-fn listed(arrival: &Arrival, sites: &[fetchwell_policy::url::Site]) -> Result<Sitemap, String> {
+fn listed(arrival: &Arrival, sites: &[Site]) -> Result<Sitemap, String> {
     match (&arrival.happened, &arrival.answer) {
         (Happened::Answered(200..=299), Some(answer)) => {
-            sitemap::read(&answer.body, answer.header("content-type"), sites)
+            read(&answer.body, answer.header("content-type"), sites)
         }
         (happened, _) => Err(happened.to_string()),
     }
+}
+
+/// Reads a sitemap, inflating it first if it is a gzip file.
+fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitemap, String> {
+    let inflated = body.starts_with(GZIP_MAGIC).then(|| inflate_member(body, MAX_SITEMAP_BYTES));
+    let inflated = inflated.transpose().map_err(|fault| fault.to_string())?;
+    let body = inflated.as_deref().unwrap_or(body);
+    sitemap::read(body, content_type, sites, MAX_URLS_PER_ROUND).map_err(|fault| fault.to_string())
 }
 
 /// A sitemap that was given up without its plan has come to an end, too.
@@ -281,5 +292,42 @@ impl Finish<Found> for PutThenSettle {
         // What they list is queued by now: else the queue might look empty.
         let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
         self.instance.settle(&leases).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(content).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    fn at_a_test(body: &[u8]) -> Result<Sitemap, String> {
+        read(body, Some("application/xml"), &[Site::parse("a.test").unwrap()])
+    }
+
+    #[test]
+    fn a_compressed_one_is_read_and_a_broken_one_is_none() {
+        let body = gzip(b"<urlset><loc>http://a.test/</loc></urlset>");
+        assert_eq!(at_a_test(&body).unwrap().urls, ["http://a.test/"]);
+        assert!(at_a_test(&body[..body.len() / 2]).is_err());
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        assert!(at_a_test(&gzip(&vec![b' '; MAX_SITEMAP_BYTES + 1])).is_err());
+    }
+
+    #[test]
+    fn no_sitemap_lists_more_than_a_round_may_have() {
+        let places: String =
+            (0..MAX_URLS_PER_ROUND + 7).map(|n| format!("<loc>http://a.test/{n}</loc>")).collect();
+        let sitemap = at_a_test(format!("<urlset>{places}</urlset>").as_bytes()).unwrap();
+        assert_eq!((sitemap.urls.len(), sitemap.left_out), (MAX_URLS_PER_ROUND, 7));
     }
 }
