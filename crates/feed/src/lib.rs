@@ -1,8 +1,8 @@
-//! Feeds: what they list, whatever state they are in; which page a link means; and lists of feeds.
+//! Feeds: what they list, whatever state they are in; which page a link means; lists of feeds; and sitemaps.
 //!
 //! Pure: no I/O, no clock. [`read`] makes a [`Feed`] of RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed, [`clean()`]
 //! takes what tracks its readers out of a link, [`must_be_asked`] tells links that must be asked where they
-//! lead, and [`opml`] reads and writes lists of feeds.
+//! lead, [`opml`] reads and writes lists of feeds, and [`sitemap`] reads sitemaps.
 //!
 //! Feeds come from outside, and many are broken. A fault costs the entry that it is in and no other; what
 //! could not be read is said in [`Gaps`]. Reading takes linear time, never recurses, and has bounds:

@@ -1,12 +1,19 @@
 //! Sitemaps: the pages of a site, or an index of its other sitemaps.
 //!
-//! `lastmod`, `changefreq` and `priority` are not read.
+//! XML is read by the tokenizer of feeds, and as tolerantly: elements count by their names and prefixes, in any
+//! case, and an error costs the entry that it is in. `lastmod`, `changefreq` and `priority` are not read.
 
 use std::collections::HashSet;
 
 use fetchwell_extract::decode;
-use fetchwell_policy::url::{Site, WebUrl};
+use fetchwell_policy::url::{MAX_URL_BYTES, Site, WebUrl};
 use thiserror::Error;
+
+use crate::references::undo;
+use crate::xml::{Attributes, Token, Tokens, local, prefix};
+
+/// The root element of an index.
+const INDEX: &str = "sitemapindex";
 
 /// The largest sitemap that the protocol allows, uncompressed. Callers apply it when they fetch or inflate one.
 pub const MAX_SITEMAP_BYTES: usize = 50 << 20;
@@ -31,7 +38,8 @@ pub struct Sitemap {
 #[error("it is neither a sitemap nor an index of sitemaps")]
 pub struct NoSitemap;
 
-/// Reads a sitemap, not compressed, that may list pages of `sites`. It keeps `max_urls` URLs at most.
+/// Reads a sitemap that may list pages of `sites`: XML, or text with one URL per line, not compressed. It keeps
+/// `max_urls` URLs at most. The charset is found as in [`crate::read`].
 pub fn read(
     body: &[u8],
     content_type: Option<&str>,
@@ -39,68 +47,155 @@ pub fn read(
     max_urls: usize,
 ) -> Result<Sitemap, NoSitemap> {
     let text = decode(body, content_type).text;
-    let is_xml = text.trim_start().starts_with('<');
-    if is_xml && !text.contains("<urlset") && !text.contains("<sitemapindex") {
-        return Err(NoSitemap);
-    }
-    let mut sitemap = Sitemap { is_index: text.contains("<sitemapindex"), ..Sitemap::default() };
-    let mut seen = HashSet::new();
-    let mut add = |url: String| match WebUrl::parse(&url) {
-        Err(_) => sitemap.unusable += 1,
-        Ok(parsed) if !sites.contains(&parsed.site()) => sitemap.elsewhere += 1,
-        Ok(_) if seen.contains(&url) => {}
-        Ok(_) if sitemap.urls.len() == max_urls => sitemap.left_out += 1,
-        Ok(_) => {
-            seen.insert(url.clone());
-            sitemap.urls.push(url);
+    let mut list = List { sitemap: Sitemap::default(), seen: HashSet::new(), sites, max_urls };
+    let mut tokens = Tokens::new(&text);
+    match root(&mut tokens) {
+        Some(root) => {
+            list.sitemap.is_index = local(root).eq_ignore_ascii_case(INDEX);
+            read_xml(tokens, root, &mut list);
         }
-    };
-    if is_xml {
-        places(&text).for_each(&mut add);
-    } else {
-        text.lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .map(str::to_owned)
-            .for_each(&mut add);
+        None if text.trim_start().starts_with('<') => return Err(NoSitemap),
+        None => {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.for_each(|line| list.add(line));
+        }
     }
-    Ok(sitemap)
+    Ok(list.sitemap)
 }
 
-/// What stands in `<loc>`, but not in comments.
-fn places(text: &str) -> impl Iterator<Item = String> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            rest = rest.get(rest.find('<')?..)?;
-            if let Some(comment) = rest.strip_prefix("<!--") {
-                rest = comment.split_once("-->")?.1;
-            } else if let Some(loc) = rest.strip_prefix("<loc>") {
-                let (place, after) = loc.split_once("</loc>")?;
-                rest = after;
-                return Some(unescape(place.trim()));
-            } else {
-                rest = rest.get(1..)?;
-            }
-        }
+/// Finds the root element, whatever comes before it: some servers print warnings there.
+fn root<'a>(tokens: &mut Tokens<'a>) -> Option<&'a str> {
+    tokens.find_map(|token| match token {
+        Token::Open { name, .. } if is_root(name) => Some(name),
+        _ => None,
     })
 }
 
-fn unescape(text: &str) -> String {
-    let cdata = text.strip_prefix("<![CDATA[").and_then(|text| text.strip_suffix("]]>"));
-    if let Some(verbatim) = cdata {
-        return verbatim.trim().to_owned();
+/// Reads what follows the root element.
+fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
+    let mut reader = Reader { list, root: prefix(root), entry: None, foreign: None, loc: None };
+    for token in tokens {
+        match token {
+            Token::Open { name, attributes, is_empty } => reader.open(name, attributes, is_empty),
+            Token::Close { name } => reader.close(name),
+            Token::Text(text) => reader.text(&undo(text)),
+            Token::Verbatim(text) => reader.text(text),
+        }
     }
-    // Last of all '&', or what it is a part of would be read twice.
-    let pairs = [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&apos;", "'"),
-        ("&#38;", "&"),
-        ("&amp;", "&"),
-    ];
-    pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// The URLs so far.
+struct List<'s> {
+    sitemap: Sitemap,
+    seen: HashSet<String>,
+    sites: &'s [Site],
+    max_urls: usize,
+}
+
+impl List<'_> {
+    fn add(&mut self, url: &str) {
+        let url = url.trim();
+        let sitemap = &mut self.sitemap;
+        match WebUrl::parse(url) {
+            Err(_) => sitemap.unusable += 1,
+            Ok(parsed) if !self.sites.contains(&parsed.site()) => sitemap.elsewhere += 1,
+            Ok(_) if self.seen.contains(url) => {}
+            Ok(_) if sitemap.urls.len() == self.max_urls => sitemap.left_out += 1,
+            Ok(_) => {
+                self.seen.insert(url.to_owned());
+                sitemap.urls.push(url.to_owned());
+            }
+        }
+    }
+}
+
+/// Where in a document the reader is. It keeps no stack, so depth costs no memory.
+struct Reader<'a, 'l, 's> {
+    list: &'l mut List<'s>,
+    /// The prefix of the root element.
+    root: &'a str,
+    /// The prefix of the `<url>` or `<sitemap>` that is open.
+    entry: Option<&'a str>,
+    /// The outermost open element of another namespace, and how many elements with its name are open in it. A
+    /// `<loc>` inside belongs to an image or the like.
+    foreign: Option<(&'a str, usize)>,
+    /// The text of the `<loc>` that is open.
+    loc: Option<String>,
+}
+
+impl<'a> Reader<'a, '_, '_> {
+    fn open(&mut self, name: &'a str, attributes: Attributes<'a>, is_empty: bool) {
+        self.end_loc();
+        if is_empty {
+            return;
+        }
+        let is_own = prefix(name) == self.entry.unwrap_or(self.root);
+        let is_in_root = self.entry.is_none() && self.foreign.is_none();
+        if is_root(name) {
+            // Some files are several sitemaps in a row.
+            self.end_entry();
+            self.root = prefix(name);
+        } else if is_entry(name) && (is_own || is_in_root) {
+            // If one is still open, its end tag is missing.
+            self.end_entry();
+            self.entry = Some(prefix(name));
+        } else if let Some((outermost, open)) = &mut self.foreign {
+            if outermost.eq_ignore_ascii_case(name) {
+                *open += 1;
+            }
+        } else if is_own && local(name).eq_ignore_ascii_case("loc") {
+            self.loc = Some(String::new());
+        } else if !is_own || attributes.get("xmlns").is_some() {
+            self.foreign = Some((name, 1));
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if is_root(name) {
+            // As at the end of the document: what the sitemap ends in may be cut.
+            self.loc = None;
+        }
+        self.end_loc();
+        if is_root(name) || (is_entry(name) && self.entry == Some(prefix(name))) {
+            self.end_entry();
+        } else if let Some((outermost, open)) = &mut self.foreign
+            && outermost.eq_ignore_ascii_case(name)
+        {
+            *open -= 1;
+            if *open == 0 {
+                self.foreign = None;
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let Some(loc) = &mut self.loc else { return };
+        let text = if loc.is_empty() { text.trim_start() } else { text };
+        // A character has up to four bytes: what is cut here is still too long for a URL, so it is refused.
+        let room = (MAX_URL_BYTES + 4).saturating_sub(loc.len());
+        let end = text.floor_char_boundary(room.min(text.len()));
+        loc.push_str(text.get(..end).unwrap_or_default());
+    }
+
+    /// Any tag ends a URL: where `</loc>` is missing, the next tag does.
+    fn end_loc(&mut self) {
+        if let Some(loc) = self.loc.take() {
+            self.list.add(&loc);
+        }
+    }
+
+    fn end_entry(&mut self) {
+        self.entry = None;
+        self.foreign = None;
+    }
+}
+
+fn is_root(name: &str) -> bool {
+    ["urlset", INDEX].iter().any(|root| local(name).eq_ignore_ascii_case(root))
+}
+
+fn is_entry(name: &str) -> bool {
+    ["url", "sitemap"].iter().any(|entry| local(name).eq_ignore_ascii_case(entry))
 }
 
 #[cfg(test)]
@@ -179,10 +274,176 @@ mod tests {
         assert_eq!((sitemap.urls.len(), sitemap.left_out), (MAX_URLS, 7));
     }
 
+    /// The URLs of `http://a.test/` in a document, without that.
+    fn paths(document: &str) -> Vec<String> {
+        let sitemap = at(&["a.test"], document.as_bytes()).unwrap();
+        assert_eq!((sitemap.elsewhere, sitemap.unusable), (0, 0), "{document}");
+        sitemap.urls.iter().map(|url| url.replacen("http://a.test/", "", 1)).collect()
+    }
+
+    #[test]
+    fn an_entry_is_read_however_it_is_written() {
+        for (entries, expected) in [
+            ("<url><loc >http://a.test/1</loc ></url>", &["1"][..]),
+            ("<url><loc\n\txml:space='preserve'>http://a.test/1</loc\n></url>", &["1"]),
+            ("<url><loc xmlns=''>http://a.test/1</loc></url>", &["1"]),
+            ("<URL><Loc>http://a.test/1</Loc></URL>", &["1"]),
+            ("<loc>http://a.test/?a&#38;b&#x26;c&#X26;d&amp;e</loc>", &["?a&b&c&d&e"]),
+            ("<loc>&#104;ttp://a.test/&#x2f;&eacute;&#20363;</loc>", &["/é例"]),
+            ("<loc>&#32;http://a.test/1&#10;</loc>", &["1"]),
+            ("<loc>http://a.test/?a=1&b=2&nosuch;&#0;</loc>", &["?a=1&b=2&nosuch;&#0;"]),
+            ("<loc>http://a.test/&amp;amp;</loc>", &["&amp;"]),
+            ("<loc><![CDATA[http://a.test/&amp;]]></loc>", &["&amp;"]),
+            ("<loc>http://a.test/?<!-- x -->a=<![CDATA[1&2]]>&amp;3</loc>", &["?a=1&2&3"]),
+            ("<?x <loc>?><loc>http://a.test/1</loc>", &["1"]),
+            ("<loc/><url/><loc>http://a.test/1</loc>", &["1"]),
+            ("<url><loc>http://a.test/1<lastmod>2024</lastmod></url>", &["1"]),
+            ("<url><loc>http://a.test/1</url><url><loc>http://a.test/2</loc></url>", &["1", "2"]),
+            ("<loc>http://a.test/1<loc>http://a.test/2</loc>", &["1", "2"]),
+            ("<url><lastmod>2024<loc>http://a.test/1</loc></url>", &["1"]),
+            ("</url></loc><page><loc>http://a.test/1</loc></page>", &["1"]),
+            ("<loc>http://a.test/1</loc></urlset><urlset><loc>http://a.test/2</loc>", &["1", "2"]),
+            ("<loc>http://a.test/1</loc><loc>http://a.test/2</lo", &["1"]),
+            ("<loc>http://a.test/1</loc><loc><![CDATA[http://a.test/2", &["1"]),
+        ] {
+            assert_eq!(paths(&format!("<urlset>{entries}")), expected, "{entries}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_no_fault_and_what_is_of_another_namespace_is_no_page() {
+        for (document, expected) in [
+            ("<s:urlset xmlns:s='x'><s:url><s:loc>http://a.test/1</s:loc></s:url>", &["1"][..]),
+            ("<urlset><s:url><s:loc>http://a.test/1</s:loc></s:url></urlset>", &["1"]),
+            ("<s:urlset><url><loc>http://a.test/1</loc></url></s:urlset>", &["1"]),
+            ("<s:urlset><s:loc>http://a.test/1</s:loc><loc>http://a.test/no</loc>", &["1"]),
+            (
+                "<urlset><url><loc>http://a.test/1</loc>
+                <image:image><image:loc>http://a.test/no</image:loc></image:image>
+                <video:video><video:content_loc>http://a.test/no</video:content_loc></video:video>
+                <xhtml:link rel='alternate' href='http://a.test/no'/></url>
+                <url><xhtml:link href='http://a.test/no' /><loc>http://a.test/2</loc></url>",
+                &["1", "2"],
+            ),
+            ("<urlset><i:i><loc>http://a.test/no</loc></i:i><loc>http://a.test/1</loc>", &["1"]),
+            (
+                "<urlset><url><image xmlns='i'><loc>http://a.test/no</loc></image>\
+                 <loc>http://a.test/1</loc></url>",
+                &["1"],
+            ),
+            (
+                "<urlset><url><i:i><i:i></i:i><loc>http://a.test/no</loc></i:i>\
+                 <loc>http://a.test/1</loc></url>",
+                &["1"],
+            ),
+            (
+                "<urlset><url><i:url><i:loc>http://a.test/no</i:loc></i:url>\
+                 <loc>http://a.test/1</loc></url>",
+                &["1"],
+            ),
+            (
+                "<urlset><i:i><i:url><i:loc>http://a.test/no</i:loc></i:url></i:i>\
+                 <url><loc>http://a.test/1</loc></url>",
+                &["1"],
+            ),
+            (
+                "<urlset><url><i:i><loc>http://a.test/no</loc></url>\
+                 <url><i:i><url><loc>http://a.test/1</loc></url>",
+                &["1"],
+            ),
+        ] {
+            assert_eq!(paths(document), expected, "{document}");
+        }
+        let index = "<s:sitemapindex xmlns:s='x'><s:sitemap><s:loc>http://a.test/1</s:loc>";
+        assert!(at(&["a.test"], index.as_bytes()).unwrap().is_index);
+        assert_eq!(paths(index), ["1"]);
+    }
+
+    #[test]
+    fn what_stands_before_a_sitemap_does_not_hide_it() {
+        for before in [
+            "\n ",
+            "\u{feff}",
+            "\u{feff}\u{feff}",
+            "<?xml version='1.0'?><?xml-stylesheet href='x.xsl'?><!-- <sitemapindex> -->",
+            "<!DOCTYPE urlset [<!ENTITY x 'y'>]>",
+            "<br />\n<b>Warning</b>: x in y on line <b>3</b><br />\n",
+            "Warning: x in y on line 3\n",
+        ] {
+            let document = format!("{before}<urlset><loc>http://a.test/1</loc></urlset>");
+            assert_eq!(paths(&document), ["1"], "{before}");
+            assert!(!at(&["a.test"], document.as_bytes()).unwrap().is_index, "{before}");
+        }
+        for nothing in ["<!-- <urlset> -->", "<x>&lt;urlset></x>", "<rss/>", " <"] {
+            assert_eq!(at(&["a.test"], nothing.as_bytes()), Err(NoSitemap), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_read_in_the_charset_that_is_said() {
+        let latin = b"<?xml encoding='ISO-8859-1'?><urlset><loc>http://a.test/\xe9</loc>";
+        let utf_16: Vec<u8> = "\u{feff}<urlset><loc>http://a.test/é</loc></urlset>"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let list = b"\xef\xbb\xbfhttp://a.test/\xc3\xa9\n";
+        for body in [&latin[..], &utf_16[..], &list[..]] {
+            assert_eq!(at(&["a.test"], body).unwrap().urls, ["http://a.test/é"]);
+        }
+    }
+
+    #[test]
+    fn a_url_that_is_too_long_is_refused_and_not_cut() {
+        let room = MAX_URL_BYTES - "http://a.test/".len();
+        for (path, is_read) in [
+            ("x".repeat(room), true),
+            (format!("{}{}", "x".repeat(room), " ".repeat(99_999)), true),
+            ("x".repeat(room + 1), false),
+            (format!("{}例", "x".repeat(room - 1)), false),
+            ("x".repeat(99_999), false),
+        ] {
+            let text = urlset(&format!("<loc>{}http://a.test/{path}</loc>", " ".repeat(99_999)));
+            let sitemap = at(&["a.test"], text.as_bytes()).unwrap();
+            assert_eq!(sitemap.urls.len(), usize::from(is_read), "{}", path.len());
+            assert_eq!(sitemap.unusable, usize::from(!is_read), "{}", path.len());
+        }
+    }
+
+    /// Four ways to write the same text.
+    fn written(text: &str, way: u8) -> String {
+        match way {
+            0 => text.replace('&', "&amp;").replace('<', "&lt;"),
+            1 => text.chars().map(|c| format!("&#{};", u32::from(c))).collect(),
+            2 => text.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect(),
+            _ => format!("<![CDATA[{}]]>", text.replace("]]>", "]]]]><![CDATA[>")),
+        }
+    }
+
     proptest! {
         #[test]
         fn whatever_comes_it_ends(body in "(<loc>|</loc>|<!--|-->|<urlset>|&amp;|http://a.test/|é|\\PC){0,40}") {
             let _sitemap = at(&["a.test"], body.as_bytes());
+        }
+
+        #[test]
+        fn urls_that_are_written_are_read(
+            entries in prop::collection::vec(("[!-~é例]{0,20}", 0_u8..4, any::<bool>()), 0..9),
+            ns in prop::sample::select(vec!["", "s:"]),
+        ) {
+            let mut expected: Vec<String> = Vec::new();
+            let mut text = format!("<{ns}urlset>");
+            for (path, way, has_image) in &entries {
+                let url = format!("http://a.test/{path}");
+                let image = "<i:image><i:loc>http://a.test/image</i:loc></i:image>";
+                let image = if *has_image { image } else { "" };
+                let loc = written(&url, *way);
+                text += &format!("<{ns}url>{image}<{ns}loc >{loc}</{ns}loc></{ns}url>");
+                if !expected.contains(&url) {
+                    expected.push(url);
+                }
+            }
+            text += &format!("</{ns}urlset>");
+            prop_assert_eq!(at(&["a.test"], text.as_bytes()).unwrap().urls, expected);
         }
     }
 }

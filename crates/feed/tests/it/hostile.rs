@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, MAX_FIELD_BYTES, clean, opml, read};
+use fetchwell_feed::{MAX_ENTRIES, MAX_FEED_BYTES, MAX_FIELD_BYTES, clean, opml, read, sitemap};
 use fetchwell_policy::url::WebUrl;
 use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::*;
 
 /// Far more CPU time than any of these takes, and far less than quadratic parsing would take.
 const SOON: Duration = Duration::from_secs(20);
+
+/// The most URLs that are kept of a sitemap here.
+const MAX_URLS: usize = 9;
 
 /// The CPU time of this thread. Unlike wall-clock time, it does not depend on what else the machine does.
 fn thread_time() -> Duration {
@@ -24,6 +27,9 @@ fn ends(body: &[u8]) {
         }
     }
     drop(opml::read(&String::from_utf8_lossy(body)));
+    if let Ok(sitemap) = sitemap::read(body, None, &[found_at.site()], MAX_URLS) {
+        assert!(sitemap.urls.len() <= MAX_URLS);
+    }
 }
 
 #[test]
@@ -63,9 +69,18 @@ fn no_repetition_takes_the_square_of_its_length() {
         "]]>",
         "\0",
         "<link href='/?utm_x=1&amp;utm_x=1'/>",
+        "<loc>http://a.test/&amp;",
+        "<url><x:a>",
+        "<x:a xmlns='",
     ] {
-        for start in ["<rss><channel>", "<feed><entry>", "<opml>", "{\"items\":[", "<!DOCTYPE x ["]
-        {
+        for start in [
+            "<rss><channel>",
+            "<feed><entry>",
+            "<opml>",
+            "<urlset><url>",
+            "{\"items\":[",
+            "<!DOCTYPE x [",
+        ] {
             let body = format!("{start}{}", piece.repeat(200_000 / piece.len()));
             let begun = thread_time();
             ends(body.as_bytes());
@@ -73,6 +88,15 @@ fn no_repetition_takes_the_square_of_its_length() {
             assert!(took < SOON, "{start}{piece}…: {took:?}");
         }
     }
+}
+
+#[test]
+fn a_bomb_of_entities_in_a_sitemap_is_no_url() {
+    let bomb = "<!DOCTYPE x [<!ENTITY a \"http://a.test/\"><!ENTITY b \"&a;&a;\">]>\
+                <urlset><loc>&b;</loc><loc>http://a.test/&b;</loc></urlset>";
+    let site = WebUrl::parse("http://a.test/").unwrap().site();
+    let sitemap = sitemap::read(bomb.as_bytes(), None, &[site], MAX_URLS).unwrap();
+    assert_eq!((sitemap.unusable, sitemap.urls), (1, vec!["http://a.test/&b;".to_owned()]));
 }
 
 #[test]
@@ -109,6 +133,32 @@ proptest! {
         ends(body.as_bytes());
         ends(format!("<rss><channel>{body}").as_bytes());
         ends(format!("{{\"items\":[{body}").as_bytes());
+    }
+
+    #[test]
+    fn no_soup_of_a_sitemap_makes_it_panic(
+        body in "(<urlset>|</urlset>|<url>|</url>|<s:url>|<loc>|</loc>|<s:loc>|<x:a>|</x:a>|<a xmlns=''>|<!\\[CDATA\\[|\\]\\]>|<!--|-->|&#|;|http://a.test/|<|>|é|\\PC| ){0,60}",
+    ) {
+        ends(body.as_bytes());
+        ends(format!("<urlset>{body}").as_bytes());
+        ends(format!("<s:sitemapindex>{body}").as_bytes());
+    }
+
+    #[test]
+    fn cutting_a_sitemap_anywhere_keeps_what_was_whole(at in 0_usize..400) {
+        let urls: String = (0..4)
+            .map(|n| format!("<url><loc>http://a.test/é{n}</loc><i:i><i:loc>http://a.test/</i:loc></i:i></url>"))
+            .collect();
+        let whole = format!("<urlset xmlns='x'>{urls}</urlset>");
+        let cut = &whole.as_bytes()[..at.min(whole.len())];
+        let ended = cut.windows(6).filter(|bytes| bytes == b"</loc>").count();
+        let site = WebUrl::parse("http://a.test/").unwrap().site();
+        match sitemap::read(cut, None, &[site], MAX_URLS) {
+            Ok(sitemap) => {
+                prop_assert_eq!((sitemap.urls.len(), sitemap.unusable), (ended, 0));
+            }
+            Err(_) => prop_assert_eq!(ended, 0),
+        }
     }
 
     #[test]
