@@ -72,7 +72,7 @@ fn program() -> Program {
 /// told is in it.
 async fn compare(heading: &str, address: SocketAddr) {
     let told = told(address).await;
-    let mut listed = listed("every door");
+    let mut listed = listed("every command");
     listed.extend(self::listed(heading));
     let types = |metrics: &Metrics| -> BTreeMap<String, String> {
         metrics.iter().map(|(name, (kind, _))| (name.clone(), kind.clone())).collect()
