@@ -7,26 +7,24 @@ use super::reader::{Effective, Findings, Reader};
 use super::schema::{Category, Retailer, Site, Values};
 
 const HEAD: &str = "\
-# Fetchwell's settings. Each is shown with its default: take the # away to change it.
+# Settings of Fetchwell. Each is shown with its default: remove the # to change it.
 #
-# A flag beats the environment, which beats this file. In the environment http.max_body is
+# Flags override the environment, which overrides this file. In the environment, http.max_body is
 # FETCHWELL_HTTP__MAX_BODY. Durations take ms, s, m, h, d, as in \"1h30m\"; sizes KiB, MiB, GiB or
-# KB, MB, GB. `fetchwell config check` finds what is wrong, `fetchwell config show` what holds.
+# KB, MB, GB. `fetchwell config check` lists errors, `fetchwell config show` the effective values.
 ";
 
 /// The default file: prose begins with `# `, a setting that can be switched on with `#`.
 pub fn default_file() -> String {
     let mut text = HEAD.to_owned();
     write_table(&mut text, Values::KEYS, Values::read);
-    text.push_str("\n# Sites with a pace of their own, as many as you like.\n");
+    text.push_str("\n# Sites with their own pace. Add as many tables as you like.\n");
     text.push_str("#[sites.\"example.com\"]\n");
     write_table(&mut text, Site::KEYS, Site::read);
-    text.push_str("\n# Retailers with limits of their own, as many as you like.\n");
+    text.push_str("\n# Retailers with their own limits. Add as many tables as you like.\n");
     text.push_str("#[retailers.example]\n");
     write_table(&mut text, Retailer::KEYS, Retailer::read);
-    text.push_str(
-        "\n# Categories of links with the feeds that they come from, as many as you like.\n",
-    );
+    text.push_str("\n# Categories of links, with the feeds that supply them.\n");
     text.push_str("#[categories.example]\n");
     write_table(&mut text, Category::KEYS, Category::read);
     text
@@ -45,7 +43,7 @@ fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> 
         }
         let name = last(key);
         if key.secret {
-            text.push_str(&format!("# {name}_file names a file that holds it instead.\n"));
+            text.push_str(&format!("# {name}_file names a file that contains the value instead.\n"));
         }
         text.push_str(&format!("#{name} = {}\n", default_literal(key, &setting.value)));
     }

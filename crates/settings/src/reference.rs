@@ -8,11 +8,12 @@ use super::schema::{Category, Retailer, Site, Values};
 const HEAD: &str = "\
 # Settings
 
-Every setting, with its default. This page is made by `fetchwell config reference`; a test holds it equal to the program.
+Every setting, with its default. `fetchwell config reference` generates this page, and a test keeps it in sync with the
+program.
 
-A flag beats the environment, which beats a design's own names, which beat the file, which beats the default. The file is
-`--config FILE`, else `./fetchwell.toml`, else `fetchwell/fetchwell.toml` in your config folder (`$XDG_CONFIG_HOME`, else
-`~/.config`).
+Precedence, from highest to lowest: flags, environment variables, the variables of a design (see below), the file, the
+default. The file is `--config FILE`, else `./fetchwell.toml`, else `fetchwell/fetchwell.toml` in your config folder
+(`$XDG_CONFIG_HOME`, else `~/.config`).
 
 ```sh
 fetchwell config init      # writes a commented fetchwell.toml with every setting and its default
@@ -20,20 +21,21 @@ fetchwell config show      # what holds, and where each value comes from
 fetchwell config check     # lists every error, where it is and how to fix it
 ```
 
-In the file, `http.max_body` is `max_body` in the table `[http]`. In the environment it is `FETCHWELL_HTTP__MAX_BODY`; items
-of a list stand between commas. Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`; a bare number of a duration flag
-is seconds. Sizes take `KiB`, `MiB`, `GiB` or `KB`, `MB`, `GB`. An unknown key is a fault, and so is a bad value that another
-source overrides: `fetchwell config check` names the file and the line, and says how to fix it. A setting that may hold a
-secret can be read from a file instead, under its name with the suffix `_file` (`store_file`, `FETCHWELL_STORE_FILE`,
-`PAGE_FETCHER_REDIS_URL_FILE`); `config show` never prints the secret.
+- In the file, `http.max_body` is `max_body` in the table `[http]`.
+- In the environment, it is `FETCHWELL_HTTP__MAX_BODY`. Separate the items of a list with commas.
+- Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`. A bare number of a duration flag is seconds.
+- Sizes take `KiB`, `MiB`, `GiB` or `KB`, `MB`, `GB`.
+- Listen addresses are `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
+  machine, and `localhost:9100` is `127.0.0.1:9100`.
+- An unknown key is an error, and so is an invalid value, even if another source overrides it. `fetchwell config check`
+  names the file and the line, and says how to fix it.
+- A setting that may hold a secret can be read from a file: append `_file` to its name (`store_file`,
+  `FETCHWELL_STORE_FILE`, `PAGE_FETCHER_REDIS_URL_FILE`). `config show` never prints the secret.
 
-Where something listens is `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
-machine, and `localhost:9100` is `127.0.0.1:9100`.
-
-A design's own names count for its door: `PAGE_FETCHER_…` for `pages`, `dlq` and `schedule`, `RABBITMQ_CONNECTION_STRING` for
-`commoncrawl`. All of them count for `config show`, `config check`, `ledger`, `sites` and `top`, too, so that these look where
-the doors work; `doctor` looks at each door with its own. For `fetch`, `explain`, `serve`, `feeds`, `articles` and what belongs
-to these they don't count.
+The designs have their own variables: `PAGE_FETCHER_…` applies to `pages`, `dlq` and `schedule`, and
+`RABBITMQ_CONNECTION_STRING` to `commoncrawl`. Both also apply to `config show`, `config check`, `ledger`, `sites` and
+`top`, so that these use the same stores; `doctor` checks each command with its own variables. They do not apply to
+`fetch`, `explain`, `serve`, `feeds`, `articles` and related commands.
 ";
 
 /// The page, ready to be written to `docs/settings.md`.
@@ -43,26 +45,26 @@ pub fn reference() -> String {
     for (title, about, keys, defaults) in [
         (
             "[sites.\"example.com\"]",
-            "Sites with a pace of their own, as many tables as you like. A name is a host, with its port unless \
-             that is 80 or 443. These tables stand in the file only, since no variable can have such a name.",
+            "Sites with their own pace. Add as many tables as you like. The name is a host, with its port unless that is \
+             80 or 443. Use the file: no environment variable can have such a name.",
             Site::KEYS,
             literals(Site::KEYS, Site::read),
         ),
         (
             "[retailers.NAME]",
-            "Retailers with limits of their own. A `requests_per_second` that is set here, with its `burst_size`, is \
-             also the pace of each site for this retailer's messages, in place of `rate`. A site with a rate of its \
-             own keeps that, and so does one with a longer Crawl-delay; Retry-After, the breaker and an operator's \
-             order bind as ever. Other traffic to the site keeps the site's interval. `fetchwell config check` says \
-             which limit binds. In the environment the `burst_size` of `admhr` is \
-             `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`. `retailer_rate_limits = { admhr = { requests_per_second = 10, \
-             burst_size = 20 } }`, at the top or in `[retriever]`, is another way to write these tables.",
+            "Retailers with their own limits. If you set `requests_per_second` here, it is also the pace of each site for \
+             the messages of this retailer, in place of `rate`, and so is its `burst_size`. A site with its own rate or a \
+             longer Crawl-delay keeps it. Retry-After, the breaker and an operator's order still apply. Other traffic \
+             to the site keeps the site's interval. `fetchwell config check` shows which limit applies. In the \
+             environment, the `burst_size` of `admhr` is `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`. \
+             `retailer_rate_limits = { admhr = { requests_per_second = 10, burst_size = 20 } }`, at the top level or in \
+             `[retriever]`, is another way to write these tables.",
             Retailer::KEYS,
             literals(Retailer::KEYS, Retailer::read),
         ),
         (
             "[categories.NAME]",
-            "Categories of links with the feeds that they come from. These tables stand in the file only.",
+            "Categories of links, with the feeds that supply them. These tables can be set only in the file.",
             Category::KEYS,
             literals(Category::KEYS, Category::read),
         ),
@@ -78,7 +80,7 @@ fn write_groups(text: &mut String) {
     let rows: Vec<(&Key, &String)> = Values::KEYS.iter().zip(&literals).collect();
     for rows in rows.chunk_by(|(a, _), (b, _)| group_of(a) == group_of(b)) {
         let group = rows.first().and_then(|(key, _)| group_of(key));
-        let title = group.map_or("At the top".to_owned(), |group| format!("[{group}]"));
+        let title = group.map_or("Top level".to_owned(), |group| format!("[{group}]"));
         text.push_str(&format!("\n## {title}\n"));
         write_rows(text, rows.iter().copied());
     }
