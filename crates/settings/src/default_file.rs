@@ -43,7 +43,7 @@ fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> 
         }
         let name = last(key);
         if key.secret {
-            text.push_str(&format!("# {name}_file names a file that contains the value instead.\n"));
+            text.push_str(&format!("# Or set {name}_file to a file that contains the value.\n"));
         }
         text.push_str(&format!("#{name} = {}\n", default_literal(key, &setting.value)));
     }
