@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod clock;
+pub mod descriptors;
 pub mod gate;
 pub mod http;
 pub mod internal_fetch;

@@ -5,7 +5,6 @@ pub mod cli;
 mod commands;
 mod console;
 mod dashboard;
-mod descriptors;
 pub mod doors;
 mod listener;
 mod plant;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::MemoryPoliteness;
@@ -33,7 +34,6 @@ use fetchwell_telemetry::metrics::{DoorName, Measures};
 use fetchwell_telemetry::traces::Tracer;
 
 use crate::console::exit::Exit;
-use crate::descriptors::{Connections, Descriptors};
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
 const ABSENCE_LOOKUPS: u32 = 3;

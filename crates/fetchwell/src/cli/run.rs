@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use fetchwell_engine::descriptors;
 use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment};
 use tracing::warn;
 
@@ -15,7 +16,7 @@ use crate::console::exit::Exit;
 use crate::console::logs;
 use crate::console::output::print;
 use crate::console::terminal::printable;
-use crate::{descriptors, doors};
+use crate::doors;
 
 /// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
 /// WAL, which takes as long as writing some 16 MiB.

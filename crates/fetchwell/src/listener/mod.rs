@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use fetchwell_engine::descriptors::{Descriptors, Incoming};
 use fetchwell_settings::Values;
 use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +35,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::descriptors::{Descriptors, Incoming};
 use connection::{Connection, Shared};
 use places::{Limits, Places, Refusal};
 use proxies::TrustedProxies;

@@ -4,13 +4,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 
 use super::finding::Finding;
-use crate::descriptors::{Connections, Descriptors};
 use crate::plant::Parts;
 
 /// With less room than this on its disk a store is soon full.

@@ -24,7 +24,7 @@ const FOR_HEALTH_CHECKS: usize = 4;
 const PER_REQUEST: usize = 3;
 
 /// Raises the soft limit to the hard one: what a process may have, it may have by asking.
-pub(crate) fn raise_limit() {
+pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         // Some systems call the hard limit unlimited and refuse it. Then the soft one stays, and all else is made
@@ -35,44 +35,44 @@ pub(crate) fn raise_limit() {
 
 /// What there is for connections.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Descriptors {
+pub struct Descriptors {
     /// The soft limit.
     limit: usize,
 }
 
 /// How many connections of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Connections {
+pub struct Connections {
     /// Requests under way.
-    pub(crate) in_flight: usize,
+    pub in_flight: usize,
     /// Kept for later requests.
-    pub(crate) idle: usize,
+    pub idle: usize,
 }
 
 /// How many connections a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Incoming {
+pub struct Incoming {
     /// Connections for any request.
-    pub(crate) most: usize,
+    pub most: usize,
     /// Additional connections for health checks only.
-    pub(crate) health_checks: usize,
+    pub health_checks: usize,
 }
 
 impl Descriptors {
     /// What this process may open now.
-    pub(crate) fn of_this_process() -> Descriptors {
+    pub fn of_this_process() -> Descriptors {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         Descriptors { limit }
     }
 
-    #[cfg(test)]
-    pub(crate) fn with_limit(limit: usize) -> Descriptors {
+    /// What a process with this limit may open.
+    pub fn with_limit(limit: usize) -> Descriptors {
         Descriptors { limit }
     }
 
     /// As many of the connections that are wanted as there are descriptors for; requests come first.
-    pub(crate) fn fit(self, wanted: Connections) -> Connections {
+    pub fn fit(self, wanted: Connections) -> Connections {
         let reserved = RESERVED.saturating_add(self.limit / FOR_LISTENERS);
         let left = self.limit.saturating_sub(reserved);
         let in_flight = wanted.in_flight.min(left / (PER_REQUEST + 1)).max(1);
@@ -81,7 +81,7 @@ impl Descriptors {
     }
 
     /// As many of the wanted connections as one of the process's `listeners` has descriptors for.
-    pub(crate) fn fit_listener(self, wanted: usize, listeners: usize) -> Incoming {
+    pub fn fit_listener(self, wanted: usize, listeners: usize) -> Incoming {
         let share = self.limit / FOR_LISTENERS / listeners;
         let health_checks = MAX_HEALTH_CHECKS.min(share / FOR_HEALTH_CHECKS).max(1);
         let most = wanted.min(share.saturating_sub(health_checks)).max(1);
@@ -89,7 +89,7 @@ impl Descriptors {
     }
 
     /// Says once in a process that fewer connections fit than are wanted, and what to do about it.
-    pub(crate) fn say_what_fits(self, wanted: Connections, fits: Connections) {
+    pub fn say_what_fits(self, wanted: Connections, fits: Connections) {
         static SAID: Once = Once::new();
         if wanted == fits {
             return;
