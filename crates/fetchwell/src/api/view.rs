@@ -1,12 +1,12 @@
 //! Messages and results as callers see them.
 
+use fetchwell_engine::ports::inbox::options::Extracted;
 use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::schemas::{MessageStatus as StatusWord, ResultStatus};
-use crate::doors::retriever::Extracted;
 
 /// A message, with its result when there is one.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -48,6 +48,17 @@ pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
     kind
 }
 
+/// What `"extract": true` adds to a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extracted {
+    /// The headline.
+    pub title: String,
+    /// The article's text.
+    pub text: String,
+    /// The same as Markdown.
+    pub markdown: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

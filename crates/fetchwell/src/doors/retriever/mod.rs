@@ -15,7 +15,7 @@ mod serve;
 mod store;
 mod storied;
 
-pub use plan::{Extracted, obituary, plan, retry_rule};
+pub use plan::{obituary, plan, retry_rule};
 
 pub(crate) use callers::{add as add_caller, run as callers};
 pub(crate) use fetching::{flow, messages};

@@ -5,15 +5,13 @@ use fetchwell_engine::plan::one_page::{End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
-use fetchwell_engine::ports::inbox::options::Options;
+use fetchwell_engine::ports::inbox::options::{Extracted, Options};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::outcome::{Happened, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::storied::Storied;
 use crate::doors::read_limits::ReadLimits;
@@ -165,17 +163,6 @@ fn fill(
     // PostgreSQL's text has no NUL, and neither has any page that means something by it.
     content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
     Ok(content)
-}
-
-/// What `"extract": true` adds to a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Extracted {
-    /// The headline.
-    pub title: String,
-    /// The article's text.
-    pub text: String,
-    /// The same as Markdown.
-    pub markdown: String,
 }
 
 fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, Happened> {
