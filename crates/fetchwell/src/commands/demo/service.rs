@@ -1,5 +1,6 @@
 //! The demo's second door: a retriever on the same store, which works off what callers send.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
@@ -48,9 +49,11 @@ impl Service {
         stop: &CancellationToken,
     ) -> Result<Vec<MessageId>, Exit> {
         let parts = Parts::open(settings).await?.counted_by(&counters.measures);
-        let (metrics, watcher) = (counters.metrics.clone(), counters.watcher_of_messages());
+        let metrics = counters.metrics.clone();
+        let on_result = Arc::new(move |status: &str| metrics.result(status));
+        let watcher = counters.watcher_of_messages();
         let (door, mut plant) =
-            retriever::messages(settings, &parts, &self.store, metrics, watcher);
+            retriever::messages(settings, &parts, &self.store, on_result, watcher);
         plant.web = counters.gauged(plant.web);
         let all_ended = stop.child_token();
         let flow = async { Ok::<_, Exit>(retriever::flow(door, plant, all_ended.clone()).await?) };

@@ -7,12 +7,13 @@ use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::FetchResult;
 
-use crate::api::Metrics;
+/// Called with the status of each result that was stored.
+pub(crate) type OnResult = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A finish that is counted.
 pub(super) struct Counted {
     pub(super) inner: Arc<dyn Finish<FetchResult>>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) on_result: OnResult,
 }
 
 #[async_trait]
@@ -23,7 +24,7 @@ impl Finish<FetchResult> for Counted {
             // A record beside a retry is no result yet.
             let is_final = !matches!(finished.settlement, Settlement::Retry { .. });
             if is_final && *settled == Settled::Confirmed {
-                finished.records.iter().for_each(|result| self.metrics.result(&result.status));
+                finished.records.iter().for_each(|result| (self.on_result)(&result.status));
             }
         }
         Ok(settled)

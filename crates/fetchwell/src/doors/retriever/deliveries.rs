@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tracing::warn;
 
-use crate::api::MessageView;
 use crate::doors::signing::WebhookSecret;
 use crate::doors::webhooks::{Delivery, Letter, Sign};
 
 /// More content than this is left out of a delivery: the receiver can ask for it.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
+
+/// Writes a message as the API shows it.
+pub(super) type Encode = Arc<dyn Fn(Message) -> Value + Send + Sync>;
 
 /// The secrets of callers with deliveries under way. They stay in memory, and are in no job's payload.
 #[derive(Clone, Default)]
@@ -48,6 +50,7 @@ pub(super) struct Ready {
     pub(super) inner: Arc<dyn Source>,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) secrets: Secrets,
+    pub(super) encode: Encode,
 }
 
 impl Ready {
@@ -73,17 +76,17 @@ impl Ready {
         // Read anew each time: the caller may have another token by now, or none.
         let token = self.inbox.token_of(&caller).await?;
         self.secrets.set(&caller, token.as_ref().map(WebhookSecret::of));
-        Ok(Some(Letter { id: id.to_string(), caller, body: body(message) }))
+        Ok(Some(Letter { id: id.to_string(), caller, body: body(message, &*self.encode) }))
     }
 }
 
 /// What is delivered: the message as the API shows it.
-fn body(message: Message) -> String {
+fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
     let kind = match &message.outbox {
         Some(outbox) if outbox.result.is_success() => "fetch.completed",
         _ => "fetch.failed",
     };
-    let mut data = json!(MessageView::from(message));
+    let mut data = encode(message);
     let outbox = &mut data["outbox"];
     let bytes = |name: &str| outbox[name].as_str().map_or(0, str::len);
     if bytes("content") + bytes("text") + bytes("markdown") > MAX_CONTENT_BYTES {
@@ -142,6 +145,7 @@ mod tests {
     use fetchwell_policy::time::Time;
 
     use super::*;
+    use crate::api::MessageView;
 
     fn message(content: &str, status: &str) -> Message {
         let id = MessageId([1; 16]);
@@ -179,7 +183,8 @@ mod tests {
     }
 
     fn delivered(content: &str, status: &str) -> Value {
-        serde_json::from_str(&body(message(content, status))).unwrap()
+        let encode = |message: Message| json!(MessageView::from(message));
+        serde_json::from_str(&body(message(content, status), &encode)).unwrap()
     }
 
     #[test]

@@ -15,9 +15,8 @@ use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::counted::Counted;
+use super::counted::{Counted, OnResult};
 use super::{obituary, plan, retry_rule};
-use crate::api::Metrics;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, fitting_in_flight, gate_rules};
 
@@ -26,7 +25,7 @@ pub(crate) fn messages(
     settings: &Settings,
     parts: &Parts,
     store: &RetrieverStore,
-    metrics: Arc<Metrics>,
+    on_result: OnResult,
     watcher: Watcher,
 ) -> (Door<FetchResult>, Plant) {
     let values = &settings.values;
@@ -39,7 +38,7 @@ pub(crate) fn messages(
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
             plan(lease, rule, timeouts(retailer), max_redirects, limits)
         }),
-        finish: Arc::new(Counted { inner: store.messages.finish.clone(), metrics }),
+        finish: Arc::new(Counted { inner: store.messages.finish.clone(), on_result }),
         obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
     };
     let mut rules = gate_rules(settings, None);

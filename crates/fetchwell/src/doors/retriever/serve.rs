@@ -9,12 +9,13 @@ use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{Door, Limits};
 use fetchwell_engine::ports::error::StoreFault;
-use fetchwell_engine::ports::inbox::Inbox;
+use fetchwell_engine::ports::inbox::{Inbox, Message};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -23,7 +24,7 @@ use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
-use crate::api::{self, Api, AuthFailures, Foundation, Metrics, Rules};
+use crate::api::{self, Api, AuthFailures, Foundation, MessageView, Metrics, Rules};
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
@@ -85,7 +86,8 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
         listener::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };
-    let (door, plant) = messages(settings, &parts, &store, metrics, Arc::new(|_| {}));
+    let on_result = Arc::new(move |status: &str| metrics.result(status));
+    let (door, plant) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
     let (messages, deliveries, (), (), (), ()) = tokio::join!(
         ending_all(&stop, flow(door, plant, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
@@ -158,8 +160,9 @@ async fn deliveries(
     let secrets = Secrets::default();
     let sign = secrets.signer();
     let inner = store.deliveries.source.clone();
+    let encode = Arc::new(|message: Message| json!(MessageView::from(message)));
     let door = Door {
-        source: Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets }),
+        source: Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets, encode }),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
         obituary: Arc::new(|_, _| Vec::new()),
