@@ -9,3 +9,4 @@ pub mod doors;
 mod listener;
 mod plant;
 mod views;
+mod wiring;

@@ -2,6 +2,18 @@
 
 use std::collections::BTreeMap;
 
+/// Where batchers and workers leave word of how far they have come. Its methods read files, and block meanwhile.
+pub trait CrawlProgress: Send + Sync {
+    /// The batchers.
+    fn batchers(&self) -> Vec<BatcherStanding>;
+
+    /// The workers; `None`: none has written anything.
+    fn folder(&self) -> Option<FolderStanding>;
+
+    /// The folder that workers write to, for people.
+    fn output(&self) -> String;
+}
+
 /// A batcher.
 pub struct BatcherStanding {
     /// Its checkpoint's file.

@@ -1,7 +1,6 @@
 //! Common Crawl: how far batchers and workers have come.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +16,6 @@ use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
 use super::words;
-use crate::doors::commoncrawl::batch::standing::batchers;
-use crate::doors::commoncrawl::work::standing::folder;
 
 /// A rate is said of this long.
 const LATELY: Duration = Duration::from_secs(300);
@@ -55,12 +52,12 @@ pub(super) async fn page(
     visitor: Visitor,
     uri: Uri,
 ) -> Result<Response, Fault> {
-    let output = dashboard.subject.settings.values.commoncrawl_output.clone();
-    let shown = output.display().to_string();
-    let looked = tokio::task::spawn_blocking(move || (batchers(Path::new(".")), folder(&output)));
+    let progress = dashboard.subject.crawl_progress.clone();
+    let output = progress.output();
+    let looked = tokio::task::spawn_blocking(move || (progress.batchers(), progress.folder()));
     let (batchers, folder) = looked.await.map_err(|error| Fault::Internal(error.to_string()))?;
     let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
-    let content = Page { batchers, folder, output: shown, rate };
+    let content = Page { batchers, folder, output, rate };
     layout::page(&dashboard, &visitor, &uri, (Section::CommonCrawl, "Common Crawl"), &content)
 }
 

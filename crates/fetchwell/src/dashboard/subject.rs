@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_settings::Settings;
@@ -57,6 +58,8 @@ pub(crate) struct Subject {
     pub(crate) dead_letters: Option<Arc<dyn DeadLetters>>,
     /// What feeds brought.
     pub(crate) articles: Option<Arc<dyn Articles>>,
+    /// How far batchers and workers of Common Crawl have come.
+    pub(crate) crawl_progress: Arc<dyn CrawlProgress>,
 }
 
 impl Subject {

@@ -16,6 +16,7 @@ use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
+use crate::wiring::crawl_progress;
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;
@@ -58,6 +59,7 @@ impl Showing {
             oversight: Some(store.oversight.clone()),
             dead_letters: None,
             articles: None,
+            crawl_progress: crawl_progress(settings),
         };
         let stop = CancellationToken::new();
         let dashboard = Dashboard::new(subject, stop.clone());

@@ -4,10 +4,12 @@
 //! flow. `byte_range` asks for a stretch of a file and takes nothing else, `near_ranges` joins those that
 //! lie side by side. `lookup` finds captures in the index, and brings one back. `batch` makes batches of an
 //! index for a `queue`, and `work` makes documents of them. `dead` is for batches that were given up.
+//! `crawl_files` is what others are told of both.
 
 mod archive;
 pub mod batch;
 mod byte_range;
+mod crawl_files;
 mod dead;
 mod folder;
 mod lookup;
@@ -21,6 +23,8 @@ use fetchwell_settings::Settings;
 
 use crate::commands::commoncrawl::args::CommonCrawlCommand;
 use crate::console::exit::Exit;
+
+pub(crate) use crawl_files::CrawlFiles;
 
 /// Does what was typed.
 pub(crate) async fn run(

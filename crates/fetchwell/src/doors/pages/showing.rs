@@ -19,6 +19,7 @@ use crate::doors::articles;
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
+use crate::wiring::crawl_progress;
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;
@@ -93,6 +94,7 @@ impl Showing<'_> {
             oversight: None,
             dead_letters: Some(self.place.queue.dead_letters()),
             articles: articles::open(self.settings).await?,
+            crawl_progress: crawl_progress(self.settings),
         })
     }
 }

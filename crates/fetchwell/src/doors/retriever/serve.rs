@@ -33,6 +33,7 @@ use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
+use crate::wiring::crawl_progress;
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;
@@ -121,6 +122,7 @@ async fn subject(
         oversight: Some(store.oversight.clone()),
         dead_letters: None,
         articles: articles::open(settings).await?,
+        crawl_progress: crawl_progress(settings),
     })
 }
 

@@ -1,0 +1,5 @@
+//! From settings to what commands work with.
+
+mod dashboard;
+
+pub(crate) use dashboard::crawl_progress;
