@@ -47,7 +47,7 @@ use dead_letters::Census;
 pub(crate) use access::Doorkeeper;
 pub(crate) use history::History;
 pub(crate) use routes::{alone, router};
-pub(crate) use subject::{Door, Subject};
+pub(crate) use subject::{Door, SettingRow, Subject, SystemInfo};
 pub(crate) use trail::Trail;
 
 /// All that its handlers share.

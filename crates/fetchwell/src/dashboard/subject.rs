@@ -7,7 +7,6 @@ use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
-use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::Measures;
 
 use super::{Doorkeeper, History, Trail};
@@ -36,10 +35,32 @@ impl Door {
     }
 }
 
+/// What the process works on, and by which settings.
+#[derive(Clone, Debug)]
+pub(crate) struct SystemInfo {
+    /// The store, without its secrets.
+    pub(crate) store: String,
+    /// Where the pace of sites is kept, the same way.
+    pub(crate) politeness: String,
+    pub(crate) settings: Vec<SettingRow>,
+}
+
+/// A setting as it holds.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingRow {
+    pub(crate) key: String,
+    /// As it would be written; a secret is hidden.
+    pub(crate) value: String,
+    /// Where the value came from.
+    pub(crate) origin: String,
+    /// It is the built-in default.
+    pub(crate) is_default: bool,
+}
+
 /// All that there is to show. What is `None` is not there in this process.
 pub(crate) struct Subject {
     pub(crate) door: Door,
-    pub(crate) settings: Settings,
+    pub(crate) system: SystemInfo,
     pub(crate) clock: Clock,
     /// Who may come in.
     pub(crate) doorkeeper: Doorkeeper,

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
-use fetchwell_settings::{Effective, Origin};
 use fetchwell_telemetry::metrics::snapshot::ProcessSnapshot;
 use http::Uri;
 
@@ -16,7 +15,7 @@ use super::Dashboard;
 use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
-use super::{Trail, words};
+use super::{SettingRow, SystemInfo, Trail, words};
 
 /// Entries of the audit that are shown.
 const AUDIT_MOST: u32 = 50;
@@ -24,15 +23,15 @@ const AUDIT_MOST: u32 = 50;
 #[derive(Template)]
 #[template(path = "system.html")]
 struct System<'a> {
-    store: String,
-    politeness: String,
+    store: &'a str,
+    politeness: &'a str,
     at_work: Option<AtWork>,
     process: ProcessSnapshot,
     up_for: Duration,
     audit: Vec<AuditEntry>,
     is_audit_stored: bool,
-    given: Vec<&'a Effective>,
-    defaults: Vec<&'a Effective>,
+    given: Vec<&'a SettingRow>,
+    defaults: Vec<&'a SettingRow>,
 }
 
 /// Who is at work on a store, and on what.
@@ -48,13 +47,13 @@ pub(super) async fn page(
     uri: Uri,
 ) -> Result<Response, Fault> {
     let subject = &dashboard.subject;
-    let values = &subject.settings.values;
-    let (defaults, given) =
-        subject.settings.effective().iter().partition(|setting| setting.origin == Origin::Default);
+    let SystemInfo { store, politeness, settings } = &subject.system;
+    let (defaults, given) = settings.iter().partition(|setting| setting.is_default);
     let at_work = match &subject.oversight {
-        Some(store) => {
-            Some(AtWork { instances: store.instances().await?, ledgers: store.ledgers().await? })
-        }
+        Some(oversight) => Some(AtWork {
+            instances: oversight.instances().await?,
+            ledgers: oversight.ledgers().await?,
+        }),
         None => None,
     };
     let snapshot = subject.measures.snapshot();
@@ -62,11 +61,8 @@ pub(super) async fn page(
         at_work,
         process: snapshot.process,
         up_for: snapshot.up_for,
-        store: values.store.to_string(),
-        politeness: values
-            .politeness
-            .as_ref()
-            .map_or("the store itself".to_owned(), ToString::to_string),
+        store,
+        politeness,
         audit: subject.trail.latest(AUDIT_MOST).await?,
         is_audit_stored: matches!(subject.trail, Trail::Store(_)),
         given,

@@ -4,9 +4,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
-use fetchwell_settings::Settings;
+use fetchwell_settings::{Effective, Origin, Settings};
 
+use crate::dashboard::{SettingRow, SystemInfo};
 use crate::doors::commoncrawl::CrawlFiles;
+
+/// The stores and all settings.
+pub(crate) fn system_info(settings: &Settings) -> SystemInfo {
+    let values = &settings.values;
+    let politeness = values.politeness.as_ref();
+    SystemInfo {
+        store: values.store.to_string(),
+        politeness: politeness.map_or("the store itself".to_owned(), ToString::to_string),
+        settings: settings.effective().iter().map(setting_row).collect(),
+    }
+}
+
+fn setting_row(setting: &Effective) -> SettingRow {
+    SettingRow {
+        key: setting.key.clone(),
+        value: setting.value.to_string(),
+        origin: setting.origin.to_string(),
+        is_default: setting.origin == Origin::Default,
+    }
+}
 
 /// How far batchers that were started in this folder, and workers by these settings, have come.
 pub(crate) fn crawl_progress(settings: &Settings) -> Arc<dyn CrawlProgress> {

@@ -2,4 +2,4 @@
 
 mod dashboard;
 
-pub(crate) use dashboard::crawl_progress;
+pub(crate) use dashboard::{crawl_progress, system_info};

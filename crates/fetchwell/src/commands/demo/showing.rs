@@ -16,7 +16,7 @@ use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::crawl_progress;
+use crate::wiring::{crawl_progress, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;
@@ -48,7 +48,7 @@ impl Showing {
         let sites = Arc::new(SiteDesk::open(settings, politeness, None, clock).await?);
         let subject = Subject {
             door: dashboard::Door::Demo,
-            settings: settings.clone(),
+            system: system_info(settings),
             clock: parts.clock.clone(),
             doorkeeper: Doorkeeper::Nobody,
             trail: Trail::Store(store.inbox.clone()),

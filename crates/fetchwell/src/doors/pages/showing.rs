@@ -19,7 +19,7 @@ use crate::doors::articles;
 use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::crawl_progress;
+use crate::wiring::{crawl_progress, system_info};
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;
@@ -83,7 +83,7 @@ impl Showing<'_> {
         let sites = SiteDesk::open(self.settings, politeness, None, clock.clone()).await?;
         Ok(Subject {
             door: dashboard::Door::Pages,
-            settings: self.settings.clone(),
+            system: system_info(self.settings),
             auth_failures: Arc::new(AuthFailures::new(clock.clone())),
             clock,
             doorkeeper,

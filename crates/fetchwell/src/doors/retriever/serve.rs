@@ -33,7 +33,7 @@ use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::wiring::crawl_progress;
+use crate::wiring::{crawl_progress, system_info};
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;
@@ -111,7 +111,7 @@ async fn subject(
 ) -> Result<Subject, Exit> {
     Ok(Subject {
         door: dashboard::Door::Serve,
-        settings: settings.clone(),
+        system: system_info(settings),
         clock: parts.clock.clone(),
         doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
         trail: Trail::Store(store.inbox.clone()),
