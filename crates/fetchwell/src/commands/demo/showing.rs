@@ -13,10 +13,9 @@ use super::counters::Counters;
 use crate::api::AuthFailures;
 use crate::console::exit::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
-use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::{crawl_progress, system_info};
+use crate::wiring::{crawl_progress, open_sites, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;
@@ -45,7 +44,7 @@ impl Showing {
         };
         let address = format!("http://{}/", listener.local_addr()?);
         let (politeness, clock) = (parts.politeness.clone(), parts.clock.clone());
-        let sites = Arc::new(SiteDesk::open(settings, politeness, None, clock).await?);
+        let sites = Arc::new(open_sites(settings, politeness, None, clock).await?);
         let subject = Subject {
             door: dashboard::Door::Demo,
             system: system_info(settings),

@@ -15,6 +15,7 @@ use crate::console::output::{Running, print};
 use crate::doors::retriever::open_store;
 use crate::doors::sites::{Operator, SiteDesk};
 use crate::plant::open_politeness;
+use crate::wiring::open_sites;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
@@ -64,7 +65,7 @@ async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
             (Some(store.inbox), clock)
         }
     };
-    SiteDesk::open(settings, open_politeness(settings).await?, audit, clock).await
+    open_sites(settings, open_politeness(settings).await?, audit, clock).await
 }
 
 async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Exit, Exit> {

@@ -16,6 +16,7 @@ use crate::console::exit::Exit;
 use crate::doors::retriever::open_store;
 use crate::doors::sites::{SiteDesk, SiteRow};
 use crate::plant::open_politeness;
+use crate::wiring::open_sites;
 
 /// Sites that are looked at by name, besides those in trouble.
 const MOST_SITES: usize = 2_000;
@@ -63,7 +64,7 @@ impl Place {
             }
         };
         let politeness = open_politeness(settings).await?;
-        let sites = SiteDesk::open(settings, politeness, audit, clock.clone()).await?;
+        let sites = open_sites(settings, politeness, audit, clock.clone()).await?;
         Ok(Place { queues, sites, clock, store: values.store.to_string() })
     }
 

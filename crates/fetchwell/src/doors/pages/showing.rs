@@ -16,10 +16,9 @@ use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
-use crate::doors::sites::SiteDesk;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::{crawl_progress, system_info};
+use crate::wiring::{crawl_progress, open_sites, system_info};
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;
@@ -80,7 +79,7 @@ impl Showing<'_> {
 
     async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
         let (politeness, clock) = (self.parts.politeness.clone(), self.parts.clock.clone());
-        let sites = SiteDesk::open(self.settings, politeness, None, clock.clone()).await?;
+        let sites = open_sites(self.settings, politeness, None, clock.clone()).await?;
         Ok(Subject {
             door: dashboard::Door::Pages,
             system: system_info(self.settings),

@@ -33,7 +33,7 @@ use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::wiring::{crawl_progress, system_info};
+use crate::wiring::{crawl_progress, open_sites, system_info};
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;
@@ -59,7 +59,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     first_start::welcome(&*store.inbox, &clock, address).await?;
 
     let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
-    let sites = Arc::new(SiteDesk::open(settings, sites, audit, parts.clock.clone()).await?);
+    let sites = Arc::new(open_sites(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
     let auth_failures = Arc::new(AuthFailures::new(clock.clone()));
     let foundation = Foundation {

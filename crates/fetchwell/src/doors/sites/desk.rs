@@ -7,17 +7,12 @@ use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
 use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
-use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use fetchwell_settings::Settings;
-use fetchwell_stores::sqlite;
 
 use super::row::SiteRow;
-use crate::console::exit::Exit;
-use crate::plant::gate_rules;
 
 /// URLs that are counted for one site of a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;
@@ -64,21 +59,16 @@ pub(crate) struct SiteDesk {
 }
 
 impl SiteDesk {
-    /// On the politeness store and the queues that the settings name.
-    pub(crate) async fn open(
-        settings: &Settings,
+    /// Of sites in a politeness store, by the rules of whoever looks. Only `may_unpace` allows a pace of 0, none.
+    pub(crate) fn new(
         sites: Arc<dyn Sites>,
+        waiting: Arc<dyn Waiting>,
         audit: Option<Arc<dyn Inbox>>,
+        rules: GateRules,
         clock: Clock,
-    ) -> Result<SiteDesk, Exit> {
-        Ok(SiteDesk {
-            sites,
-            waiting: open_waiting(settings).await?,
-            audit,
-            rules: gate_rules(settings, None),
-            clock,
-            may_unpace: settings.values.i_own_these_sites,
-        })
+        may_unpace: bool,
+    ) -> SiteDesk {
+        SiteDesk { sites, waiting, audit, rules, clock, may_unpace }
     }
 
     /// A page of sites.
@@ -158,23 +148,6 @@ impl SiteDesk {
             |(known, waiting): (&KnownSite, u64)| SiteRow::of(known, waiting, &self.rules, times);
         Ok(sites.iter().zip(waiting).map(row).collect())
     }
-}
-
-async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
-    Ok(match &settings.values.store {
-        StoreUrl::Sqlite(path) => {
-            let db = sqlite::open(path, fetchwell_sqlite::db::Durability::Process)?;
-            Arc::new(sqlite::SqliteWaiting::new(db))
-        }
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => {
-            Arc::new(fetchwell_stores::postgres::Database::open(url.reveal()).await?)
-        }
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => {
-            Arc::new(crate::doors::redis_queues::open_list(settings, url.reveal()).await?)
-        }
-    })
 }
 
 /// What was done, as the audit has it.
