@@ -7,6 +7,7 @@ mod console;
 mod dashboard;
 pub mod doors;
 mod listener;
+mod metrics_server;
 mod plant;
 mod views;
 mod wiring;

@@ -28,5 +28,4 @@ pub mod webhooks;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_queues;
 mod signing;
-mod telling;
 pub(crate) mod url_list;

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use axum::Router;
 use fetchwell_engine::descriptors::{Descriptors, Incoming};
-use fetchwell_settings::Values;
 use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -54,6 +53,15 @@ const SHARE_OF_ONE_ADDRESS: usize = 4;
 /// A process with such listeners has two at most, for metrics and for a dashboard. They share its descriptors.
 const LISTENERS_WITH_FEW_USERS: usize = 2;
 
+/// What holds for all listeners of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectionRules {
+    /// Connections of one address at once.
+    pub(crate) per_address: usize,
+    /// Proxies that are believed when they name the client.
+    pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
 /// Bounds of a listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
@@ -69,20 +77,15 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// The bounds that the settings name, for the only listener of a process.
-    pub(crate) fn new(values: &Values, most: usize, grace: Duration) -> Connections {
-        Connections {
-            most,
-            per_address: values.api_max_connections_per_address,
-            few_users: false,
-            trusted_proxies: values.api_trusted_proxies.clone(),
-            grace,
-        }
+    /// The bounds of the only listener of a process.
+    pub(crate) fn new(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
+        let ConnectionRules { per_address, trusted_proxies } = rules;
+        Connections { most, per_address, few_users: false, trusted_proxies, grace }
     }
 
     /// The same for a listener for metrics or a dashboard.
-    pub(crate) fn few(values: &Values, most: usize, grace: Duration) -> Connections {
-        Connections { few_users: true, ..Connections::new(values, most, grace) }
+    pub(crate) fn few(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
+        Connections { few_users: true, ..Connections::new(rules, most, grace) }
     }
 
     /// Reduces the limits to what the file descriptors allow.

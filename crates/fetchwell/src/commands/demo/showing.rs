@@ -15,7 +15,7 @@ use crate::console::exit::Exit;
 use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::{crawl_progress, open_sites, system_info};
+use crate::wiring::{connection_rules, crawl_progress, open_sites, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;
@@ -62,7 +62,7 @@ impl Showing {
         };
         let stop = CancellationToken::new();
         let dashboard = Dashboard::new(subject, stop.clone());
-        let bounds = Connections::few(&settings.values, MAX_CONNECTIONS, GRACE);
+        let bounds = Connections::few(connection_rules(&settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
         let serving = listener::serve(listener, router, bounds, stop.clone());
         let ends = stop.clone().drop_guard();

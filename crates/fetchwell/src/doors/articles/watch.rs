@@ -11,12 +11,14 @@ use super::place::Place;
 use super::run;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
-use crate::doors::{feeds, telling};
+use crate::doors::feeds;
+use crate::metrics_server::{self, at_once};
 use crate::plant::Told;
+use crate::wiring::{connection_rules, listen_for_metrics};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
-    let listener = telling::listen(settings.values.articles_metrics_listen).await?;
+    let listener = listen_for_metrics(settings.values.articles_metrics_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
     let at = listener.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -30,8 +32,9 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
         stop.cancel();
         ended
     };
-    let render = Arc::new(move || measures.render());
-    let telling = telling::tell(listener, &settings.values, render, stop.clone());
+    let rules = connection_rules(&settings.values);
+    let text = at_once(move || measures.render());
+    let telling = metrics_server::serve(listener, rules, text, None, stop.clone());
     tokio::join!(watching, telling).0
 }
 

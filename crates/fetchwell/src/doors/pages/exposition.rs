@@ -3,15 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
-use fetchwell_settings::Values;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
-use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -20,14 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
 use crate::doors::url_list::UrlList;
-use crate::listener::{self, Connections};
+use crate::listener::ConnectionRules;
+use crate::metrics_server::{self, Readiness, Text};
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);
-/// Those who monitor are few.
-const MAX_CONNECTIONS: usize = 64;
-/// How long an answer under way may take after the signal to stop.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// What is told.
 pub(super) struct Exposition {
@@ -66,19 +57,38 @@ impl Exposition {
     pub(super) async fn serve(
         self,
         listener: TcpListener,
-        values: &Values,
+        rules: ConnectionRules,
         stop: CancellationToken,
     ) {
-        let bounds = Connections::few(values, MAX_CONNECTIONS, GRACE);
-        listener::serve(listener, self.router(), bounds, stop).await;
+        let told = Arc::new(self);
+        let asked = told.clone();
+        let text: Text = Arc::new(move || -> BoxFuture<'static, String> {
+            let told = told.clone();
+            Box::pin(async move { told.text().await })
+        });
+        let readiness: Readiness = Arc::new(move || -> BoxFuture<'static, Result<(), String>> {
+            let asked = asked.clone();
+            Box::pin(async move { asked.ready().await })
+        });
+        metrics_server::serve(Some(listener), rules, text, Some(readiness), stop).await;
     }
 
-    fn router(self) -> Router {
-        Router::new()
-            .route("/metrics", get(metrics))
-            .route("/livez", get(async || "ok\n"))
-            .route("/readyz", get(readyz))
-            .with_state(Arc::new(self))
+    async fn text(&self) -> String {
+        self.metrics.render(self.sizes().await) + &self.measures.render()
+    }
+
+    /// `Err` says why this instance is not ready.
+    async fn ready(&self) -> Result<(), String> {
+        if self.sizes().await.is_none() {
+            return Err("the queue can't be reached".to_owned());
+        }
+        if let Some(Failing { call, fault, .. }) = self.stores.failing() {
+            return Err(format!("{}: {fault}", call.means()));
+        }
+        match self.log.away_for(self.unready_after) {
+            None => Ok(()),
+            Some(reason) => Err(format!("events can't be published: {reason}")),
+        }
     }
 
     /// As they were a moment ago; `None`: the queue could not be asked.
@@ -94,26 +104,6 @@ impl Exposition {
         self.measures.door(DoorName::Pages).note_ledger(standing.map(|standing| standing.ledger));
         *last = Some((Instant::now(), sizes));
         sizes
-    }
-}
-
-async fn metrics(State(told): State<Arc<Exposition>>) -> Response {
-    let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    let text = told.metrics.render(told.sizes().await) + &told.measures.render();
-    (content_type, text).into_response()
-}
-
-async fn readyz(State(told): State<Arc<Exposition>>) -> Response {
-    let refused = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
-    if told.sizes().await.is_none() {
-        return refused("the queue can't be reached\n".to_owned());
-    }
-    if let Some(Failing { call, fault, .. }) = told.stores.failing() {
-        return refused(format!("{}: {fault}\n", call.means()));
-    }
-    match told.log.away_for(told.unready_after) {
-        None => "ok\n".into_response(),
-        Some(reason) => refused(format!("events can't be published: {reason}\n")),
     }
 }
 
@@ -158,7 +148,9 @@ mod tests {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(axum::serve(listener, told.router()).into_future());
+        let rules = ConnectionRules { per_address: 64, trusted_proxies: Vec::new() };
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(told.serve(listener, rules, stop.clone()));
         let ready = async || {
             let answer = ask(address, "", "GET /readyz", &[], "").await.unwrap();
             (answer.status, String::from_utf8(answer.body).unwrap())
@@ -174,6 +166,7 @@ mod tests {
         log.publish(&[event]).await.unwrap_err();
         let (status, why) = ready().await;
         assert!(status == 503 && why.contains("webpage_log at k:9092"), "{status} {why}");
-        serving.abort();
+        stop.cancel();
+        serving.await.unwrap();
     }
 }

@@ -25,9 +25,9 @@ use super::record::PageRecord;
 use super::showing;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::doors::telling;
 use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
+use crate::wiring::{connection_rules, listen_for_metrics};
 
 /// The design's own name.
 const USER_AGENT: &str = "OttoBot/1.0";
@@ -42,7 +42,7 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
-    let listener = telling::listen(values.pages_metrics_listen).await?;
+    let listener = listen_for_metrics(values.pages_metrics_listen).await?;
     let shown_at = showing::listen(values.pages_dashboard_listen).await?;
     let stop = stop_on_signal();
     let place = Place::open(settings).await?;
@@ -70,7 +70,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
                 unready_after: values.pages_unready_after,
                 last: LastSizes::default(),
             };
-            told.serve(listener, values, stop.clone()).await;
+            told.serve(listener, connection_rules(values), stop.clone()).await;
         }
     };
     let shown = showing::Showing { settings, place: &place, parts: &parts };

@@ -18,7 +18,7 @@ use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
 use crate::doors::articles;
 use crate::listener::{self, Connections};
 use crate::plant::Parts;
-use crate::wiring::{crawl_progress, open_sites, system_info};
+use crate::wiring::{self, connection_rules, crawl_progress, open_sites, system_info};
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;
@@ -35,11 +35,7 @@ pub(super) struct Showing<'a> {
 /// Listens there, before anything is taken.
 pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
     let Some(address) = address else { return Ok(None) };
-    TcpListener::bind(address).await.map(Some).map_err(|error| {
-        Exit::Usage(format!(
-            "can't listen on {address}: {error}; --dashboard=ADDR:PORT names another address"
-        ))
-    })
+    wiring::listen(address, "--dashboard=ADDR:PORT names another address").await.map(Some)
 }
 
 impl Showing<'_> {
@@ -55,7 +51,8 @@ impl Showing<'_> {
         let doorkeeper = Doorkeeper::OneToken(self.token(address)?);
         let dashboard = Dashboard::new(self.subject(doorkeeper).await?, stop.clone());
         info!("the dashboard is at http://{address}/");
-        let bounds = Connections::few(&self.settings.values, MAX_CONNECTIONS, GRACE);
+        let bounds =
+            Connections::few(connection_rules(&self.settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
         let serving = listener::serve(listener, router, bounds, stop.clone());
         tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(stop));

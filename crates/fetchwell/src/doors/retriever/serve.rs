@@ -1,7 +1,6 @@
 //! `fetchwell serve`: two flows, one API, one store, one end.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -33,7 +31,7 @@ use crate::doors::sites::SiteDesk;
 use crate::doors::{articles, webhooks};
 use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::wiring::{crawl_progress, open_sites, system_info};
+use crate::wiring::{connection_rules, crawl_progress, listen, open_sites, system_info};
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;
@@ -50,7 +48,8 @@ pub(crate) fn serve(settings: &Settings) -> Running<'_> {
 }
 
 async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
-    let listener = listen(settings.retriever_address()).await?;
+    let fix = "--listen names another address";
+    let listener = listen(settings.retriever_address(), fix).await?;
     let address = listener.local_addr()?;
     let stop = stop_on_signal();
     let (store, clock) = open_store(settings).await?;
@@ -77,7 +76,8 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     };
     let values = &settings.values;
     let api = Api::new(foundation, rules(values));
-    let bounds = Connections::new(values, values.retriever_max_connections, values.shutdown_grace);
+    let most = values.retriever_max_connections;
+    let bounds = Connections::new(connection_rules(values), most, values.shutdown_grace);
     let shown = subject(settings, &store, &parts, sites, auth_failures).await?;
     let dashboard = Dashboard::new(shown, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
@@ -123,12 +123,6 @@ async fn subject(
         dead_letters: None,
         articles: articles::open(settings).await?,
         crawl_progress: crawl_progress(settings),
-    })
-}
-
-async fn listen(address: SocketAddr) -> Result<TcpListener, Exit> {
-    TcpListener::bind(address).await.map_err(|error| {
-        Exit::Usage(format!("can't listen on {address}: {error}; --listen names another address"))
     })
 }
 

@@ -34,7 +34,8 @@ use crate::commands::commoncrawl::args::BatchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::telling;
+use crate::metrics_server::{self, at_once};
+use crate::wiring::{connection_rules, listen_for_metrics};
 use ahead::{Ahead, Bounded};
 use block::Batching;
 use checkpoint::{ACROSS_BLOCKS, Checkpoint, CheckpointFile};
@@ -83,7 +84,7 @@ async fn run_inner(
     if is_done(&args, &earlier) {
         return say_done(&args, &earlier, as_json);
     }
-    let listener = telling::listen(values.commoncrawl_batch_metrics_listen).await?;
+    let listener = listen_for_metrics(values.commoncrawl_batch_metrics_listen).await?;
     let archive = Archive::open(settings).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
@@ -116,10 +117,11 @@ async fn run_inner(
             over.cancel();
             ended
         },
-        telling::tell(
+        metrics_server::serve(
             listener,
-            values,
-            Arc::new(move || told.render() + &measures.render()),
+            connection_rules(values),
+            at_once(move || told.render() + &measures.render()),
+            None,
             over.clone()
         ),
     );

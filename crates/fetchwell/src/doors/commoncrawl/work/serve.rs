@@ -30,7 +30,8 @@ use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::read_limits::ReadLimits;
-use crate::doors::telling;
+use crate::metrics_server::{self, at_once};
+use crate::wiring::{connection_rules, listen_for_metrics};
 
 /// Batches whose documents are written together: what they say is in memory until then.
 const MAX_FINISH_BATCH: usize = 16;
@@ -46,7 +47,7 @@ pub(in super::super) fn serve(settings: &Settings, args: WorkArgs) -> Running<'_
 
 async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let values = &settings.values;
-    let listener = telling::listen(values.commoncrawl_work_metrics_listen).await?;
+    let listener = listen_for_metrics(values.commoncrawl_work_metrics_listen).await?;
     let stop = stop_on_signal();
     let archive = Archive::open(settings).await?;
     let metrics = Arc::new(WorkMetrics::default());
@@ -65,10 +66,11 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(
         work.flow(&place, filter(args), &stop),
-        telling::tell(
+        metrics_server::serve(
             listener,
-            values,
-            Arc::new(move || told.render() + &measures.render()),
+            connection_rules(values),
+            at_once(move || told.render() + &measures.render()),
+            None,
             stop.clone()
         ),
         seal_when_old(&output, &stop),

@@ -1,0 +1,32 @@
+//! Listeners, by the settings.
+
+use std::net::SocketAddr;
+
+use fetchwell_settings::Values;
+use tokio::net::TcpListener;
+
+use crate::console::exit::Exit;
+use crate::listener::ConnectionRules;
+
+/// What holds for all listeners of this process.
+pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {
+    ConnectionRules {
+        per_address: values.api_max_connections_per_address,
+        trusted_proxies: values.api_trusted_proxies.clone(),
+    }
+}
+
+/// Listens there; if that fails, `fix` is what to do about it.
+pub(crate) async fn listen(address: SocketAddr, fix: &str) -> Result<TcpListener, Exit> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Exit::Usage(format!("can't listen on {address}: {error}; {fix}")))
+}
+
+/// Listens for those who read metrics, where that is wanted, before anything is taken.
+pub(crate) async fn listen_for_metrics(
+    address: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, Exit> {
+    let Some(address) = address else { return Ok(None) };
+    listen(address, "--metrics-listen names another address, or '' for none").await.map(Some)
+}
