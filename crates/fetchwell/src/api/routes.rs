@@ -19,10 +19,9 @@ use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
-use crate::dashboard::{self, Dashboard};
 
-/// Everything that can be asked for.
-pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>, listens_on: SocketAddr) -> Router {
+/// Everything that can be asked for: the API, and `pages` for people.
+pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: SocketAddr) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(openapi::document())
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))
@@ -37,7 +36,7 @@ pub(crate) fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>, listens_on: Soc
     let page = docs::Page::of(&document, listens_on);
     let document = Bytes::from(document.to_json().unwrap_or_default());
     router
-        .merge(dashboard::router(dashboard))
+        .merge(pages)
         .route("/openapi.json", get(openapi_json))
         .route("/docs", get(docs_page))
         .layer(Extension(page))

@@ -83,7 +83,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        let router = api::router(&api, &dashboard, address);
+        let router = api::router(&api, dashboard::router(&dashboard), address);
         listener::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };
