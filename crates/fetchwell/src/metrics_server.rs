@@ -13,7 +13,7 @@ use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::listener::{self, ConnectionRules, Connections};
+use crate::server::{self, ConnectionRules, Connections};
 
 /// Those who monitor are few.
 const MAX_CONNECTIONS: usize = 64;
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
         router = router.route("/readyz", get(async move || readyz(readiness().await)));
     }
     let bounds = Connections::few(rules, MAX_CONNECTIONS, GRACE);
-    listener::serve(listener, router, bounds, stop).await;
+    server::serve(listener, router, bounds, stop).await;
 }
 
 fn readyz(readiness: Result<(), String>) -> Response {

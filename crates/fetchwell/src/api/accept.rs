@@ -9,7 +9,7 @@ use tracing::debug;
 use super::Api;
 use super::fields::{FetchRequest, Judge};
 use super::identity::Identity;
-use super::problem::{FieldError, Kind, Problem};
+use crate::problem::{FieldError, Kind, Problem};
 
 const MAX_KEY_BYTES: usize = 255;
 

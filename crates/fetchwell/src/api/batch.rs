@@ -4,7 +4,7 @@ use fetchwell_policy::url::MAX_URL_BYTES;
 
 use super::fields::{FetchRequest, Judge, pointer};
 use super::json::Json;
-use super::problem::{FieldError, Problem};
+use crate::problem::{FieldError, Problem};
 
 const MAX_BATCH: usize = 1_000;
 

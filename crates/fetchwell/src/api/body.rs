@@ -10,7 +10,7 @@ use serde_json::error::Category;
 
 use super::json::Json;
 use super::memory::{Held, Memory};
-use super::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem};
 
 /// How long a body may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -16,9 +16,9 @@ use super::Api;
 use super::identity::Identity;
 use super::memory::Held;
 use super::outbox::{Asked, Found, cursor};
-use super::problem::{FieldError, Problem};
-use super::view::OutboxView;
 use super::waiting::Waiting;
+use crate::problem::{FieldError, Problem};
+use crate::views::messages::OutboxView;
 
 /// A line goes out at least so often, so that both ends know that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);

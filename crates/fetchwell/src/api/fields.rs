@@ -9,10 +9,10 @@ use fetchwell_policy::url::Site;
 use utoipa::ToSchema;
 
 use super::json::{Json, Object};
-use super::problem::FieldError;
-use super::schemas::{Deadline, MaxAge, SentHeaders};
 use super::values::Fault;
 use super::{times, values};
+use crate::problem::FieldError;
+use crate::views::schemas::{Deadline, MaxAge, SentHeaders};
 
 const KNOWN: [&str; 8] = [
     "url",

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::response::Response;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::problem::{Kind, Problem};
-use crate::listener;
+use crate::problem::{Kind, Problem};
+use crate::server;
 
 /// All bodies together.
 const TOTAL_BYTES: u64 = 256 << 20;
@@ -50,7 +50,7 @@ impl Held {
 
     /// Keeps the share until the answer is sent, or nobody wants it any more.
     pub(super) fn until_sent(self, response: Response) -> Response {
-        listener::until_sent(response, self)
+        server::until_sent(response, self)
     }
 }
 

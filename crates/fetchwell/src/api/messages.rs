@@ -9,9 +9,9 @@ use fetchwell_engine::ports::inbox::MessageId;
 
 use super::Api;
 use super::identity::Identity;
-use super::problem::{Kind, Problem, ProblemBody};
 use super::routes::json;
-use super::view::MessageView;
+use crate::problem::{Kind, Problem, ProblemBody};
+use crate::views::messages::MessageView;
 
 /// What became of a message
 ///

@@ -6,15 +6,15 @@
 //! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
 //! | `oversight` | what viewers see and operators do: `/operator/…` |
 //! | `sites` | how sites stand, and orders to them: `/sites/…` |
-//! | `identity`, `token`, `allowance`, `audit` | who calls, and how much |
+//! | `identity` | who calls, and what they may do |
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
-//! | `view`, `problem`, `kind`, `openapi`, `schemas`, `docs`, `metrics` | what an answer says |
-//! | `memory` | what requests and answers may hold; connections are in [`crate::listener`] |
+//! | `openapi`, `docs`, `metrics` | what is told of the API itself |
+//! | `memory` | what requests and answers may hold; connections are in [`crate::server`] |
+//!
+//! What an answer says is in [`crate::views`] and [`crate::problem`], which tokens there are in [`crate::auth`].
 
 mod accept;
-mod allowance;
-mod audit;
 mod batch;
 mod body;
 mod docs;
@@ -22,7 +22,6 @@ mod events;
 mod fields;
 mod identity;
 mod json;
-mod kind;
 mod memory;
 mod messages;
 mod metrics;
@@ -30,16 +29,12 @@ mod openapi;
 mod outbox;
 mod oversight;
 mod prefer;
-mod problem;
 mod public;
 mod routes;
-mod schemas;
 mod sites;
 mod submit;
 mod times;
-mod token;
 mod values;
-mod view;
 mod waiting;
 
 use std::sync::Arc;
@@ -55,22 +50,14 @@ use fetchwell_telemetry::metrics::Measures;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::doors::sites::SiteDesk;
-
-use allowance::Allowances;
-use identity::KnownTokens;
+use crate::audit::AuthFailures;
+use crate::auth::{Allowances, KnownTokens};
+use crate::problem::{Kind, Problem};
+use crate::sites::SiteDesk;
 use memory::Memory;
 
-pub(crate) use audit::AuthFailures;
-pub(crate) use identity::TOKEN_CACHE;
 pub(crate) use metrics::Metrics;
-pub(crate) use oversight::{
-    CountView, DeedView, DossierView, FailuresView, QueueView, SightingView,
-};
-pub(crate) use problem::{Kind, Problem};
 pub(crate) use routes::router;
-pub(crate) use token::Token;
-pub(crate) use view::{MessageView, OutboxView};
 
 /// How long callers are asked to wait for a store that is down.
 const STORE_RETRY_SECONDS: u64 = 5;

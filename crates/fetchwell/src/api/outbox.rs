@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 use super::identity::Identity;
 use super::memory::Held;
 use super::prefer::MAX_WAIT_SECONDS;
-use super::problem::{FieldError, Problem, ProblemBody};
 use super::routes::json;
-use super::view::OutboxView;
 use super::waiting::Waiting;
 use super::{Api, events};
+use crate::problem::{FieldError, Problem, ProblemBody};
+use crate::views::messages::OutboxView;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1_000;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::identity::Identity;
-use super::problem::{Kind, Problem, ProblemBody};
+use crate::problem::{Kind, Problem, ProblemBody};
 
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);

@@ -17,8 +17,8 @@ use tracing::error;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::problem::{Kind, Problem};
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
+use crate::problem::{Kind, Problem};
 
 /// Everything that can be asked for: the API, and `pages` for people.
 pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: SocketAddr) -> Router {

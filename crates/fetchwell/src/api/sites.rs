@@ -16,10 +16,10 @@ use utoipa_axum::routes;
 use super::fields::pointer;
 use super::identity::Identity;
 use super::json::Json;
-use super::problem::{FieldError, Kind, Problem, ProblemBody};
 use super::routes::json;
 use super::{Api, body};
-use crate::doors::sites::{Obeyed, Operator, SiteRow};
+use crate::problem::{FieldError, Kind, Problem, ProblemBody};
+use crate::sites::{Obeyed, Operator, SiteRow};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_BODY_BYTES: u64 = 1_024;

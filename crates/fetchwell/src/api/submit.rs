@@ -15,11 +15,11 @@ use super::batch::{Entry, entries, read_all};
 use super::fields::FetchRequest;
 use super::identity::Identity;
 use super::json::Json;
-use super::problem::{Kind, Problem, ProblemBody};
 use super::routes::json;
-use super::schemas::MessageStatus;
-use super::view::{self, MessageView};
 use super::{Api, body, prefer, waiting};
+use crate::problem::{Kind, Problem, ProblemBody};
+use crate::views::messages::{self, MessageView};
+use crate::views::schemas::MessageStatus;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
 
@@ -206,7 +206,7 @@ async fn answer(
         false => None,
     };
     let ended = stored.filter(|message| message.outbox.is_some());
-    let status = ended.map_or("queued", |message| view::status(message.status));
+    let status = ended.map_or("queued", |message| messages::status(message.status));
     json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status }))
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Api;
-use super::problem::Problem;
+use crate::problem::Problem;
 
 /// The store is asked at least so often: another process may have stored the result.
 const POLL: Duration = Duration::from_millis(500);

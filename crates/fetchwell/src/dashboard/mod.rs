@@ -9,7 +9,6 @@
 //! | `layout`, `offer`, `fault`, `assets`, `templates/` | what pages have in common |
 //! | `live` | pages that look again by themselves |
 //! | `history`, `seconds`, `charts` | the last quarter of an hour, and how it is drawn |
-//! | `trail` | the audit |
 //! | `words` | numbers and times for people |
 //!
 //! A page is made in one way, on the server, and is whole without a script. What a process does not
@@ -33,7 +32,6 @@ mod seconds;
 mod sites;
 mod subject;
 mod system;
-mod trail;
 mod words;
 
 use std::sync::Arc;
@@ -41,6 +39,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Scribe;
 use access::{Attempts, Sessions};
 use dead_letters::Census;
 
@@ -48,7 +47,6 @@ pub(crate) use access::Doorkeeper;
 pub(crate) use history::History;
 pub(crate) use routes::{alone, router};
 pub(crate) use subject::{Door, SettingRow, Subject, SystemInfo};
-pub(crate) use trail::Trail;
 
 /// All that its handlers share.
 pub(crate) struct Dashboard {
@@ -89,7 +87,7 @@ impl Dashboard {
         auth_failures.write_to(trail, stop).await;
     }
 
-    fn trail(&self) -> trail::Scribe<'_> {
-        trail::Scribe { trail: &self.subject.trail, clock: &self.subject.clock }
+    fn trail(&self) -> Scribe<'_> {
+        Scribe { trail: &self.subject.trail, clock: &self.subject.clock }
     }
 }

@@ -9,9 +9,9 @@ use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_telemetry::metrics::Measures;
 
-use super::{Doorkeeper, History, Trail};
-use crate::api::AuthFailures;
-use crate::doors::sites::SiteDesk;
+use super::{Doorkeeper, History};
+use crate::audit::{AuthFailures, Trail};
+use crate::sites::SiteDesk;
 
 /// Which door it is that shows itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
 use fetchwell_telemetry::metrics::snapshot::ProcessSnapshot;
 use http::Uri;
 
-use super::Dashboard;
 use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
-use super::{SettingRow, SystemInfo, Trail, words};
+use super::{Dashboard, SettingRow, SystemInfo, words};
+use crate::audit::Trail;
 
 /// Entries of the audit that are shown.
 const AUDIT_MOST: u32 = 50;

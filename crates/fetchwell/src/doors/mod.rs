@@ -22,7 +22,6 @@ pub mod pages;
 pub mod read_limits;
 pub mod retriever;
 pub(crate) mod schedule;
-pub(crate) mod sites;
 pub mod webhooks;
 
 #[cfg(feature = "redis")]

@@ -1,3 +1,7 @@
-//! What several who show something show alike.
+//! What the API, the dashboard and commands show alike.
 
 pub(crate) mod letters;
+pub(crate) mod messages;
+pub(crate) mod oversight;
+pub(crate) mod schemas;
+pub(crate) mod standing;

@@ -6,7 +6,7 @@ use fetchwell_settings::Values;
 use tokio::net::TcpListener;
 
 use crate::console::exit::Exit;
-use crate::listener::ConnectionRules;
+use crate::server::ConnectionRules;
 
 /// What holds for all listeners of this process.
 pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {

@@ -11,8 +11,8 @@ use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite;
 
 use crate::console::exit::Exit;
-use crate::doors::sites::SiteDesk;
 use crate::plant::gate_rules;
+use crate::sites::SiteDesk;
 
 /// On a politeness store, and on the queues that the settings name.
 pub(crate) async fn open_sites(

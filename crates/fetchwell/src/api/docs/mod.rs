@@ -17,8 +17,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::openapi::OpenApi;
 
-use super::problem::Kind;
-use crate::listener::Peer;
+use crate::problem::Kind;
+use crate::server::Peer;
 use objects::{schema_name, write_objects};
 
 const STYLE: &str = include_str!("style.css");

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::asked_acts::{Matching, Named};
-use super::view::DeedView;
 use crate::api::identity::Identity;
-use crate::api::problem::{FieldError, Problem, ProblemBody};
 use crate::api::routes::json;
 use crate::api::{Api, body};
+use crate::problem::{FieldError, Problem, ProblemBody};
+use crate::views::oversight::DeedView;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
 

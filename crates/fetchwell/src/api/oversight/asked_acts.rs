@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::query::{AS_OF, STATES, moment};
-use crate::api::problem::{FieldError, Problem};
+use crate::problem::{FieldError, Problem};
 
 /// Which messages, by name.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -8,11 +8,11 @@ use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
 
 use super::query::Asked;
-use super::view::{CountView, DossierView, FailuresView, SightingsView};
 use crate::api::Api;
 use crate::api::identity::Identity;
-use crate::api::problem::{Kind, Problem, ProblemBody};
 use crate::api::routes::json;
+use crate::problem::{Kind, Problem, ProblemBody};
+use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsView};
 
 /// List messages of all callers
 ///

@@ -1,14 +1,13 @@
 //! What viewers see and operators do: `/operator/…`.
 //!
 //! `messages` shows everybody's, `standing` who is at work and how the queues stand; `acts` is what operators do, and
-//! `asked_acts` what they say for that. `query` reads filters, `view` is how messages are written.
+//! `asked_acts` what they say for that. `query` reads filters.
 
 mod acts;
 mod asked_acts;
 mod messages;
 mod query;
 mod standing;
-mod view;
 
 use std::sync::Arc;
 
@@ -17,10 +16,7 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::identity::Identity;
-use super::problem::Problem;
-
-pub(crate) use standing::QueueView;
-pub(crate) use view::{CountView, DeedView, DossierView, FailuresView, SightingView};
+use crate::problem::Problem;
 
 /// All that is for viewers and operators.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {

@@ -5,7 +5,7 @@ use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
 use crate::api::outbox::{cursor, whole};
-use crate::api::problem::{FieldError, Problem};
+use crate::problem::{FieldError, Problem};
 
 const DEFAULT_LIMIT: u32 = 50;
 /// No field of a message is longer.

@@ -10,11 +10,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::counters::Counters;
-use crate::api::AuthFailures;
+use crate::audit::{AuthFailures, Trail};
 use crate::console::exit::Exit;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
-use crate::listener::{self, Connections};
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::plant::Parts;
+use crate::server::{self, Connections};
 use crate::wiring::{connection_rules, crawl_progress, open_sites, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.
@@ -64,7 +64,7 @@ impl Showing {
         let dashboard = Dashboard::new(subject, stop.clone());
         let bounds = Connections::few(connection_rules(&settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
-        let serving = listener::serve(listener, router, bounds, stop.clone());
+        let serving = server::serve(listener, router, bounds, stop.clone());
         let ends = stop.clone().drop_guard();
         tokio::spawn(async move {
             tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(&stop))

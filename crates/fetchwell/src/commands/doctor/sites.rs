@@ -5,8 +5,8 @@ use fetchwell_settings::Settings;
 use super::Doors;
 use super::finding::Finding;
 use super::settings::politeness_store;
-use crate::doors::sites::missing_hosts;
 use crate::plant::open_politeness_for_reading;
+use crate::sites::missing_hosts;
 
 /// So many are named in one finding.
 const MOST_NAMED: usize = 20;

@@ -7,8 +7,9 @@ use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::{CountView, DeedView, DossierView, FailuresView, QueueView, SightingView};
 use crate::console::table::{plain, table};
+use crate::views::oversight::{CountView, DeedView, DossierView, FailuresView, SightingView};
+use crate::views::standing::QueueView;
 
 /// Messages, a line each.
 pub(super) fn messages(found: Sightings, as_json: bool) -> String {

@@ -9,12 +9,12 @@ use fetchwell_settings::Settings;
 use serde_json::{Value, json};
 
 use super::print::line;
-use crate::api::OutboxView;
 use crate::commands::messages::args::TailArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
 use crate::doors::retriever::open_store;
+use crate::views::messages::OutboxView;
 
 /// What is read at once.
 const MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };

@@ -13,8 +13,8 @@ use crate::commands::sites::args::{SitesCommand, SitesListArgs};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::doors::retriever::open_store;
-use crate::doors::sites::{Operator, SiteDesk};
 use crate::plant::open_politeness;
+use crate::sites::{Operator, SiteDesk};
 use crate::wiring::open_sites;
 
 /// Does what was typed.

@@ -4,8 +4,8 @@ use fetchwell_policy::orders::Order;
 use serde_json::json;
 
 use crate::console::table::{plain, table};
-use crate::doors::sites::desk::Obeyed;
-use crate::doors::sites::row::{PaceRow, RobotsRow, SiteRow};
+use crate::sites::desk::Obeyed;
+use crate::sites::row::{PaceRow, RobotsRow, SiteRow};
 
 /// Some sites, a line each.
 pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> String {

@@ -14,8 +14,8 @@ use fetchwell_settings::Settings;
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::console::exit::Exit;
 use crate::doors::retriever::open_store;
-use crate::doors::sites::{SiteDesk, SiteRow};
 use crate::plant::open_politeness;
+use crate::sites::{SiteDesk, SiteRow};
 use crate::wiring::open_sites;
 
 /// Sites that are looked at by name, besides those in trouble.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::listener::network_of;
+use crate::server::network_of;
 
 /// So many may fail…
 const MOST: u32 = 10;

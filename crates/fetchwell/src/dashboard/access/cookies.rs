@@ -3,7 +3,7 @@
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-use crate::listener::Peer;
+use crate::server::Peer;
 
 /// Names the session of a browser.
 pub(super) const SESSION: &str = "fetchwell_session";

@@ -20,7 +20,7 @@ use crate::dashboard::Dashboard;
 use crate::dashboard::assets::Assets;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::html;
-use crate::listener::Peer;
+use crate::server::Peer;
 
 #[derive(Template)]
 #[template(path = "login.html")]

@@ -11,8 +11,8 @@ use super::sessions::Notice;
 use super::visitor::Visitor;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
-use crate::doors::sites::Operator;
-use crate::listener::Peer;
+use crate::server::Peer;
+use crate::sites::Operator;
 
 /// An order that may be carried out. There is no other way to come by one than to be an operator.
 pub(in super::super) struct Order {

@@ -14,12 +14,12 @@ use futures::stream::try_unfold;
 use http::Uri;
 
 use super::{Lines, MOST_GROUPS};
-use crate::api::SightingView;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
+use crate::views::oversight::SightingView;
 
 #[derive(Template)]
 #[template(path = "failures.html")]

@@ -15,7 +15,7 @@ use crate::dashboard::access::{Form, Visitor};
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
-use crate::doors::sites::SiteRow;
+use crate::sites::SiteRow;
 
 /// Sites on a page.
 const MOST: usize = 50;

@@ -8,7 +8,7 @@ pub(super) mod trouble;
 use std::time::Duration;
 
 use super::words;
-use crate::doors::sites::SiteRow;
+use crate::sites::SiteRow;
 
 pub(super) use list::page;
 pub(super) use one::page as site;

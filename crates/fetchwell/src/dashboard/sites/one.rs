@@ -16,7 +16,7 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
-use crate::doors::sites::SiteRow;
+use crate::sites::SiteRow;
 
 #[derive(Template)]
 #[template(path = "site.html")]

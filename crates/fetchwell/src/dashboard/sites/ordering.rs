@@ -8,11 +8,12 @@ use fetchwell_policy::orders::Order as SiteOrder;
 use url::form_urlencoded;
 
 use super::one::named;
+use crate::audit::Trail;
+use crate::dashboard::Dashboard;
 use crate::dashboard::access::Order;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer, Question};
-use crate::dashboard::{Dashboard, Trail};
-use crate::doors::sites::{SiteRow, action, detail};
+use crate::sites::{SiteRow, action, detail};
 
 /// What can be ordered of a site.
 pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {

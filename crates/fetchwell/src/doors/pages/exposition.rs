@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
 use crate::doors::url_list::UrlList;
-use crate::listener::ConnectionRules;
 use crate::metrics_server::{self, Readiness, Text};
+use crate::server::ConnectionRules;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);

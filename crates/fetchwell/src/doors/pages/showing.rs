@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::place::Place;
-use crate::api::{AuthFailures, Token};
+use crate::audit::{AuthFailures, Trail};
+use crate::auth::Token;
 use crate::console::exit::Exit;
 use crate::console::output::print;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::doors::articles;
-use crate::listener::{self, Connections};
 use crate::plant::Parts;
+use crate::server::{self, Connections};
 use crate::wiring::{self, connection_rules, crawl_progress, open_sites, system_info};
 
 /// Those who look are few.
@@ -54,7 +55,7 @@ impl Showing<'_> {
         let bounds =
             Connections::few(connection_rules(&self.settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
-        let serving = listener::serve(listener, router, bounds, stop.clone());
+        let serving = server::serve(listener, router, bounds, stop.clone());
         tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(stop));
         Ok(())
     }

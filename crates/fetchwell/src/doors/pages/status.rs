@@ -10,8 +10,8 @@ use super::place::{UrlsStanding, open_list};
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::table;
-use crate::doors::sites::missing_hosts;
 use crate::plant::open_politeness;
+use crate::sites::missing_hosts;
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {

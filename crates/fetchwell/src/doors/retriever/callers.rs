@@ -7,7 +7,7 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::store::open_store;
-use crate::api::{TOKEN_CACHE, Token};
+use crate::auth::{TOKEN_CACHE, Token};
 use crate::commands::serve::args::CallersCommand;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};

@@ -145,7 +145,7 @@ mod tests {
     use fetchwell_policy::time::Time;
 
     use super::*;
-    use crate::api::MessageView;
+    use crate::views::messages::MessageView;
 
     fn message(content: &str, status: &str) -> Message {
         let id = MessageId([1; 16]);

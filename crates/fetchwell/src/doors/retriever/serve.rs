@@ -22,15 +22,17 @@ use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
-use crate::api::{self, Api, AuthFailures, Foundation, MessageView, Metrics, Rules};
+use crate::api::{self, Api, Foundation, Metrics, Rules};
+use crate::audit::{AuthFailures, Trail};
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject, Trail};
-use crate::doors::sites::SiteDesk;
+use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::doors::{articles, webhooks};
-use crate::listener::{self, Connections};
 use crate::plant::{Parts, address_guard, gate_rules};
+use crate::server::{self, Connections};
+use crate::sites::SiteDesk;
+use crate::views::messages::MessageView;
 use crate::wiring::{connection_rules, crawl_progress, listen, open_sites, system_info};
 
 /// A delivery is in memory with its content, so few are held at once.
@@ -84,7 +86,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     let api_ended = CancellationToken::new();
     let serving = async {
         let router = api::router(&api, dashboard::router(&dashboard), address);
-        listener::serve(listener, router, bounds, stop.clone()).await;
+        server::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };
     let on_result = Arc::new(move |status: &str| metrics.result(status));

@@ -1,12 +1,14 @@
 //! Errors as RFC 9457 problems: the one error of the API.
 
+mod kind;
+
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use super::kind::Kind;
+pub(crate) use kind::Kind;
 
 const CONTENT_TYPE_OF_PROBLEMS: &str = "application/problem+json";
 

@@ -9,7 +9,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Version};
 
 use super::places::Refusal;
-use crate::api::{Kind, Problem};
+use crate::problem::{Kind, Problem};
 
 /// How long whoever is refused is asked to wait.
 const RETRY_SECONDS: u64 = 5;

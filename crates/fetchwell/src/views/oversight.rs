@@ -8,7 +8,7 @@ use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::view::OutboxView;
+use super::messages::OutboxView;
 
 /// A message of any caller.
 #[derive(Clone, Debug, Serialize, ToSchema)]

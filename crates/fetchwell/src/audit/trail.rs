@@ -21,14 +21,14 @@ pub(crate) enum Trail {
 }
 
 /// Writes entries.
-pub(super) struct Scribe<'a> {
-    pub(super) trail: &'a Trail,
-    pub(super) clock: &'a Clock,
+pub(crate) struct Scribe<'a> {
+    pub(crate) trail: &'a Trail,
+    pub(crate) clock: &'a Clock,
 }
 
 impl Scribe<'_> {
     /// Somebody did something.
-    pub(super) async fn note(
+    pub(crate) async fn note(
         &self,
         who: &str,
         action: &str,

@@ -9,10 +9,10 @@ const DURATION_OR_TIME: &str =
     r"^(([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$";
 
 /// How old a stored page may be.
-pub(super) struct MaxAge;
+pub(crate) struct MaxAge;
 
 /// How long a message is worth having.
-pub(super) struct Deadline;
+pub(crate) struct Deadline;
 
 impl PartialSchema for MaxAge {
     fn schema() -> RefOr<Schema> {
@@ -42,7 +42,7 @@ impl ToSchema for Deadline {}
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[expect(dead_code, reason = "for its schema: headers are read one by one")]
-pub(super) struct SentHeaders {
+pub(crate) struct SentHeaders {
     #[schema(max_length = 1024, pattern = "^[ -~]*$")]
     accept: Option<String>,
     #[schema(max_length = 1024, pattern = "^[ -~]*$")]
@@ -58,8 +58,8 @@ pub(super) struct SentHeaders {
 /// Where a message stands.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "for its schema: the words are written by `view::status`")]
-pub(super) enum MessageStatus {
+#[expect(dead_code, reason = "for its schema: the words are written by `messages::status`")]
+pub(crate) enum MessageStatus {
     Queued,
     Processing,
     Completed,
@@ -70,7 +70,7 @@ pub(super) enum MessageStatus {
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "for its schema: the words come from the store")]
-pub(super) enum ResultStatus {
+pub(crate) enum ResultStatus {
     Success,
     HttpError,
     Timeout,

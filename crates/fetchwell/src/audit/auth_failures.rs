@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::dashboard::Trail;
-use crate::listener::{network_name, network_of};
+use super::trail::Trail;
+use crate::server::{network_name, network_of};
 
 /// A first failure is in the audit after this time…
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
