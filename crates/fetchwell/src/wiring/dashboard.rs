@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
+use fetchwell_service::dashboard::{SettingRow, SystemInfo};
 use fetchwell_settings::{Effective, Origin, Settings};
 
-use crate::dashboard::{SettingRow, SystemInfo};
 use crate::doors::commoncrawl::CrawlFiles;
 
 /// The stores and all settings.

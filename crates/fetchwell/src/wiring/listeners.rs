@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
+use fetchwell_service::server::ConnectionRules;
 use fetchwell_settings::Values;
 use tokio::net::TcpListener;
 
 use crate::console::exit::Exit;
-use crate::server::ConnectionRules;
 
 /// What holds for all listeners of this process.
 pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {

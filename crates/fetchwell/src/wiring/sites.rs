@@ -6,13 +6,13 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::Inbox;
 use fetchwell_engine::ports::sites::{Sites, Waiting};
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_service::sites::SiteDesk;
 use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite;
 
 use crate::console::exit::Exit;
 use crate::plant::gate_rules;
-use crate::sites::SiteDesk;
 
 /// On a politeness store, and on the queues that the settings name.
 pub(crate) async fn open_sites(

@@ -8,9 +8,9 @@ use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_service::api::Metrics;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 
-use crate::api::Metrics;
 use crate::doors::fetch::{Onlooker, Progress};
 
 /// Counts what both flows do. Cheap to clone.

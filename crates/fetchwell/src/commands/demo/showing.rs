@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
+use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::counters::Counters;
-use crate::audit::{AuthFailures, Trail};
 use crate::console::exit::Exit;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::plant::Parts;
-use crate::server::{self, Connections};
 use crate::wiring::{connection_rules, crawl_progress, open_sites, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.

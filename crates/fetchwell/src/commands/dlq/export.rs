@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
+use fetchwell_service::views::letters::letter_line;
 use tempfile::NamedTempFile;
 
 use crate::console::exit::Exit;
 use crate::console::output::print;
-use crate::views::letters::letter_line;
 
 /// Page by page.
 pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit, Exit> {

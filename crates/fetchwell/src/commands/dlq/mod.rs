@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
+use fetchwell_service::views::letters::site_name;
 use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite;
@@ -113,7 +114,7 @@ fn nothing_there(meant: &Letters) -> Exit {
     let what = match meant {
         Letters::OfUrl(url) => format!("for {}", url.escape_debug()),
         Letters::OfGroup { group: DeadGroup { reason, site }, .. } => {
-            format!("of {} for the reason {reason:?}", crate::views::letters::site_name(site))
+            format!("of {} for the reason {reason:?}", site_name(site))
         }
         Letters::All => "at all".to_owned(),
     };

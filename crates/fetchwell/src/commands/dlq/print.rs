@@ -1,10 +1,10 @@
 //! Dead letters as lines, for people and for programs.
 
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, GroupSize};
+use fetchwell_service::views::letters::{details_of, letter_line, site_name};
 use serde_json::{Value, json};
 
 use crate::console::table::{plain, table};
-use crate::views::letters::{details_of, letter_line, site_name};
 
 /// The largest groups.
 pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: bool) -> String {

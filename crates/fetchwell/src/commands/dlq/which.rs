@@ -2,10 +2,10 @@
 
 use fetchwell_engine::ports::dead_letters::{CANARIES, DeadGroup, Letters};
 use fetchwell_policy::url::Site;
+use fetchwell_service::views::letters::NO_SITE;
 
 use crate::commands::dlq::args::Which;
 use crate::console::exit::Exit;
-use crate::views::letters::NO_SITE;
 
 /// Those that were named.
 pub(super) fn letters(which: &Which) -> Result<Letters, Exit> {

@@ -1,12 +1,12 @@
 //! Sites that nothing but a person can help: their host names do not exist.
 
+use fetchwell_service::sites::missing_hosts;
 use fetchwell_settings::Settings;
 
 use super::Doors;
 use super::finding::Finding;
 use super::settings::politeness_store;
 use crate::plant::open_politeness_for_reading;
-use crate::sites::missing_hosts;
 
 /// So many are named in one finding.
 const MOST_NAMED: usize = 20;

@@ -4,12 +4,14 @@ use fetchwell_engine::ports::oversight::{
     Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
 };
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_service::views::oversight::{
+    CountView, DeedView, DossierView, FailuresView, SightingView,
+};
+use fetchwell_service::views::standing::QueueView;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::console::table::{plain, table};
-use crate::views::oversight::{CountView, DeedView, DossierView, FailuresView, SightingView};
-use crate::views::standing::QueueView;
 
 /// Messages, a line each.
 pub(super) fn messages(found: Sightings, as_json: bool) -> String {

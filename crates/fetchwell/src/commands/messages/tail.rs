@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fetchwell_engine::ports::inbox::{Inbox, OutboxMessage, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::time::Time;
+use fetchwell_service::views::messages::OutboxView;
 use fetchwell_settings::Settings;
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
 use crate::doors::retriever::open_store;
-use crate::views::messages::OutboxView;
 
 /// What is read at once.
 const MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };

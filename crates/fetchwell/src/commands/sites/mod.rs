@@ -6,6 +6,7 @@ mod print;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
+use fetchwell_service::sites::{Operator, SiteDesk};
 use fetchwell_settings::Settings;
 use tracing::warn;
 
@@ -14,7 +15,6 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::doors::retriever::open_store;
 use crate::plant::open_politeness;
-use crate::sites::{Operator, SiteDesk};
 use crate::wiring::open_sites;
 
 /// Does what was typed.

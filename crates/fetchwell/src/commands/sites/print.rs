@@ -1,11 +1,10 @@
 //! Sites as lines, for people and for programs.
 
 use fetchwell_policy::orders::Order;
+use fetchwell_service::sites::{Obeyed, PaceRow, RobotsRow, SiteRow};
 use serde_json::json;
 
 use crate::console::table::{plain, table};
-use crate::sites::desk::Obeyed;
-use crate::sites::row::{PaceRow, RobotsRow, SiteRow};
 
 /// Some sites, a line each.
 pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> String {

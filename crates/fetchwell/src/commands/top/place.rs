@@ -9,13 +9,13 @@ use fetchwell_engine::ports::oversight::{Filter, MessageState, QueueLedger, Sigh
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_service::sites::{SiteDesk, SiteRow};
 use fetchwell_settings::Settings;
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::console::exit::Exit;
 use crate::doors::retriever::open_store;
 use crate::plant::open_politeness;
-use crate::sites::{SiteDesk, SiteRow};
 use crate::wiring::open_sites;
 
 /// Sites that are looked at by name, besides those in trouble.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,6 @@ use super::run;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::doors::feeds;
-use crate::metrics_server::{self, at_once};
 use crate::plant::Told;
 use crate::wiring::{connection_rules, listen_for_metrics};
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
+use fetchwell_service::metrics_server::{self, Readiness, Text};
+use fetchwell_service::server::ConnectionRules;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -14,8 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
 use crate::doors::url_list::UrlList;
-use crate::metrics_server::{self, Readiness, Text};
-use crate::server::ConnectionRules;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);

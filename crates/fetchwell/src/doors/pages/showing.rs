@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::auth::Token;
+use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
+use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -11,14 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::place::Place;
-use crate::audit::{AuthFailures, Trail};
-use crate::auth::Token;
 use crate::console::exit::Exit;
 use crate::console::output::print;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::doors::articles;
 use crate::plant::Parts;
-use crate::server::{self, Connections};
 use crate::wiring::{self, connection_rules, crawl_progress, open_sites, system_info};
 
 /// Those who look are few.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::units::format_duration;
+use fetchwell_service::sites::missing_hosts;
 use fetchwell_settings::Settings;
 use serde_json::json;
 
@@ -11,7 +12,6 @@ use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::table;
 use crate::plant::open_politeness;
-use crate::sites::missing_hosts;
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {

@@ -3,11 +3,11 @@
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_service::auth::{TOKEN_CACHE, Token};
 use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::store::open_store;
-use crate::auth::{TOKEN_CACHE, Token};
 use crate::commands::serve::args::CallersCommand;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};

@@ -143,9 +143,9 @@ impl Source for Ready {
 mod tests {
     use fetchwell_engine::ports::inbox::{FetchResult, MessageStatus, OutboxMessage};
     use fetchwell_policy::time::Time;
+    use fetchwell_service::views::messages::MessageView;
 
     use super::*;
-    use crate::views::messages::MessageView;
 
     fn message(content: &str, status: &str) -> Message {
         let id = MessageId([1; 16]);

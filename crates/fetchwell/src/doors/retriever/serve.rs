@@ -12,6 +12,12 @@ use fetchwell_engine::ports::inbox::{Inbox, Message};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
+use fetchwell_service::api::{Api, Foundation, Metrics, Rules};
+use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
+use fetchwell_service::server::{self, Connections};
+use fetchwell_service::sites::SiteDesk;
+use fetchwell_service::views::messages::MessageView;
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
@@ -22,17 +28,11 @@ use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
 use super::store::open_store;
-use crate::api::{self, Api, Foundation, Metrics, Rules};
-use crate::audit::{AuthFailures, Trail};
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use crate::doors::{articles, webhooks};
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::server::{self, Connections};
-use crate::sites::SiteDesk;
-use crate::views::messages::MessageView;
 use crate::wiring::{connection_rules, crawl_progress, listen, open_sites, system_info};
 
 /// A delivery is in memory with its content, so few are held at once.
@@ -85,7 +85,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
     let serving = async {
-        let router = api::router(&api, dashboard::router(&dashboard), address);
+        let router = fetchwell_service::router(&api, &dashboard, address);
         server::serve(listener, router, bounds, stop.clone()).await;
         api_ended.cancel();
     };

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
 use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::{Value as Json, json};
@@ -34,7 +35,6 @@ use crate::commands::commoncrawl::args::BatchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::metrics_server::{self, at_once};
 use crate::wiring::{connection_rules, listen_for_metrics};
 use ahead::{Ahead, Bounded};
 use block::Batching;

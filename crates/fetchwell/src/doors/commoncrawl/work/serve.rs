@@ -7,6 +7,7 @@ use fetchwell_engine::pipeline::{self, Door, Ended};
 use fetchwell_engine::ports::error::StoreFault;
 use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
 use fetchwell_engine::ports::source::Source;
+use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use tokio::time::timeout;
@@ -30,7 +31,6 @@ use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::queue::BatchPlace;
 use crate::doors::read_limits::ReadLimits;
-use crate::metrics_server::{self, at_once};
 use crate::wiring::{connection_rules, listen_for_metrics};
 
 /// Batches whose documents are written together: what they say is in memory until then.

@@ -1,0 +1,196 @@
+//! Failed authentications in the audit. They are gathered by address and reason: a stranger who tries a thousand
+//! times a second makes as few entries as one who tries twice.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::inbox::AuditEntry;
+use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_policy::time::Time;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::trail::Trail;
+use crate::server::{network_name, network_of};
+
+/// A first failure is in the audit after this time…
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// …and all that follow it within this time are one more entry.
+const WINDOW: Duration = Duration::from_secs(600);
+
+/// Addresses and reasons that are told apart within a window; all others count together.
+const MOST_GROUPS: usize = 64;
+
+/// Failed authentications that are not in the audit yet.
+pub struct AuthFailures {
+    clock: Clock,
+    groups: Mutex<BTreeMap<GroupKey, Group>>,
+}
+
+/// From where, and why; `None`: from anywhere.
+type GroupKey = (Option<IpAddr>, &'static str);
+
+struct Group {
+    began: Instant,
+    /// Whether the audit has an entry of this group.
+    is_known: bool,
+    /// What the audit does not have yet.
+    count: u64,
+    first: Time,
+    last: Time,
+}
+
+impl AuthFailures {
+    pub fn new(clock: Clock) -> AuthFailures {
+        AuthFailures { clock, groups: Mutex::default() }
+    }
+
+    /// Somebody came without a good token. `what` was wrong with it; it never quotes it.
+    pub(crate) fn note(&self, from: IpAddr, what: &'static str) {
+        let at = self.clock.wall();
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = (Some(network_of(from)), what);
+        let has_room = groups.len() < MOST_GROUPS || groups.contains_key(&own);
+        let key = if has_room { own } else { (None, what) };
+        let began = Instant::now();
+        let new = Group { began, is_known: false, count: 0, first: at, last: at };
+        let group = groups.entry(key).or_insert(new);
+        if group.count == 0 {
+            group.first = at;
+        }
+        group.count += 1;
+        group.last = at;
+    }
+
+    /// Writes to the audit until `stop`, and then what is left.
+    pub(crate) async fn write_to(&self, trail: &Trail, stop: &CancellationToken) {
+        let mut entries = Vec::new();
+        let mut is_stopped = false;
+        let mut is_failing = false;
+        while !is_stopped {
+            is_stopped = tokio::time::timeout(WRITE_INTERVAL, stop.cancelled()).await.is_ok();
+            // What could not be written is tried again alone, so that it does not grow meanwhile.
+            if entries.is_empty() || is_stopped {
+                entries.extend(self.due(is_stopped));
+            }
+            if entries.is_empty() {
+                continue;
+            }
+            match trail.keep(&entries).await {
+                Ok(()) => {
+                    entries.clear();
+                    is_failing = false;
+                }
+                Err(fault) => {
+                    if !is_failing {
+                        warn!("failed authentications can't be written to the audit now: {fault}");
+                    }
+                    is_failing = true;
+                }
+            }
+        }
+    }
+
+    /// The entries that are to be written now.
+    fn due(&self, all: bool) -> Vec<AuditEntry> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = Vec::new();
+        groups.retain(|key, group| {
+            let is_over = group.began.elapsed() >= WINDOW;
+            if group.count > 0 && (all || is_over || !group.is_known) {
+                entries.push(group.entry(*key));
+                group.is_known = true;
+                group.count = 0;
+            }
+            !is_over
+        });
+        entries
+    }
+}
+
+impl Group {
+    fn entry(&self, (from, what): GroupKey) -> AuditEntry {
+        let detail = match self.count {
+            1 => what.to_owned(),
+            count => format!("{what}, {count} times since {}", rfc3339(self.first)),
+        };
+        AuditEntry {
+            at: self.last,
+            caller: None,
+            action: "authentication_failed".to_owned(),
+            detail,
+            from: from.map_or_else(|| "many addresses".to_owned(), network_name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4((0x0a00_0000 + number).into())
+    }
+
+    /// What each entry says, without its time, and from where.
+    fn details(entries: &[AuditEntry]) -> Vec<(&str, &str)> {
+        let mut details = Vec::new();
+        for entry in entries {
+            let detail = entry.detail.split(" since ").next().unwrap();
+            details.push((detail, entry.from.as_str()));
+        }
+        details
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_is_told_at_once_and_all_that_follow_as_one() {
+        let failures = AuthFailures::new(Clock::system());
+        failures.note(address(1), "no token");
+        assert_eq!(details(&failures.due(false)), [("no token", "10.0.0.1")]);
+        for _ in 0..100_000 {
+            failures.note(address(1), "no token");
+            assert!(failures.due(false).is_empty());
+        }
+        failures.note(address(1), "not a token");
+        assert_eq!(details(&failures.due(false)), [("not a token", "10.0.0.1")]);
+        tokio::time::advance(WINDOW).await;
+        assert_eq!(details(&failures.due(false)), [("no token, 100000 times", "10.0.0.1")]);
+        assert!(failures.groups.lock().unwrap().is_empty(), "nothing is remembered after that");
+        failures.note(address(1), "no token");
+        assert_eq!(details(&failures.due(false)), [("no token", "10.0.0.1")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_number_of_addresses_makes_many_entries() {
+        let failures = AuthFailures::new(Clock::system());
+        for number in 0..10_000 {
+            failures.note(address(number), "no token");
+        }
+        let entries = failures.due(false);
+        assert_eq!(entries.len(), MOST_GROUPS + 1);
+        let beyond = 10_000 - MOST_GROUPS;
+        let told = format!("no token, {beyond} times");
+        assert_eq!(details(&entries)[0], (told.as_str(), "many addresses"));
+        assert!(failures.due(false).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_writes_what_is_left() {
+        let failures = AuthFailures::new(Clock::system());
+        let trail = Trail::of_process();
+        for _ in 0..3 {
+            failures.note(address(1), "no token");
+        }
+        assert_eq!(failures.due(false).len(), 1);
+        failures.note(address(1), "no token");
+        let stop = CancellationToken::new();
+        stop.cancel();
+        failures.write_to(&trail, &stop).await;
+        assert_eq!(details(&trail.latest(10).await.unwrap()), [("no token", "10.0.0.1")]);
+    }
+}

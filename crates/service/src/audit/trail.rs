@@ -1,0 +1,97 @@
+//! The audit: who did what, on what, from where.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use tracing::info;
+
+/// Entries that are kept in memory where no store keeps them.
+const MOST_IN_MEMORY: usize = 500;
+
+/// Where it is kept.
+#[derive(Clone)]
+pub enum Trail {
+    /// In a store.
+    Store(Arc<dyn Inbox>),
+    /// In this process, and as lines of its log.
+    Process(Arc<Mutex<VecDeque<AuditEntry>>>),
+}
+
+/// Writes entries.
+pub(crate) struct Scribe<'a> {
+    pub(crate) trail: &'a Trail,
+    pub(crate) clock: &'a Clock,
+}
+
+impl Scribe<'_> {
+    /// Somebody did something.
+    pub(crate) async fn note(
+        &self,
+        who: &str,
+        action: &str,
+        detail: String,
+        from: &str,
+    ) -> Result<(), StoreFault> {
+        let (caller, action) = (Some(who.to_owned()), action.to_owned());
+        let entry =
+            AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
+        self.trail.keep(&[entry]).await
+    }
+}
+
+impl Trail {
+    /// One that ends with this process.
+    pub fn of_process() -> Trail {
+        Trail::Process(Arc::default())
+    }
+
+    /// The latest entries, the newest first.
+    pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+        match self {
+            Trail::Store(inbox) => inbox.audit_trail(most).await,
+            Trail::Process(entries) => {
+                let entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(entries.iter().rev().take(most as usize).cloned().collect())
+            }
+        }
+    }
+
+    /// Keeps entries.
+    pub(crate) async fn keep(&self, new: &[AuditEntry]) -> Result<(), StoreFault> {
+        match self {
+            Trail::Store(inbox) => inbox.audit(new).await,
+            Trail::Process(entries) => {
+                for AuditEntry { caller, action, detail, from, .. } in new {
+                    let who = caller.as_deref().unwrap_or("somebody");
+                    info!("audit: {who} from {from}: {action} {detail}");
+                }
+                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                entries.extend(new.iter().cloned());
+                let surplus = entries.len().saturating_sub(MOST_IN_MEMORY);
+                entries.drain(..surplus);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_keeps_the_latest_of_many() {
+        let (trail, clock) = (Trail::of_process(), Clock::system());
+        let scribe = Scribe { trail: &trail, clock: &clock };
+        for number in 0..MOST_IN_MEMORY + 3 {
+            scribe.note("me", "pause_site", number.to_string(), "::1").await.unwrap();
+        }
+        let latest = trail.latest(2).await.unwrap();
+        let details: Vec<&str> = latest.iter().map(|entry| entry.detail.as_str()).collect();
+        assert_eq!(details, [format!("{}", MOST_IN_MEMORY + 2), format!("{}", MOST_IN_MEMORY + 1)]);
+        assert_eq!(trail.latest(u32::MAX).await.unwrap().len(), MOST_IN_MEMORY);
+    }
+}

@@ -1,0 +1,10 @@
+//! Tokens, and how much those who have one may ask for.
+
+mod allowance;
+mod known_tokens;
+mod token;
+
+pub(crate) use allowance::Allowances;
+pub(crate) use known_tokens::KnownTokens;
+pub use known_tokens::TOKEN_CACHE;
+pub use token::Token;

@@ -1,0 +1,92 @@
+//! Bearer tokens: 256 random bits, of which only a hash is kept.
+
+use std::fmt;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fetchwell_engine::ports::inbox::TokenHash;
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// What every token begins with, so that people and scanners know one when they see it.
+const PREFIX: &str = "fw_";
+
+/// The random part in Base64.
+const RANDOM_CHARS: usize = 43;
+
+/// A token. It can't be printed by accident, and its memory is cleared.
+#[derive(Clone)]
+pub struct Token(Zeroizing<String>);
+
+impl Token {
+    /// A new one.
+    pub fn generate() -> anyhow::Result<Token> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        getrandom::fill(bytes.as_mut_slice()).context("the system gives no random bytes")?;
+        let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()));
+        Ok(Token(Zeroizing::new(text)))
+    }
+
+    /// The token in an `Authorization` header, if it looks like one.
+    pub(crate) fn of_header(value: &str) -> Option<Token> {
+        let (scheme, text) = value.split_once(' ')?;
+        let random = text.trim_start_matches(' ').strip_prefix(PREFIX)?;
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let is_token = random.len() == RANDOM_CHARS && random.bytes().all(allowed);
+        (scheme.eq_ignore_ascii_case("bearer") && is_token)
+            .then(|| Token(Zeroizing::new(format!("{PREFIX}{random}"))))
+    }
+
+    /// What the store keeps of it.
+    pub fn hash(&self) -> TokenHash {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
+    /// The token itself, for the one time that it is shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_and_are_read_back() {
+        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_ne!(one.reveal(), other.reveal());
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            let read = Token::of_header(&format!("{scheme} {}", one.reveal())).unwrap();
+            assert_eq!(read.hash(), one.hash());
+        }
+        assert_eq!(format!("{one:?}"), "Token(hidden)");
+    }
+
+    #[test]
+    fn what_is_no_token_is_not_taken_for_one() {
+        let token = Token::generate().unwrap();
+        let text = token.reveal();
+        for wrong in [
+            String::new(),
+            "Bearer".to_owned(),
+            "Bearer ".to_owned(),
+            text.to_owned(),
+            format!("Basic {text}"),
+            format!("Bearer {text}x"),
+            format!("Bearer {}", &text[..text.len() - 1]),
+            format!("Bearer {}", text.replace("fw_", "fx_")),
+            format!("Bearer {text} {text}"),
+            format!("Bearer fw_{}", "ä".repeat(21) + "x"),
+        ] {
+            assert!(Token::of_header(&wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The last quarter of an hour: what was counted by when.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::Purpose;
+use fetchwell_policy::time::Time;
+use fetchwell_telemetry::metrics::labels::{DoorName, Ending, Failure, StatusClass};
+use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
+use fetchwell_telemetry::metrics::{Measures, Snapshot};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::seconds::Seconds;
+
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_secs(5);
+/// How far back it reaches.
+const REACHES: Duration = Duration::from_secs(900);
+/// So many looks; one more, for what the first differs from.
+const MOST: usize = (REACHES.as_secs() / EVERY.as_secs()) as usize + 1;
+
+/// What became of requests, in the order in which a chart stacks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// An answer that was wanted, or that leads on.
+    Answered,
+    /// robots.txt did not let us ask.
+    Skipped,
+    /// 429
+    Limited,
+    /// Any other 4xx.
+    Refused,
+    /// 5xx, or no answer at all.
+    Failed,
+}
+
+impl Came {
+    pub(super) const ALL: [Came; 5] =
+        [Came::Answered, Came::Skipped, Came::Limited, Came::Refused, Came::Failed];
+
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Came::Answered => "done",
+            Came::Skipped => "skipped",
+            Came::Limited => "limited",
+            Came::Refused => "refused",
+            Came::Failed => "failed",
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Came::Answered => "Answered",
+            Came::Skipped => "Closed by robots.txt",
+            Came::Limited => "Too many (429)",
+            Came::Refused => "Not there (4xx)",
+            Came::Failed => "Site failed",
+        }
+    }
+}
+
+/// What had been counted at one moment, over all doors but webhooks: those are no fetches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look {
+    pub(super) at: Time,
+    pub(super) came: [u64; Came::ALL.len()],
+    pub(super) request: Seconds,
+    pub(super) politeness_wait: Seconds,
+    pub(super) worker_wait: Seconds,
+}
+
+impl Look {
+    pub(super) fn of(snapshot: &Snapshot, at: Time) -> Look {
+        let doors = || {
+            let fetching = snapshot.doors.iter().filter(|(name, _)| **name != DoorName::Webhooks);
+            fetching.map(|(_, door)| door)
+        };
+        Look {
+            at,
+            came: Came::ALL.map(|came| doors().map(|door| how_many(door, came)).sum()),
+            request: Seconds::of(doors().map(|door| &door.request_s)),
+            politeness_wait: Seconds::of(doors().map(|door| &door.politeness_wait_s)),
+            worker_wait: Seconds::of(doors().map(|door| &door.worker_wait_s)),
+        }
+    }
+
+    /// Requests, whatever became of them; what robots.txt closes was never one.
+    pub(super) fn requests(&self) -> u64 {
+        let [answered, _, limited, refused, failed] = self.came;
+        answered + limited + refused + failed
+    }
+
+    /// What came of so many requests in between.
+    pub(super) fn came_since(&self, earlier: &Look) -> [u64; Came::ALL.len()] {
+        let mut more = self.came;
+        for (more, before) in more.iter_mut().zip(earlier.came) {
+            *more = more.saturating_sub(before);
+        }
+        more
+    }
+}
+
+fn how_many(door: &DoorSnapshot, came: Came) -> u64 {
+    let pages = |class| door.requests.get(&(Purpose::Page, class)).copied().unwrap_or(0);
+    let limited = door.failures.get(&Failure::RateLimited).copied().unwrap_or(0);
+    match came {
+        Came::Answered => pages(StatusClass::Success) + pages(StatusClass::Redirect),
+        Came::Skipped => door.endings.get(&Ending::Skipped).copied().unwrap_or(0),
+        Came::Limited => limited,
+        Came::Refused => pages(StatusClass::ClientError).saturating_sub(limited),
+        Came::Failed => {
+            pages(StatusClass::ServerError)
+                + pages(StatusClass::NoAnswer)
+                + pages(StatusClass::Other)
+        }
+    }
+}
+
+/// Looks, the oldest first. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct History(Arc<Mutex<VecDeque<Look>>>);
+
+impl History {
+    /// Looks from time to time until `stop`.
+    pub(crate) async fn keep(&self, measures: &Measures, clock: &Clock, stop: &CancellationToken) {
+        let mut tick = interval(EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => self.note(Look::of(&measures.snapshot(), clock.wall())),
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    fn note(&self, look: Look) {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.push_back(look);
+        if looks.len() > MOST {
+            looks.pop_front();
+        }
+    }
+
+    /// All of them.
+    pub(super) fn looks(&self) -> Vec<Look> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_in_between_is_a_difference() {
+        let (earlier, later) = (
+            Look { came: [1, 0, 0, 0, 2], ..Look::default() },
+            Look { came: [5, 1, 0, 0, 2], ..Look::default() },
+        );
+        assert_eq!(later.came_since(&earlier), [4, 1, 0, 0, 0]);
+        assert_eq!((earlier.requests(), later.requests()), (3, 7));
+    }
+
+    #[test]
+    fn it_reaches_back_so_far_and_no_further() {
+        let history = History::default();
+        for second in 0..10_000 {
+            history.note(Look { at: Time::from_secs(second), ..Look::default() });
+        }
+        let looks = history.looks();
+        assert_eq!((looks.len(), looks[MOST - 1].at), (MOST, Time::from_secs(9_999)));
+    }
+}

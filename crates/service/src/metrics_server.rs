@@ -1,0 +1,61 @@
+//! What monitoring asks of a process without an API: its metrics, whether it lives, whether it is ready.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::future::BoxFuture;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::{self, ConnectionRules, Connections};
+
+/// Those who monitor are few.
+const MAX_CONNECTIONS: usize = 64;
+/// How long an answer under way may take after the signal to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What Prometheus reads.
+pub type Text = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
+
+/// Whether the process is ready; `Err` says why it is not.
+pub type Readiness = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// A text that takes no waiting.
+pub fn at_once(text: impl Fn() -> String + Send + Sync + 'static) -> Text {
+    Arc::new(move || -> BoxFuture<'static, String> { Box::pin(ready(text())) })
+}
+
+/// Answers at `/metrics`, `/livez` and, where there is a `readiness`, `/readyz`, until `stop`. Without a listener
+/// nothing is answered.
+pub async fn serve(
+    listener: Option<TcpListener>,
+    rules: ConnectionRules,
+    text: Text,
+    readiness: Option<Readiness>,
+    stop: CancellationToken,
+) {
+    let Some(listener) = listener else { return };
+    let metrics = async move || {
+        ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text().await).into_response()
+    };
+    let mut router =
+        Router::new().route("/metrics", get(metrics)).route("/livez", get(async || "ok\n"));
+    if let Some(readiness) = readiness {
+        router = router.route("/readyz", get(async move || readyz(readiness().await)));
+    }
+    let bounds = Connections::few(rules, MAX_CONNECTIONS, GRACE);
+    server::serve(listener, router, bounds, stop).await;
+}
+
+fn readyz(readiness: Result<(), String>) -> Response {
+    match readiness {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}

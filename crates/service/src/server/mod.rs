@@ -1,0 +1,234 @@
+//! Every listener of ours: the API of `serve`, dashboards, and the metrics of commands without an API.
+//!
+//! | file | |
+//! |---|---|
+//! | `connection` | one connection: its requests, its time limits, its end |
+//! | `places` | how many connections there may be: in all, from one address, and for health checks |
+//! | `proxies` | whose request it is: the other end of the connection, or whoever a trusted proxy names |
+//! | `request` | what every request must have, and every answer gets |
+//! | `held_body` | what is held until an answer is sent |
+//! | `chunks` | an HTTP/2 answer in small chunks, so that its place is held while nobody reads it |
+//! | `usage` | whether a connection is idle, or not read |
+//!
+//! Nothing here knows who the caller is. So these limits are what a stranger meets before any authentication.
+
+mod chunks;
+mod connection;
+mod held_body;
+mod places;
+mod proxies;
+mod request;
+mod usage;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use fetchwell_engine::descriptors::{Descriptors, Incoming};
+use ipnet::IpNet;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use connection::{Connection, Shared};
+use places::{Limits, Places, Refusal};
+use proxies::TrustedProxies;
+
+pub(crate) use held_body::until_sent;
+pub(crate) use proxies::{Peer, network_name, network_of};
+
+/// After a failure to accept (no file descriptor is left), the next try waits.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A stranger can cause warnings, so each kind is logged at most once in this time.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// On a listener with few users one address gets 1/`SHARE_OF_ONE_ADDRESS` of the connections at most.
+const SHARE_OF_ONE_ADDRESS: usize = 4;
+
+/// A process with such listeners has two at most, for metrics and for a dashboard. They share its descriptors.
+const LISTENERS_WITH_FEW_USERS: usize = 2;
+
+/// What holds for all listeners of a process.
+#[derive(Clone, Debug)]
+pub struct ConnectionRules {
+    /// Connections of one address at once.
+    pub per_address: usize,
+    /// Proxies that are believed when they name the client.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Bounds of a listener.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    /// Connections at once. Besides them there are a few that only health checks get.
+    most: usize,
+    /// Connections of one address at once.
+    per_address: usize,
+    /// Used by few clients, so no single one may take all connections.
+    few_users: bool,
+    trusted_proxies: Vec<IpNet>,
+    /// How long requests under way may go on after the signal to stop.
+    grace: Duration,
+}
+
+impl Connections {
+    /// The bounds of the only listener of a process.
+    pub fn new(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
+        let ConnectionRules { per_address, trusted_proxies } = rules;
+        Connections { most, per_address, few_users: false, trusted_proxies, grace }
+    }
+
+    /// The same for a listener for metrics or a dashboard.
+    pub fn few(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
+        Connections { few_users: true, ..Connections::new(rules, most, grace) }
+    }
+
+    /// Reduces the limits to what the file descriptors allow.
+    fn fit(&self, descriptors: Descriptors) -> Limits {
+        let listeners = if self.few_users { LISTENERS_WITH_FEW_USERS } else { 1 };
+        let Incoming { most, health_checks } = descriptors.fit_listener(self.most, listeners);
+        let share = (most / SHARE_OF_ONE_ADDRESS).max(1);
+        let per_address =
+            if self.few_users { self.per_address.min(share) } else { self.per_address };
+        Limits { most, per_address, health_checks }
+    }
+}
+
+/// Serves until `stop`, then lets requests under way end.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    bounds: Connections,
+    stop: CancellationToken,
+) {
+    let limits = bounds.fit(Descriptors::of_this_process());
+    let places = Arc::new(Places::new(limits));
+    let proxies = TrustedProxies::new(bounds.trusted_proxies.clone());
+    let shared = Arc::new(Shared::new(router, places.clone(), proxies));
+    let connections = TaskTracker::new();
+    let mut warnings = Warnings::default();
+    while let Some((stream, peer)) = next(&listener, &places, &mut warnings, &stop).await {
+        let connection = Connection::new(shared.clone(), peer.ip());
+        if let Some(refusal) = connection.refusal() {
+            warnings.refused(refusal, peer.ip(), limits, &bounds);
+        }
+        connections.spawn(connection.run(stream, stop.clone()));
+    }
+    connections.close();
+    if tokio::time::timeout(bounds.grace, connections.wait()).await.is_err() {
+        warn!("{} connections were cut off at the end of the grace", connections.len());
+    }
+}
+
+/// The next connection; `None`: the end.
+async fn next(
+    listener: &TcpListener,
+    places: &Places,
+    warnings: &mut Warnings,
+    stop: &CancellationToken,
+) -> Option<(TcpStream, SocketAddr)> {
+    let accept = async {
+        loop {
+            match listener.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) => {
+                    warnings.not_accepted(&error);
+                    // Most likely there is no descriptor left; an idle connection has one.
+                    places.close_one();
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        accepted = accept => Some(accepted),
+        () = stop.cancelled() => None,
+    }
+}
+
+/// When something was last warned about.
+#[derive(Default)]
+struct Warnings {
+    not_accepted: Option<Instant>,
+    refused: Option<Instant>,
+}
+
+impl Warnings {
+    fn not_accepted(&mut self, error: &io::Error) {
+        if is_due(&mut self.not_accepted) {
+            warn!("a connection could not be accepted: {error}; idle connections are closed");
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) {
+        if is_due(&mut self.refused) {
+            warn!("{}", refusal_text(refusal, from, limits, bounds));
+        }
+    }
+}
+
+/// Names the setting that raises the limit, if a setting caused it.
+fn refusal_text(refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) -> String {
+    let Limits { most, per_address, .. } = limits;
+    match refusal {
+        Refusal::Full => format!(
+            "all {most} connections of this listener are in use: new requests get 503, except health checks"
+        ),
+        Refusal::Address => {
+            let or_raise = if per_address < bounds.per_address {
+                ""
+            } else {
+                "; otherwise you can raise api.max_connections_per_address"
+            };
+            format!(
+                "{from} has {per_address} connections in use, the limit for one address: new requests get 429, \
+                 except health checks. If it is a proxy, add it to api.trusted_proxies{or_raise}"
+            )
+        }
+    }
+}
+
+fn is_due(last: &mut Option<Instant>) -> bool {
+    let is_due = last.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL);
+    if is_due {
+        *last = Some(Instant::now());
+    }
+    is_due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(most: usize, few_users: bool) -> Connections {
+        let trusted_proxies = Vec::new();
+        Connections { most, per_address: 100, few_users, trusted_proxies, grace: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_warning_has_the_limit_that_holds_and_the_setting_that_made_it() {
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let text = |refusal, bounds: Connections| {
+            let limits = bounds.fit(Descriptors::with_limit(1_024));
+            refusal_text(refusal, from, limits, &bounds)
+        };
+        let full = text(Refusal::Full, bounds(1_000, false));
+        assert!(full.contains("all 192 connections"), "{full}");
+        let setting = "api.max_connections_per_address";
+        let address = text(Refusal::Address, bounds(1_000, false));
+        assert!(address.contains("has 100 connections") && address.contains(setting), "{address}");
+        let share = text(Refusal::Address, bounds(64, true));
+        assert!(share.contains("has 16 connections") && !share.contains(setting), "{share}");
+    }
+
+    #[test]
+    fn where_few_connections_fit_one_address_still_gets_only_its_share() {
+        let limits = bounds(256, true).fit(Descriptors::with_limit(256));
+        assert_eq!(limits, Limits { most: 24, per_address: 6, health_checks: 8 });
+    }
+}

@@ -1,0 +1,174 @@
+//! Where sites are looked after: by commands, by the API and by the dashboard alike.
+
+use std::sync::Arc;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::GateRules;
+use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
+use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+use super::row::SiteRow;
+
+/// URLs that are counted for one site of a list…
+const MOST_COUNTED_IN_A_LIST: u32 = 1_000;
+/// …and for one that is shown alone.
+const MOST_COUNTED_ALONE: u32 = 1_000_000;
+
+/// The fastest pace that can be ordered, in requests per second.
+const FASTEST: f64 = 10_000.0;
+
+/// Who does something, and from where: for the order, and for the audit.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    pub name: String,
+    pub from: String,
+}
+
+/// Some sites, in the order of their names.
+#[derive(Debug)]
+pub struct RowsPage {
+    pub rows: Vec<SiteRow>,
+    /// The name to go on after; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// What became of an order.
+#[derive(Debug)]
+pub struct Obeyed {
+    /// Whether it changed anything.
+    pub changed: bool,
+    /// How the site stands since.
+    pub row: SiteRow,
+}
+
+/// All that it takes to look after sites.
+pub struct SiteDesk {
+    sites: Arc<dyn Sites>,
+    /// What waits, as far as the store has queues that can tell.
+    waiting: Arc<dyn Waiting>,
+    /// Where acts are kept, where the store has such a place.
+    audit: Option<Arc<dyn Inbox>>,
+    rules: GateRules,
+    clock: Clock,
+    may_unpace: bool,
+}
+
+impl SiteDesk {
+    /// Of sites in a politeness store, by the rules of whoever looks. Only `may_unpace` allows a pace of 0, none.
+    pub fn new(
+        sites: Arc<dyn Sites>,
+        waiting: Arc<dyn Waiting>,
+        audit: Option<Arc<dyn Inbox>>,
+        rules: GateRules,
+        clock: Clock,
+        may_unpace: bool,
+    ) -> SiteDesk {
+        SiteDesk { sites, waiting, audit, rules, clock, may_unpace }
+    }
+
+    /// A page of sites.
+    pub async fn page(&self, query: &SiteQuery) -> Result<RowsPage, StoreFault> {
+        let page = self.sites.sites(query).await?;
+        let rows = self.rows(&page.sites, MOST_COUNTED_IN_A_LIST, page.now).await?;
+        Ok(RowsPage { rows, next: page.next })
+    }
+
+    /// One site, whether it was ever asked for or not.
+    pub async fn row(&self, site: &Site) -> Result<SiteRow, StoreFault> {
+        let (known, now) = self.sites.site(site).await?;
+        let rows = self.rows(&[known], MOST_COUNTED_ALONE, now).await?;
+        let row = rows.into_iter().next();
+        row.ok_or_else(|| StoreFault::Damaged(format!("{site} was asked for and not given")))
+    }
+
+    /// Whether the store knows anything of a site, or has URLs that wait for it.
+    pub async fn is_known(&self, site: &Site) -> Result<bool, StoreFault> {
+        let (state, _) = self.sites.look(site).await?;
+        if state.is_some() {
+            return Ok(true);
+        }
+        let (known, _) = self.sites.site(site).await?;
+        let waiting = self.waiting.waiting_for(std::slice::from_ref(site), 1).await?;
+        Ok(!known.robots.is_empty() || waiting.iter().any(|urls| *urls > 0))
+    }
+
+    /// Gives an order, which stands when this returns, and keeps in the audit who did.
+    pub async fn order(
+        &self,
+        site: &Site,
+        order: Order,
+        operator: &Operator,
+    ) -> Result<Obeyed, StoreFault> {
+        let changed = self.sites.order(site, order, &operator.name).await?;
+        if let Some(inbox) = &self.audit {
+            let entry = AuditEntry {
+                at: self.clock.wall(),
+                caller: Some(operator.name.clone()),
+                action: action(order).to_owned(),
+                detail: detail(site, order, changed),
+                from: operator.from.clone(),
+            };
+            inbox.audit(&[entry]).await?;
+        }
+        Ok(Obeyed { changed, row: self.row(site).await? })
+    }
+
+    /// The order that gives a site this pace, in requests per second. `Err` says why there is none.
+    pub fn order_of_rate(&self, per_second: f64) -> Result<Order, String> {
+        let slowest = 1.0 / MAX_ORDERED_INTERVAL.as_secs_f64();
+        if per_second == 0.0 && !self.may_unpace {
+            return Err("0 is no pacing at all, which is for those who own the site: set \
+                        i_own_these_sites, or write a rate above 0"
+                .to_owned());
+        }
+        if per_second != 0.0 && !(slowest..=FASTEST).contains(&per_second) {
+            return Err(format!(
+                "must be 0, or from one request a day ({slowest:.6}) to {FASTEST} a second; a site that \
+                 is to be asked less often is better paused"
+            ));
+        }
+        Ok(Order::SetInterval(Rate::per_second(per_second, 1).interval))
+    }
+
+    async fn rows(
+        &self,
+        sites: &[KnownSite],
+        most: u32,
+        store_now: Time,
+    ) -> Result<Vec<SiteRow>, StoreFault> {
+        let names: Vec<Site> = sites.iter().map(|known| known.site.clone()).collect();
+        let waiting = self.waiting.waiting_for(&names, most).await?;
+        let times = (store_now, self.clock.now());
+        let row =
+            |(known, waiting): (&KnownSite, u64)| SiteRow::of(known, waiting, &self.rules, times);
+        Ok(sites.iter().zip(waiting).map(row).collect())
+    }
+}
+
+/// What was done, as the audit has it.
+pub(crate) fn action(order: Order) -> &'static str {
+    match order {
+        Order::Pause => "pause_site",
+        Order::Resume => "resume_site",
+        Order::SetInterval(_) => "set_site_rate",
+        Order::ClearInterval => "clear_site_rate",
+        Order::ResetBreaker => "reset_site_breaker",
+        Order::ForgetRobots => "refetch_site_robots",
+    }
+}
+
+/// On what, as the audit has it.
+pub(crate) fn detail(site: &Site, order: Order, changed: bool) -> String {
+    let what = match order {
+        Order::SetInterval(interval) => {
+            format!("{site}: one request every {} s", interval.as_secs_f64())
+        }
+        _ => site.to_string(),
+    };
+    if changed { what } else { format!("{what} (it was so already)") }
+}

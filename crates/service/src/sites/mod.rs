@@ -1,0 +1,10 @@
+//! Which sites are known, how each stands, and orders to them.
+
+mod desk;
+mod missing;
+mod row;
+
+pub use desk::{Obeyed, Operator, RowsPage, SiteDesk};
+pub(crate) use desk::{action, detail};
+pub use missing::missing_hosts;
+pub use row::{BreakerRow, OrderRow, PaceRow, RobotsRow, SiteRow};

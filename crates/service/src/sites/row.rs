@@ -1,0 +1,226 @@
+//! A site as an operator sees it: what holds, where that comes from, and since when.
+//!
+//! The same for commands, the API and the dashboard.
+
+use std::time::Duration;
+
+use fetchwell_engine::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
+use fetchwell_engine::ports::politeness::{RobotsRecord, Unreachable};
+use fetchwell_engine::ports::sites::KnownSite;
+use fetchwell_policy::breaker::State;
+use fetchwell_policy::orders::Given;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::robots::Robots;
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Origin;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A site, by what the store knows and by the settings of whoever looks. Times are in seconds from now, ahead
+/// or ago.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Site)]
+pub struct SiteRow {
+    /// Which.
+    pub site: String,
+    /// What keeps pages from going right now: `paused`, `breaker`, `penalty`, `robots` (its robots.txt can't be
+    /// read) or `pace`.
+    pub held_up_by: Option<&'static str>,
+    /// How often it is asked, and who says so.
+    pub pace: PaceRow,
+    /// When the next page could go, as things stand; `None` while it is paused.
+    pub next_slot_in_seconds: Option<f64>,
+    /// How long it still wants to be left alone (429, or 503 with Retry-After).
+    pub rests_for_seconds: Option<f64>,
+    /// Whether it is up.
+    pub breaker: BreakerRow,
+    /// 429 answers in the last hour.
+    pub limited_last_hour: u32,
+    /// Failures in the last hour: 5xx, connections that came to nothing.
+    pub failed_last_hour: u32,
+    /// When a request was last sent.
+    pub last_request_seconds_ago: Option<f64>,
+    /// When it last served a page after it had failed.
+    pub last_served_seconds_ago: Option<f64>,
+    /// What is known of its robots.txt, an origin each.
+    pub robots: Vec<RobotsRow>,
+    /// Since when it is paused, and by whom.
+    pub paused: Option<OrderRow>,
+    /// How many URLs wait for it in the store; counting ends at some point.
+    pub waiting: u64,
+}
+
+/// How often a site is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SitePace)]
+pub struct PaceRow {
+    /// The time between two requests; 0: no pacing.
+    pub interval_seconds: f64,
+    /// `operator`, `site setting`, `Crawl-delay`, `concurrency` or `default rate`.
+    pub source: &'static str,
+    /// More about the source: the line of robots.txt, or who ordered it.
+    pub detail: Option<String>,
+    /// The order that stands, also where a Crawl-delay is longer.
+    pub ordered: Option<OrderRow>,
+    /// The interval of that order.
+    pub ordered_interval_seconds: Option<f64>,
+}
+
+/// Whether a site is up.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteBreaker)]
+pub struct BreakerRow {
+    /// `closed`, `open` or `half_open`.
+    pub state: &'static str,
+    /// Failures in a row.
+    pub consecutive_failures: u32,
+    /// Since when it fails.
+    pub failing_for_seconds: Option<f64>,
+    /// When the next probe may go.
+    pub next_probe_in_seconds: Option<f64>,
+}
+
+/// What is known of a robots.txt.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteRobots)]
+pub struct RobotsRow {
+    /// Whose.
+    pub origin: String,
+    /// The status of the last answer for it.
+    pub status: Option<u16>,
+    /// When it was read, by the clock of this process.
+    pub age_seconds: f64,
+    /// Why it can't be reached.
+    pub unreachable: Option<String>,
+    /// When a file that can't be reached is tried again; 0: before the next page, as soon as the site can be asked.
+    pub next_try_in_seconds: Option<f64>,
+    /// What it asks for.
+    pub crawl_delay_seconds: Option<f64>,
+    /// The line that asks for it.
+    pub crawl_delay_line: Option<u32>,
+}
+
+/// An order that stands.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = SiteOrder)]
+pub struct OrderRow {
+    /// Who gave it.
+    pub by: String,
+    /// For how long it has stood.
+    pub for_seconds: f64,
+}
+
+impl SiteRow {
+    /// What is to be said of a site: `store_now` is the time of the store, `now` that of this process.
+    pub fn of(
+        known: &KnownSite,
+        waiting: u64,
+        rules: &GateRules,
+        (store_now, now): (Time, Time),
+    ) -> SiteRow {
+        let KnownSite { site, state, robots } = known;
+        let asked: Vec<Asked<'_>> =
+            robots.iter().map(|(origin, record)| Asked::of(origin, record, rules)).collect();
+        let longest = asked.iter().max_by_key(|asked| asked.robots.crawl_delay());
+        let delay = longest.and_then(|asked| asked.robots.crawl_delay());
+        let (rate, source) = rules.rate(site, delay);
+        let pace = pace_of(state, rules.ordered(state, (rate, source)), longest, store_now);
+        let ahead = |at: Time| Some(seconds(at.since(store_now))).filter(|left| *left > 0.0);
+        let ago = |at: Time| (at > Time::EPOCH).then(|| seconds(store_now.since(at)));
+        let records = robots.iter().map(|(_, record)| record);
+        let outlook = rules.outlook(state, rate, records, (store_now, now));
+        SiteRow {
+            site: site.to_string(),
+            held_up_by: outlook.held_up_by,
+            pace,
+            next_slot_in_seconds: outlook.next_slot_in.map(seconds),
+            rests_for_seconds: ahead(state.penalty_until),
+            breaker: breaker_of(state, store_now),
+            limited_last_hour: state.limited.in_the_last_hour(store_now),
+            failed_last_hour: state.failed.in_the_last_hour(store_now),
+            last_request_seconds_ago: ago(state.pace.last_head()),
+            last_served_seconds_ago: state.last_served.and_then(ago),
+            robots: asked.iter().map(|asked| asked.row(state, now)).collect(),
+            paused: state.orders.paused.as_ref().map(|given| order_of(given, store_now)),
+            waiting,
+        }
+    }
+}
+
+/// A robots.txt, read.
+struct Asked<'a> {
+    origin: &'a Origin,
+    record: &'a RobotsRecord,
+    robots: Robots,
+}
+
+impl<'a> Asked<'a> {
+    fn of(origin: &'a Origin, record: &'a RobotsRecord, rules: &GateRules) -> Asked<'a> {
+        let body = record.body.as_deref().unwrap_or_default();
+        Asked { origin, record, robots: Robots::parse(body, &rules.robots.product_token) }
+    }
+
+    fn row(&self, state: &SiteState, now: Time) -> RobotsRow {
+        let next_try = |gone: &Unreachable| match gone.comes_first(state) {
+            true => 0.0,
+            false => seconds(gone.retry_at.since(now)),
+        };
+        RobotsRow {
+            origin: self.origin.to_string(),
+            status: self.record.status,
+            age_seconds: seconds(now.since(self.record.fetched_at)),
+            unreachable: self.record.unreachable.as_ref().map(|gone| gone.reason.clone()),
+            next_try_in_seconds: self.record.unreachable.as_ref().map(next_try),
+            crawl_delay_seconds: self.robots.crawl_delay().map(seconds),
+            crawl_delay_line: self.robots.crawl_delay_line(),
+        }
+    }
+}
+
+fn pace_of(
+    state: &SiteState,
+    (rate, source): (Rate, &'static str),
+    longest: Option<&Asked<'_>>,
+    now: Time,
+) -> PaceRow {
+    let ordered = state.orders.interval.as_ref();
+    let detail = match source {
+        CRAWL_DELAY => longest.and_then(|asked| {
+            let line = asked.robots.crawl_delay_line()?;
+            Some(format!("line {line} of {}", asked.origin.robots_url()))
+        }),
+        BY_ORDER => ordered.map(|ordered| format!("by {}", ordered.given.by)),
+        _ => None,
+    };
+    PaceRow {
+        interval_seconds: seconds(rate.interval),
+        source,
+        detail,
+        ordered: ordered.map(|ordered| order_of(&ordered.given, now)),
+        ordered_interval_seconds: ordered.map(|ordered| seconds(ordered.interval)),
+    }
+}
+
+fn breaker_of(state: &SiteState, now: Time) -> BreakerRow {
+    let breaker = &state.breaker;
+    let (word, probe_at) = match breaker.state {
+        State::Closed => ("closed", None),
+        State::Open { probe_at, .. } => ("open", Some(probe_at)),
+        State::HalfOpen { .. } => ("half_open", None),
+    };
+    BreakerRow {
+        state: word,
+        consecutive_failures: breaker.consecutive_failures,
+        failing_for_seconds: breaker.failing_since.map(|since| seconds(now.since(since))),
+        next_probe_in_seconds: probe_at.map(|at| seconds(at.since(now))),
+    }
+}
+
+fn order_of(given: &Given, now: Time) -> OrderRow {
+    OrderRow { by: given.by.clone(), for_seconds: seconds(now.since(given.at)) }
+}
+
+fn seconds(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1_000.0).round() / 1_000.0
+}

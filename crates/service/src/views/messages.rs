@@ -1,0 +1,148 @@
+//! Messages and results as callers see them.
+
+use fetchwell_engine::ports::inbox::options::Extracted;
+use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
+use fetchwell_policy::rfc3339::rfc3339;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::schemas::{MessageStatus as StatusWord, ResultStatus};
+
+/// A message, with its result when there is one.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
+pub struct MessageView {
+    /// Its name.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
+    pub id: String,
+    /// The exact text that was posted.
+    pub url: String,
+    /// On whose behalf.
+    pub retailer: String,
+    /// The caller's own name for it.
+    pub correlation_id: String,
+    /// Who sent it.
+    pub caller_id: String,
+    /// `queued`, `processing`, `completed` or `failed`.
+    #[schema(value_type = StatusWord)]
+    pub status: &'static str,
+    /// When it was accepted.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// Requests so far.
+    pub attempts: u32,
+    /// Its result; null until there is one.
+    #[schema(required)]
+    pub outbox: Option<OutboxView>,
+}
+
+/// What came out of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = OutboxMessage)]
+pub struct OutboxView {
+    /// Its name.
+    #[schema(example = "out_018bcfe56800ffffffffffffffffffff", pattern = "^out_[0-9a-f]{32}$")]
+    pub id: String,
+    /// Its place among the caller's results: `after` this one the next follows.
+    #[schema(example = "42", pattern = "^[0-9]+$")]
+    pub cursor: String,
+    /// Which message it answers.
+    pub inbox_message_id: String,
+    /// The exact text that was posted.
+    pub url: String,
+    /// On whose behalf.
+    pub retailer: String,
+    /// The caller's own name for it.
+    pub correlation_id: String,
+    /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
+    /// `internal_error` or `cancelled`.
+    #[schema(value_type = ResultStatus)]
+    pub status: String,
+    /// The page as text; null when there is none, or it is no text.
+    #[schema(required)]
+    pub content: Option<String>,
+    /// What the server says the page is.
+    #[schema(required)]
+    pub content_type: Option<String>,
+    /// The status of the last answer.
+    #[schema(required)]
+    pub http_status: Option<u16>,
+    /// What went wrong, in words.
+    #[schema(required)]
+    pub error: Option<String>,
+    /// When the result was stored.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// The headline, if `"extract": true` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub title: Option<String>,
+    /// The article's text, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub text: Option<String>,
+    /// The same as Markdown, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub markdown: Option<String>,
+}
+
+impl From<Message> for MessageView {
+    fn from(message: Message) -> MessageView {
+        MessageView {
+            id: message.id.to_string(),
+            url: message.url,
+            retailer: message.retailer,
+            correlation_id: message.correlation_id,
+            caller_id: message.caller,
+            status: status(message.status),
+            created_at: rfc3339(message.created_at),
+            attempts: message.attempts,
+            outbox: message.outbox.map(OutboxView::from),
+        }
+    }
+}
+
+impl From<OutboxMessage> for OutboxView {
+    fn from(message: OutboxMessage) -> OutboxView {
+        let result = message.result;
+        let extracted: Option<Extracted> =
+            result.extracted.and_then(|json| serde_json::from_str(&json).ok());
+        let (title, text, markdown) = match extracted {
+            Some(found) => (Some(found.title), Some(found.text), Some(found.markdown)),
+            None => (None, None, None),
+        };
+        OutboxView {
+            id: outbox_id(message.message),
+            cursor: message.cursor.to_string(),
+            inbox_message_id: message.message.to_string(),
+            url: message.url,
+            retailer: message.retailer,
+            correlation_id: message.correlation_id,
+            status: result.status,
+            content: result.content,
+            content_type: result.content_type,
+            http_status: result.http_status,
+            error: result.error,
+            created_at: rfc3339(message.created_at),
+            title,
+            text,
+            markdown,
+        }
+    }
+}
+
+/// Where a message stands, in one word.
+pub fn status(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::Queued => "queued",
+        MessageStatus::Processing => "processing",
+        MessageStatus::Completed => "completed",
+        MessageStatus::Failed => "failed",
+    }
+}
+
+/// A message has one result, so the result has the message's name with another beginning.
+fn outbox_id(message: MessageId) -> String {
+    message.to_string().replacen("msg_", "out_", 1)
+}

@@ -1,0 +1,294 @@
+//! Messages as operators see them, in JSON: by the API and by the command line.
+
+use fetchwell_engine::ports::inbox::{Attempt, MessageId};
+use fetchwell_engine::ports::oversight::{
+    Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
+};
+use fetchwell_policy::rfc3339::rfc3339;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::messages::OutboxView;
+
+/// A message of any caller.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Sighting)]
+pub struct SightingView {
+    /// Its name.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
+    pub id: String,
+    /// `queued`, `processing`, `delayed`, `completed` or `failed`.
+    pub state: &'static str,
+    /// Why it failed: a word, and the answer's number where there was one.
+    #[schema(required)]
+    pub reason: Option<String>,
+    /// The exact text that was posted.
+    pub url: String,
+    /// Its site.
+    pub site: String,
+    /// On whose behalf.
+    pub retailer: String,
+    /// The caller's own name for it.
+    pub correlation_id: String,
+    /// Who sent it.
+    pub caller_id: String,
+    /// When it was accepted.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it may go, while it waits.
+    #[schema(required, format = DateTime)]
+    pub due_at: Option<String>,
+    /// When it ended.
+    #[schema(required, format = DateTime)]
+    pub ended_at: Option<String>,
+    /// Requests so far.
+    pub attempts: u32,
+    /// The message that this one is another try of.
+    #[schema(required)]
+    pub retry_of: Option<String>,
+    /// The message that is another try of this one.
+    #[schema(required)]
+    pub retried_as: Option<String>,
+}
+
+impl From<Sighting> for SightingView {
+    fn from(seen: Sighting) -> SightingView {
+        let name = |id: Option<MessageId>| id.map(|id| id.to_string());
+        SightingView {
+            id: seen.id.to_string(),
+            state: seen.state.as_str(),
+            reason: seen.reason,
+            url: seen.url,
+            site: seen.site,
+            retailer: seen.retailer,
+            correlation_id: seen.correlation_id,
+            caller_id: seen.caller,
+            created_at: rfc3339(seen.created_at),
+            due_at: seen.due_at.map(rfc3339),
+            ended_at: seen.ended_at.map(rfc3339),
+            attempts: seen.attempts,
+            retry_of: name(seen.retry_of),
+            retried_as: name(seen.retried_as),
+        }
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Sightings)]
+pub struct SightingsView {
+    /// The newest first.
+    pub messages: Vec<SightingView>,
+    /// Where to look on; null: there are no more.
+    #[schema(required, example = "42", pattern = "^[0-9]+$")]
+    pub next: Option<String>,
+    /// What was there to see: name it to act on this and on nothing that came later.
+    #[schema(format = DateTime)]
+    pub as_of: String,
+}
+
+impl From<Sightings> for SightingsView {
+    fn from(page: Sightings) -> SightingsView {
+        SightingsView {
+            messages: page.messages.into_iter().map(SightingView::from).collect(),
+            next: page.next.map(|next| next.to_string()),
+            as_of: rfc3339(page.as_of),
+        }
+    }
+}
+
+/// How many messages match.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Count)]
+pub struct CountView {
+    /// So many were found.
+    pub count: u64,
+    /// Whether these are all; else there are at least so many.
+    pub exact: bool,
+    /// What was there to see.
+    #[schema(format = DateTime)]
+    pub as_of: String,
+}
+
+impl From<Count> for CountView {
+    fn from(count: Count) -> CountView {
+        CountView { count: count.found, exact: count.is_exact, as_of: rfc3339(count.as_of) }
+    }
+}
+
+/// All that is known of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Dossier)]
+pub struct DossierView {
+    /// The message.
+    #[serde(flatten)]
+    pub message: SightingView,
+    /// After this it is not worth having.
+    #[schema(required, format = DateTime)]
+    pub deadline: Option<String>,
+    /// Where its result is delivered to.
+    #[schema(required)]
+    pub callback_url: Option<String>,
+    /// The message whose result will be this one's, too.
+    #[schema(required)]
+    pub follows: Option<String>,
+    /// Its way, by its last attempt.
+    pub timeline: Vec<MilestoneView>,
+    /// Its last attempts, the oldest first.
+    pub last_attempts: Vec<AttemptView>,
+    /// Its result.
+    #[schema(required)]
+    pub outbox: Option<OutboxView>,
+}
+
+impl From<Dossier> for DossierView {
+    fn from(dossier: Dossier) -> DossierView {
+        DossierView {
+            timeline: timeline(&dossier).iter().map(MilestoneView::of).collect(),
+            last_attempts: dossier.attempts.iter().map(AttemptView::of).collect(),
+            deadline: dossier.deadline.map(rfc3339),
+            callback_url: dossier.callback_url,
+            follows: dossier.follows.map(|id| id.to_string()),
+            outbox: dossier.outbox.map(OutboxView::from),
+            message: dossier.message.into(),
+        }
+    }
+}
+
+/// A stretch of a message's way.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Milestone)]
+pub struct MilestoneView {
+    /// `queued`, `robots`, `slot`, `connect`, `first_byte`, `extracted` or `delivered`.
+    pub stage: &'static str,
+    /// When it was over.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// How long it took.
+    pub took_ms: f64,
+}
+
+impl MilestoneView {
+    fn of(milestone: &Milestone) -> MilestoneView {
+        let took_ms = milestone.took.as_secs_f64() * 1_000.0;
+        MilestoneView { stage: milestone.stage, at: rfc3339(milestone.at), took_ms }
+    }
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Attempt)]
+pub struct AttemptView {
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// Whether a request went out.
+    pub sent: bool,
+    /// What happened, in words.
+    pub what: String,
+    /// The answer's status.
+    #[schema(required)]
+    pub http_status: Option<u16>,
+    /// The robots.txt rule that decided.
+    #[schema(required)]
+    pub robots: Option<String>,
+    /// Waiting for robots.txt.
+    pub robots_ms: f64,
+    /// Waiting for the site's slot.
+    pub slot_ms: f64,
+    /// Connecting; 0 on a kept connection.
+    pub connect_ms: f64,
+    /// From the request's head to the answer's.
+    pub first_byte_ms: f64,
+    /// Reading the body.
+    pub body_ms: f64,
+}
+
+impl AttemptView {
+    fn of(attempt: &Attempt) -> AttemptView {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        AttemptView {
+            at: rfc3339(attempt.at),
+            sent: attempt.sent,
+            what: attempt.told.clone(),
+            http_status: attempt.http_status,
+            robots: attempt.robots.clone(),
+            robots_ms: ms(attempt.robots_us),
+            slot_ms: ms(attempt.slot_us),
+            connect_ms: ms(attempt.connect_us),
+            first_byte_ms: ms(attempt.first_byte_us),
+            body_ms: ms(attempt.body_us),
+        }
+    }
+}
+
+/// Why messages failed, and where.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Failures)]
+pub struct FailuresView {
+    /// The largest groups first.
+    pub groups: Vec<GroupView>,
+    /// Whether these are all failures; else they are the newest.
+    pub exact: bool,
+    /// What was there to see.
+    #[schema(format = DateTime)]
+    pub as_of: String,
+}
+
+/// Failures of one reason at one site.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = FailureGroup)]
+pub struct GroupView {
+    /// Why.
+    pub reason: String,
+    /// Where.
+    pub site: String,
+    /// How many.
+    pub messages: u64,
+    /// The newest of them.
+    pub sample: SightingView,
+}
+
+impl From<Failures> for FailuresView {
+    fn from(failures: Failures) -> FailuresView {
+        let group = |group: FailureGroup| GroupView {
+            reason: group.reason,
+            site: group.site,
+            messages: group.messages,
+            sample: group.sample.into(),
+        };
+        FailuresView {
+            groups: failures.groups.into_iter().map(group).collect(),
+            exact: failures.is_exact,
+            as_of: rfc3339(failures.as_of),
+        }
+    }
+}
+
+/// What was done with a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Deed)]
+pub struct DeedView {
+    /// The message.
+    pub id: String,
+    /// `renewed`, `hastened` or `cancelled`; or why it was left alone: `retried_before`, `is_due`,
+    /// `follows`, `in_flight`, `has_ended`, `came_later` or `unknown`.
+    pub deed: &'static str,
+    /// The message that is another try of it.
+    #[schema(required)]
+    pub retried_as: Option<String>,
+    /// The same in words.
+    pub told: String,
+}
+
+impl DeedView {
+    /// What was done with this message.
+    pub fn of(id: MessageId, deed: Deed) -> DeedView {
+        DeedView {
+            id: id.to_string(),
+            deed: deed.as_str(),
+            retried_as: deed.another_try().map(|id| id.to_string()),
+            told: format!("{id} {}", deed.told()),
+        }
+    }
+}
