@@ -59,3 +59,34 @@ fn readyz(readiness: Result<(), String>) -> Response {
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_testkit::plain_http::ask;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn readiness_is_told_only_where_there_is_one() {
+        let not_ready: Readiness = Arc::new(|| -> BoxFuture<'static, Result<(), String>> {
+            Box::pin(ready(Err::<(), _>("there is no store".to_owned())))
+        });
+        for (readiness, expected) in [(None, 404), (Some(not_ready), 503)] {
+            let has_reason = readiness.is_some();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let rules = ConnectionRules { per_address: 64, trusted_proxies: Vec::new() };
+            let stop = CancellationToken::new();
+            let text = at_once(|| "up 1\n".to_owned());
+            let serving = serve(Some(listener), rules, text, readiness, stop.clone());
+            let serving = tokio::spawn(serving);
+            let metrics = ask(address, "", "GET /metrics", &[], "").await.unwrap();
+            assert_eq!((metrics.status, metrics.body.as_slice()), (200, &b"up 1\n"[..]));
+            let readyz = ask(address, "", "GET /readyz", &[], "").await.unwrap();
+            assert_eq!(readyz.status, expected);
+            assert_eq!(readyz.body == b"there is no store\n", has_reason);
+            stop.cancel();
+            serving.await.unwrap();
+        }
+    }
+}
