@@ -15,7 +15,7 @@ use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnL
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
 use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settlement, Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -95,7 +95,7 @@ struct Counter(Arc<AtomicUsize>);
 
 #[async_trait]
 impl Sink<Row> for Counter {
-    async fn write(&self, records: &[&Row]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&Row]) -> Result<(), StoreError> {
         let whole = records.iter().filter(|row| row.status == Some(200) && row.bytes == PAGE_BYTES);
         self.0.fetch_add(whole.count(), Ordering::Relaxed);
         Ok(())

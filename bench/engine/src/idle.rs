@@ -12,7 +12,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
@@ -77,7 +77,7 @@ struct Rounds {
 
 #[async_trait]
 impl Source for Rounds {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let from = self.given.load(Ordering::Relaxed);
         let to = (from + demand.most.min(A_TAKE)).min(self.sites);
         self.given.store(to, Ordering::Relaxed);
@@ -87,23 +87,23 @@ impl Source for Rounds {
         if self.settled.load(Ordering::Relaxed) < self.sites {
             return Ok(Taken::Idle { until: Clock::system().now() + Duration::from_millis(100) });
         }
-        let resident = resident_bytes().map_err(|error| StoreFault::Damaged(error.to_string()))?;
+        let resident = resident_bytes().map_err(|error| StoreError::Damaged(error.to_string()))?;
         self.resident_at_the_end.store(resident, Ordering::Relaxed);
         Ok(Taken::Exhausted)
     }
 
-    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         Ok(Renewal::Held { ttl: LEASE_TTL })
     }
 }
 
 #[async_trait]
 impl<R: Send + Sync> Finish<R> for Rounds {
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         self.settled.fetch_add(batch.len(), Ordering::Relaxed);
         Ok(vec![Settled::Confirmed; batch.len()])
     }
@@ -128,7 +128,7 @@ struct Elsewhere(Clock);
 
 #[async_trait]
 impl Politeness for Elsewhere {
-    async fn turn(&self, _: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, _: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let now = self.0.now();
         let rule = BreakerRule::default();
         let verdict = |ask: &SiteAsk| -> Verdict {
@@ -137,25 +137,25 @@ impl Politeness for Elsewhere {
         Ok(Turn { now, verdicts: asks.iter().map(verdict).collect(), transitions: Vec::new() })
     }
 
-    async fn spend(&self, _: &Site, _: &Permit, _: Rate) -> Result<(Spend, Time), StoreFault> {
+    async fn spend(&self, _: &Site, _: &Permit, _: Rate) -> Result<(Spend, Time), StoreError> {
         Ok((Spend::Go, self.0.now()))
     }
 
-    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         let fetched_at = self.0.now();
         let body = Some(b"User-agent: *\nDisallow: /private/\n".to_vec());
         Ok(Some(RobotsRecord { body, status: Some(200), fetched_at, unreachable: None }))
     }
 
-    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn look(&self, _: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, _: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         Ok((None, self.0.now()))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 }

@@ -10,7 +10,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{self, Door, Limits};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -69,7 +69,7 @@ struct Given {
 
 #[async_trait]
 impl Source for Given {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let from = self.given.load(Ordering::Relaxed);
         let to = (from + demand.most.min(A_TAKE)).min(self.urls);
         self.given.store(to, Ordering::Relaxed);
@@ -80,11 +80,11 @@ impl Source for Given {
         Ok(Taken::Jobs((from..to).map(|number| lease(number, self.sites)).collect()))
     }
 
-    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         Ok(Renewal::Held { ttl: LEASE_TTL })
     }
 }
@@ -105,7 +105,7 @@ struct Keeps;
 
 #[async_trait]
 impl<R: Send + Sync> Finish<R> for Keeps {
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         Ok(vec![Settled::Confirmed; batch.len()])
     }
 }

@@ -17,7 +17,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
 use crate::clock::Clock;
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::event_log::{Event, EventLog, Published, judge_by_size};
 use crate::ports::finish::{Settle, Settled, Settlement};
 use crate::ports::job::{Lane, Lease, LeaseId, NewJob};
@@ -69,7 +69,7 @@ impl MemoryPoliteness {
 
 #[async_trait]
 impl Politeness for MemoryPoliteness {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let now = self.clock.now();
         let mut shared = self.lock();
         let Shared { sites, chance, .. } = &mut *shared;
@@ -93,27 +93,27 @@ impl Politeness for MemoryPoliteness {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         let now = self.clock.now();
         let mut shared = self.lock();
         let state = shared.sites.entry(site.clone()).or_default();
         Ok((state.spend(permit, now, rate), now))
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         Ok(self.lock().robots.get(origin).cloned())
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.lock().robots.insert(origin.clone(), record.clone());
         Ok(())
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         Ok((self.lock().sites.get(site).cloned(), self.clock.now()))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.clock.now();
         let mut shared = self.lock();
         let before = shared.sites.len();
@@ -121,7 +121,7 @@ impl Politeness for MemoryPoliteness {
         Ok((before - shared.sites.len()) as u64)
     }
 
-    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
         let (shared, now) = (self.lock(), self.clock.now());
         let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
         let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
@@ -133,7 +133,7 @@ impl Politeness for MemoryPoliteness {
 
 #[async_trait]
 impl Sites for MemoryPoliteness {
-    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
         let shared = self.lock();
         let mut making = PageInMaking::new(query, self.clock.now());
         let after = making.after().to_owned();
@@ -151,14 +151,14 @@ impl Sites for MemoryPoliteness {
         Ok(page)
     }
 
-    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
         let shared = self.lock();
         let state = shared.sites.get(site).cloned().unwrap_or_default();
         let known = KnownSite { site: site.clone(), state, robots: shared.robots_of(site) };
         Ok((known, self.clock.now()))
     }
 
-    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let mut shared = self.lock();
         if order == Order::ForgetRobots {
@@ -200,18 +200,18 @@ impl MemoryPages {
 
 #[async_trait]
 impl PageCache for MemoryPages {
-    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         self.lock().insert(key.to_owned(), (self.clock.now() + ttl, body));
         Ok(())
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let now = self.clock.now();
         let pages = self.lock();
         Ok(pages.get(key).filter(|(expires_at, _)| *expires_at > now).map(|(_, body)| body.clone()))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.clock.now();
         let mut pages = self.lock();
         let before = pages.len();
@@ -233,7 +233,7 @@ impl MemoryEvents {
 
 #[async_trait]
 impl EventLog for MemoryEvents {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
         let published: Vec<Published> = events.iter().map(judge_by_size).collect();
         let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
         let taken = taken.map(|(event, _)| event.clone());
@@ -574,7 +574,7 @@ impl MemoryInstance {
 
 #[async_trait]
 impl Source for MemoryInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let now = self.queue.clock.now();
         let mut queue = self.queue.lock();
         for (site, until) in &demand.closed {
@@ -618,7 +618,7 @@ impl Source for MemoryInstance {
         Ok(Taken::Idle { until: next.max(now).min(poll) })
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         let Some(ours) = self.epoch() else { return Ok(()) };
         let mut queue = self.queue.lock();
         for id in leases {
@@ -630,7 +630,7 @@ impl Source for MemoryInstance {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let now = self.queue.clock.now();
         let mut queue = self.queue.lock();
         let held = self.live_epoch(&queue, now);
@@ -651,7 +651,7 @@ impl Source for MemoryInstance {
         self.rescued.load(Ordering::Relaxed)
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let queue = self.queue.lock();
         let waits =
             |stored: &&Stored| matches!(stored.standing, Standing::Queued | Standing::Delayed);
@@ -662,7 +662,7 @@ impl Source for MemoryInstance {
 
 #[async_trait]
 impl Settle for MemoryInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let now = self.queue.clock.now();
         let mut queue = self.queue.lock();
         let Some(epoch) = self.live_epoch(&queue, now) else {

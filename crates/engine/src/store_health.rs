@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// While a store fails, there is a line about it this often.
 const LINE_EVERY: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ pub struct Failing {
     /// because no call has been made since then.
     pub lasts: Duration,
     /// What the store said last.
-    pub fault: StoreFault,
+    pub fault: StoreError,
 }
 
 /// The record of one pipeline. Those of one process share the lines in the log.
@@ -100,7 +100,7 @@ struct State {
 struct Streak {
     since: Instant,
     last: Instant,
-    fault: StoreFault,
+    fault: StoreError,
 }
 
 impl Streak {
@@ -125,7 +125,7 @@ impl StoreHealth {
     }
 
     /// A call failed, and will be repeated.
-    pub fn failed(&self, call: StoreCall, fault: &StoreFault) {
+    pub fn failed(&self, call: StoreCall, fault: &StoreError) {
         let now = Instant::now();
         let mut state = self.state();
         let streak = state.failing.entry((self.pipeline, call)).or_insert_with(|| Streak {
@@ -142,7 +142,7 @@ impl StoreHealth {
     }
 
     /// A call failed that others of its kind say nothing about: it is only logged.
-    pub fn failed_once(&self, call: StoreCall, fault: &StoreFault) {
+    pub fn failed_once(&self, call: StoreCall, fault: &StoreError) {
         self.state().log(call, fault, Instant::now());
     }
 
@@ -198,7 +198,7 @@ impl State {
         }
     }
 
-    fn log(&mut self, call: StoreCall, fault: &StoreFault, now: Instant) {
+    fn log(&mut self, call: StoreCall, fault: &StoreError, now: Instant) {
         match self.note(now) {
             Line::First => warn!(%fault, "{}; trying again until it works", call.means()),
             Line::Again { failures, lasts } => {
@@ -242,8 +242,8 @@ enum Line {
 mod tests {
     use super::*;
 
-    fn fault() -> StoreFault {
-        StoreFault::Unavailable("database or disk is full".to_owned())
+    fn fault() -> StoreError {
+        StoreError::Unavailable("database or disk is full".to_owned())
     }
 
     #[tokio::test(start_paused = true)]

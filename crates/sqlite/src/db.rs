@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
@@ -55,9 +55,9 @@ pub enum Durability {
     Process,
 }
 
-type Reply = Box<dyn FnOnce(Result<(), StoreFault>) + Send>;
+type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 /// What to do, and whether it worked; or the fault for which it can't even begin.
-type Work = Box<dyn FnOnce(Result<&Connection, StoreFault>) -> (bool, Reply) + Send>;
+type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (bool, Reply) + Send>;
 
 /// A handle on the connection. Cheap to clone; the thread ends with the last one.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Db {
         durability: Durability,
         newest_known: i64,
         prepare: impl Fn(&mut Connection) -> rusqlite::Result<()>,
-    ) -> Result<Db, StoreFault> {
+    ) -> Result<Db, StoreError> {
         let fault = |error| unavailable(path, &error);
         make_private(path);
         let mut connection = Connection::open(path).map_err(fault)?;
@@ -108,7 +108,7 @@ impl Db {
 
     /// Opens a file that is there and prepared, for those who only read: they wait for no writer, and
     /// none waits for them.
-    pub fn open_for_reading(path: &Path) -> Result<Db, StoreFault> {
+    pub fn open_for_reading(path: &Path) -> Result<Db, StoreError> {
         let fault = |error| unavailable(path, &error);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
@@ -121,7 +121,7 @@ impl Db {
         connection: Connection,
         path: &Path,
         behaviour: TransactionBehavior,
-    ) -> Result<Db, StoreFault> {
+    ) -> Result<Db, StoreError> {
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
         // Else SQLite looks at the value of a bound LIMIT when it plans, and so it plans such a statement
         // anew whenever that is bound again: at each use.
@@ -141,7 +141,7 @@ impl Db {
                 drop(connection);
                 drop(open);
             })
-            .map_err(|error| StoreFault::Unavailable(format!("no thread for SQLite: {error}")))?;
+            .map_err(|error| StoreError::Unavailable(format!("no thread for SQLite: {error}")))?;
         Ok(Db { work: sender, path: path.to_owned() })
     }
 
@@ -154,7 +154,7 @@ impl Db {
     pub async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
         let work: Work = Box::new(move |transaction| {
@@ -168,7 +168,7 @@ impl Db {
             });
             (worked, reply)
         });
-        let gone = || StoreFault::Unavailable("the SQLite thread has ended".to_owned());
+        let gone = || StoreError::Unavailable("the SQLite thread has ended".to_owned());
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
@@ -436,7 +436,7 @@ mod tests {
         drop(newer);
         let before = std::fs::read(&path).unwrap();
         let opened = Db::open(&path, Durability::Disk, 7, |_| panic!("it is not prepared"));
-        let Err(StoreFault::Unfit(text)) = opened else { panic!("it was opened") };
+        let Err(StoreError::Unfit(text)) = opened else { panic!("it was opened") };
         assert!(text.contains("version 8") && text.contains("up to 7"), "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 pub fn io_fault(error: io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
@@ -19,12 +19,12 @@ fn other_file(error: &rusqlite::Error) -> Option<&io::Error> {
 
 const FREE_SPACE: &str = "; free some space on its disk";
 
-pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
+pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let Some(error) = other_file(error) {
         let is_full =
             matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let advice = if is_full { FREE_SPACE } else { "" };
-        return StoreFault::Unavailable(format!("{error}{advice}"));
+        return StoreError::Unavailable(format!("{error}{advice}"));
     }
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
@@ -40,5 +40,5 @@ pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreFault {
         }
         _ => "",
     };
-    StoreFault::Unavailable(format!("SQLite file {}: {error}{advice}", path.display()))
+    StoreError::Unavailable(format!("SQLite file {}: {error}{advice}", path.display()))
 }

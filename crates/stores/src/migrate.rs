@@ -6,7 +6,7 @@
 //! more finds the file's name in the database, and only sets the mark.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_sqlite::db::Db;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +44,7 @@ pub async fn move_retriever(
     clock: &Clock,
     to: &Database,
     to_name: &str,
-) -> Result<Moved, StoreFault> {
+) -> Result<Moved, StoreError> {
     let queues = [
         moving_out::queue(from, "messages", clock).await?,
         moving_out::queue(from, "webhooks", clock).await?,
@@ -77,13 +77,13 @@ pub async fn move_retriever(
 }
 
 /// What dead processes held waits again.
-async fn rescue(queue: &SqliteQueue) -> Result<(), StoreFault> {
+async fn rescue(queue: &SqliteQueue) -> Result<(), StoreError> {
     let instance = queue.instance();
     instance.renew().await?;
     instance.leave().await
 }
 
-async fn move_all(from: &Db, departure: Departure, arrival: Arrival) -> Result<Moved, StoreFault> {
+async fn move_all(from: &Db, departure: Departure, arrival: Arrival) -> Result<Moved, StoreError> {
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
     let (arrived, has_arrived) = oneshot::channel();
     let leaving = from.write(move |tx| departure.leave(tx, &parts, has_arrived));

@@ -10,7 +10,7 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules}
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
 use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -118,7 +118,7 @@ impl Rig {
     /// fails.
     pub fn with_watch(
         mut self,
-        watch: impl Fn(&[SiteAsk]) -> Result<Duration, StoreFault> + Send + Sync + 'static,
+        watch: impl Fn(&[SiteAsk]) -> Result<Duration, StoreError> + Send + Sync + 'static,
     ) -> Rig {
         self.watch = Arc::new(watch);
         self
@@ -137,12 +137,12 @@ impl Rig {
     }
 
     /// Runs until the queue is empty.
-    pub async fn run(&self) -> Result<Ended, StoreFault> {
+    pub async fn run(&self) -> Result<Ended, StoreError> {
         self.run_until(CancellationToken::new()).await
     }
 
     /// Runs until the queue is empty or `stop` is cancelled.
-    pub async fn run_until(&self, stop: CancellationToken) -> Result<Ended, StoreFault> {
+    pub async fn run_until(&self, stop: CancellationToken) -> Result<Ended, StoreError> {
         let retry = self.retry;
         let patience = self.patience;
         let instance = Arc::new(self.queue.instance());
@@ -160,7 +160,7 @@ impl Rig {
         &self,
         door: Door<R>,
         stop: CancellationToken,
-    ) -> Result<Ended, StoreFault> {
+    ) -> Result<Ended, StoreError> {
         let politeness = WatchedPoliteness {
             store: self.politeness.clone(),
             watch: self.watch.clone(),
@@ -241,7 +241,7 @@ struct Rows<Q> {
 
 #[async_trait]
 impl<Q: Settle> Finish<Row> for Rows<Q> {
-    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreError> {
         let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
         let settled = self.source.settle(&leases).await?;
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_simweb::SiteScript;
 use fetchwell_sqlite::db::{Db, Durability};
@@ -142,7 +142,7 @@ pub async fn sqlite_queue(program: &Program, name: &str) -> SqliteQueue {
 }
 
 /// A queue in Redis, with the list of dead letters that the program uses by default.
-pub async fn redis_queue(url: &str, name: &str) -> Result<RedisQueue, StoreFault> {
+pub async fn redis_queue(url: &str, name: &str) -> Result<RedisQueue, StoreError> {
     let dead_letters = match name {
         "crawler_queue" => "page_fetcher_dlq".to_owned(),
         other => format!("{other}_given_up"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{
     Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
@@ -16,7 +16,7 @@ use fetchwell_policy::url::{Origin, Site};
 use tokio::time::sleep;
 
 /// Sees the questions of each turn, and says how long the turn takes or why it fails.
-pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreFault> + Send + Sync>;
+pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreError> + Send + Sync>;
 
 /// The store, and who watches it.
 pub(crate) struct WatchedPoliteness {
@@ -28,7 +28,7 @@ pub(crate) struct WatchedPoliteness {
 
 #[async_trait]
 impl Politeness for WatchedPoliteness {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let watched = (self.watch)(asks);
         let takes = *watched.as_ref().unwrap_or(&self.failing_takes);
         if !takes.is_zero() {
@@ -43,27 +43,27 @@ impl Politeness for WatchedPoliteness {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         self.store.spend(site, permit, rate).await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         self.store.robots(origin).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.store.keep_robots(origin, record).await
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         self.store.look(site).await
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         self.store.sweep().await
     }
 
-    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
         self.store.orders_since(since).await
     }
 }

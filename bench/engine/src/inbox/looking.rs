@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
 use fetchwell_engine::ports::job::Lease;
@@ -106,7 +106,7 @@ impl Took {
     }
 }
 
-async fn time<F: Future<Output = Result<(), StoreFault>>>(ask: impl Fn() -> F) -> Result<Took> {
+async fn time<F: Future<Output = Result<(), StoreError>>>(ask: impl Fn() -> F) -> Result<Took> {
     let mut took = Vec::new();
     for _ in 0..TIMES {
         let started = Instant::now();

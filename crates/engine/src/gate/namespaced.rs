@@ -11,7 +11,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 
 /// The sites of `inner` that belong to one realm.
@@ -33,7 +33,7 @@ impl Apart {
 
 #[async_trait]
 impl Politeness for Apart {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let moved_reports: Vec<SiteReport> = reports
             .iter()
             .map(|report| SiteReport { site: self.site(&report.site), ..report.clone() })
@@ -56,23 +56,23 @@ impl Politeness for Apart {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         self.inner.spend(&self.site(site), permit, rate).await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         self.inner.robots(origin).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.inner.keep_robots(origin, record).await
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         self.inner.look(&self.site(site)).await
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         self.inner.sweep().await
     }
 }

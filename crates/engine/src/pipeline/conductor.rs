@@ -27,7 +27,7 @@ use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::budget::Share;
 use crate::internal_fetch::Errand;
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::plan::{Moment, Plan};
@@ -73,16 +73,16 @@ pub(super) enum Work<R> {
 
 /// What comes back from the tasks.
 pub(super) enum Event<R> {
-    Taken(Demand, Result<Taken, StoreFault>),
-    Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreFault>),
-    RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>),
+    Taken(Demand, Result<Taken, StoreError>),
+    Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreError>),
+    RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>),
     Fetched(Box<FetchEnd<R>>),
-    Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreFault>, Duration),
-    Renewed(Instant, Result<Renewal, StoreFault>),
-    OldestFound(Duration, Result<Option<Time>, StoreFault>),
-    Noted(Result<(), StoreFault>),
-    StartNoted(Result<(), StoreFault>),
-    OrdersHeard(Result<RecentOrders, StoreFault>),
+    Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreError>, Duration),
+    Renewed(Instant, Result<Renewal, StoreError>),
+    OldestFound(Duration, Result<Option<Time>, StoreError>),
+    Noted(Result<(), StoreError>),
+    StartNoted(Result<(), StoreError>),
+    OrdersHeard(Result<RecentOrders, StoreError>),
     HeldUpBy(JobKey, u32, Option<String>),
 }
 
@@ -389,7 +389,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Takes what a task brought, and what others have brought meanwhile: one round does for all.
-    pub(super) fn handle_all(&mut self, first: Woken<R>) -> Result<(), StoreFault> {
+    pub(super) fn handle_all(&mut self, first: Woken<R>) -> Result<(), StoreError> {
         self.handle(first)?;
         for _ in 1..MOST_EVENTS_A_ROUND {
             let Some(next) = self.event_at_hand() else { break };
@@ -406,7 +406,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Takes what a task brought.
-    fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreFault> {
+    fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreError> {
         let (id, event) = match woken {
             Woken::Head(HeadNews::Written(site, number)) => {
                 self.head_written(&site, number);
@@ -455,7 +455,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// A panic while fetching interrupts its URL; the process goes on.
-    fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreFault> {
+    fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreError> {
         let Some(flight) = self.flights.remove(&failed.id()) else {
             if failed.is_cancelled() {
                 return Ok(());
@@ -465,7 +465,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 |payload| panic_text(payload.as_ref()),
             );
             error!(panic = text, "the engine failed; what it holds will be rescued");
-            return Err(StoreFault::Damaged(format!("a panic in the engine: {text}")));
+            return Err(StoreError::Damaged(format!("a panic in the engine: {text}")));
         };
         self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);
@@ -476,7 +476,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Ok(())
     }
 
-    fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreFault>) {
+    fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreError>) {
         self.renewing = false;
         self.tell_of_rescues();
         self.renew_at = asked_at + self.plant.limits.heartbeat;
@@ -536,7 +536,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// A store that is away fails everything, several times a second: the record says it once.
-    pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreFault) {
+    pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreError) {
         self.spread(News::StoreFailed(fault.clone()));
         self.plant.gate.health.failed(call, fault);
     }
@@ -547,7 +547,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
     /// next.
-    pub(super) fn give_up_on_a_store(&self) -> Result<(), StoreFault> {
+    pub(super) fn give_up_on_a_store(&self) -> Result<(), StoreError> {
         let Some(patience) = self.plant.gate.patience_with_stores() else { return Ok(()) };
         match self.plant.gate.health.failing() {
             Some(failing) if failing.lasts >= patience => Err(failing.fault),
@@ -555,7 +555,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    fn note_lost(&self, result: Result<(), StoreFault>) {
+    fn note_lost(&self, result: Result<(), StoreError>) {
         match result {
             Ok(()) => self.store_worked(StoreCall::Note),
             Err(fault) => self.store_failed(StoreCall::Note, &fault),

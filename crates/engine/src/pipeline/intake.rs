@@ -12,7 +12,7 @@ use tracing::error;
 use super::conductor::{Conductor, Event, LeaseWork, Work};
 use super::groups::enough_for;
 use crate::budget::Share;
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settlement};
 use crate::ports::job::Lease;
 use crate::ports::plan::Step;
@@ -89,7 +89,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && self.leases_held + self.ready.len() <= window - window / 4
     }
 
-    pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreFault>) {
+    pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
         self.taking = false;
         let now = self.now();
         self.exhausted = false;

@@ -14,7 +14,7 @@ use super::dispatch::known_robots;
 use super::interruptions::REST;
 use crate::gate::RobotsView;
 use crate::internal_fetch::{Errand, RobotsErrand, RobotsStep, probe};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::job::Lane;
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::store_health::StoreCall;
@@ -77,7 +77,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_robots_looked_up(
         &mut self,
         origin: Origin,
-        known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreFault>,
+        known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>,
     ) {
         self.learning.remove(&origin);
         let now = self.now();
@@ -276,7 +276,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 async fn look_up(
     politeness: &dyn Politeness,
     origin: &Origin,
-) -> Result<(Option<RobotsRecord>, SiteState), StoreFault> {
+) -> Result<(Option<RobotsRecord>, SiteState), StoreError> {
     let record = politeness.robots(origin).await?;
     let state = match &record {
         Some(RobotsRecord { unreachable: Some(_), .. }) => {

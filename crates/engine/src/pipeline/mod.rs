@@ -33,7 +33,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::Finish;
 use crate::ports::job::Lease;
 use crate::ports::plan::Plan;
@@ -131,7 +131,7 @@ pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,
-) -> Result<Ended, StoreFault> {
+) -> Result<Ended, StoreError> {
     // As a task it is woken by the thread that has news for it; whoever waits here sits on another one.
     let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
     match conducting.await {
@@ -144,7 +144,7 @@ async fn conduct<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,
-) -> Result<Ended, StoreFault> {
+) -> Result<Ended, StoreError> {
     let news = door.source.news();
     let mut conductor = Conductor::start(door, plant).await;
     loop {

@@ -9,7 +9,7 @@ use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::Settlement;
 use crate::ports::job::{Lease, LeaseId};
 use crate::web::Phases;
@@ -48,7 +48,7 @@ pub enum News {
         early_by: Duration,
     },
     /// A store did not do what it was asked.
-    StoreFailed(StoreFault),
+    StoreFailed(StoreError),
     /// How much is in hand; told about once a second.
     Window(Window),
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::conductor::{Conductor, Event};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
 
 /// How often orders are asked for: one is felt within a second.
@@ -77,7 +77,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Whatever a site waits for may be over by order: the store gives of it again, and it asks again.
-    pub(super) fn on_orders_heard(&mut self, orders: Result<RecentOrders, StoreFault>) {
+    pub(super) fn on_orders_heard(&mut self, orders: Result<RecentOrders, StoreError>) {
         self.orders.is_listening = false;
         let ordered = match orders {
             Ok(orders) => self.orders.heard(orders),

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 use super::conductor::{Conductor, Event};
 use super::{News, SettledLease};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled, Settlement};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
@@ -52,7 +52,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_finished(
         &mut self,
         batch: Vec<Finished<R>>,
-        settled: Result<Vec<Settled>, StoreFault>,
+        settled: Result<Vec<Settled>, StoreError>,
         sink: Duration,
     ) {
         self.finishing = false;

@@ -18,7 +18,7 @@ use super::conductor::{Conductor, Work};
 use super::dispatch::crawl_delay;
 use super::intake::UNTIL_CLOSED;
 use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::job::Lease;
 use crate::ports::politeness::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, Turn};
 use crate::store_health::StoreCall;
@@ -415,7 +415,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         asked_at: Time,
         mut reports: Vec<SiteReport>,
         mut asks: Vec<SiteAsk>,
-        turn: Result<Turn, StoreFault>,
+        turn: Result<Turn, StoreError>,
     ) {
         self.turning = false;
         let turn = match turn {

@@ -9,7 +9,7 @@ use tracing::{debug, error};
 
 use super::conductor::{Conductor, Event};
 use super::{News, Window};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// How much is in hand is told so often at the most.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_oldest_found(
         &mut self,
         took: Duration,
-        found: Result<Option<Time>, StoreFault>,
+        found: Result<Option<Time>, StoreError>,
     ) {
         let oldest = &mut self.oldest_stored;
         oldest.is_asked_for = false;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// How long an article, or the lack of one, is kept.
 pub const ARTICLE_TTL: Duration = Duration::from_secs(7 * 86_400);
@@ -94,27 +94,27 @@ pub struct Counts {
 #[async_trait]
 pub trait Articles: Send + Sync {
     /// What time it is, by the store's clock: a run that begins has it for a name.
-    async fn now(&self) -> Result<Time, StoreFault>;
+    async fn now(&self) -> Result<Time, StoreError>;
 
     /// Whether each of these links is still to be fetched in a run that began then: it was not attempted
     /// within [`ATTEMPTED_FOR`], there is no article of it, and its site has not failed it since the run began. A
     /// link that has an article counts as attempted from now on, if nobody had noted that.
-    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault>;
+    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError>;
 
     /// Keeps what links gave in a run that began then, each as one move: the article, its places in every
     /// index, and that it was attempted. May be done again. An article that is there is never replaced by
     /// a failure: whoever was stopped for long may come late.
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreFault>;
+    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError>;
 
     /// Takes out of the indexes what is over.
-    async fn trim(&self) -> Result<(), StoreFault>;
+    async fn trim(&self) -> Result<(), StoreError>;
 
     /// What is known of one.
-    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault>;
+    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError>;
 
     /// The newest ones.
-    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault>;
+    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError>;
 
     /// How many there are. What is over may still be counted until it is taken out.
-    async fn count(&self) -> Result<Counts, StoreFault>;
+    async fn count(&self) -> Result<Counts, StoreError>;
 }

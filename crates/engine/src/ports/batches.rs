@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// The queue that batches wait in, on a server or embedded.
 pub const QUEUE: &str = "batches";
@@ -22,10 +22,10 @@ pub struct Batch {
 pub trait BatchQueue: Send + Sync {
     /// Returns once all are confirmed. An error means that nothing is known: the same batches are
     /// published again, and whoever takes one twice knows it by its id.
-    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault>;
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError>;
 
     /// How many wait, so that there need not be more of them than workers can do with.
-    async fn waiting(&self) -> Result<u64, StoreFault>;
+    async fn waiting(&self) -> Result<u64, StoreError>;
 }
 
 /// A batch that was given up.
@@ -50,8 +50,8 @@ pub struct RetriedBatches {
 #[async_trait]
 pub trait DeadBatches: Send + Sync {
     /// All of them.
-    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault>;
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreError>;
 
     /// Requeues the named dead batches, or all, and resets their history.
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault>;
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreError>;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use crate::ports::job::{Lease, LeaseId};
 
@@ -86,16 +86,16 @@ pub trait DeadLetters: Send + Sync {
         &self,
         from: Option<&[u8]>,
         most: usize,
-    ) -> Result<LettersPage, StoreFault>;
+    ) -> Result<LettersPage, StoreError>;
 
     /// The dead letters of one URL.
-    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreFault>;
+    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreError>;
 
     /// Takes these off, as one move. One that is dead no more is left alone. Returns how many were.
-    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreFault>;
+    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError>;
 
     /// How many dead letters there are of each kind.
-    async fn dead_groups(&self) -> Result<BTreeMap<DeadGroup, GroupSize>, StoreFault> {
+    async fn dead_groups(&self) -> Result<BTreeMap<DeadGroup, GroupSize>, StoreError> {
         let mut groups: BTreeMap<DeadGroup, GroupSize> = BTreeMap::new();
         let mut from = None;
         loop {
@@ -112,7 +112,7 @@ pub trait DeadLetters: Send + Sync {
     }
 
     /// Tries dead letters anew, or takes them away. Returns how many.
-    async fn revise(&self, which: &Letters, revision: Revision) -> Result<usize, StoreFault> {
+    async fn revise(&self, which: &Letters, revision: Revision) -> Result<usize, StoreError> {
         let (mut left, group) = match which {
             Letters::OfUrl(url) => {
                 let letters = self.dead_letters_of(url).await?;
@@ -141,7 +141,7 @@ async fn take_off_all<D: DeadLetters + ?Sized>(
     queue: &D,
     letters: &[DeadLetter],
     revision: Revision,
-) -> Result<usize, StoreFault> {
+) -> Result<usize, StoreError> {
     let mut revised = 0;
     for letters in letters.chunks(LETTERS_PER_PAGE) {
         let ids: Vec<LeaseId> = letters.iter().map(|letter| letter.id).collect();
@@ -157,7 +157,7 @@ pub type Ending<'a> = (&'a Lease, &'a Settlement, Option<String>);
 #[async_trait]
 pub trait SettleWithDetails: Send + Sync {
     /// Ends the leases that are still ours.
-    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreFault>;
+    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreError>;
 }
 
 /// Writes records to a sink, then ends the leases. Records that are dead letters don't go to the sink: what
@@ -178,7 +178,7 @@ where
     S: Sink<R>,
     I: SettleWithDetails,
 {
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         let mut records = Vec::new();
         let mut ends = Vec::with_capacity(batch.len());
         for finished in batch {

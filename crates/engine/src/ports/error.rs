@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a store did not do what it was asked.
 #[derive(Clone, Debug, Error)]
-pub enum StoreFault {
+pub enum StoreError {
     /// The store could not be reached or is busy: try again.
     #[error("the store is not available: {0}")]
     Unavailable(String),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// Something that happened, for those who follow a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Published {
 pub trait EventLog: Send + Sync {
     /// Returns once each event is safe or refused, an answer for each in order. An error means that
     /// nothing is known: the same batch is tried again.
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault>;
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError>;
 }
 
 /// An event with a larger value is refused. Kafka's default is as much, so that an event which the

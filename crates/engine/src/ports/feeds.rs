@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// A feed whose links go into a category. One feed may be subscribed to for several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,27 +64,27 @@ pub struct Claim<'a> {
 pub trait Feeds: Send + Sync {
     /// Adds subscriptions; one that is there for the same feed and category is replaced. Returns how many
     /// were not there.
-    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault>;
+    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError>;
 
     /// Takes subscriptions out, each by its feed and category. Returns how many were there.
-    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault>;
+    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError>;
 
     /// All subscriptions, by category and feed.
-    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreFault>;
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError>;
 
     /// What is remembered of each of these feeds.
-    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreFault>;
+    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreError>;
 
     /// Claims feeds, each unless somebody else has it. Whoever has one may claim it again.
-    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreFault>;
+    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError>;
 
     /// Keeps what is to be remembered of a feed and ends the claim, as one move. Without the claim nothing
     /// happens: somebody else has read it since. Returns whether it was kept.
-    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreFault>;
+    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError>;
 
     /// Ends claims without a word about the feeds.
-    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreFault>;
+    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError>;
 
     /// Forgets feeds: each is read as if for the first time.
-    async fn forget(&self, urls: &[&str]) -> Result<(), StoreFault>;
+    async fn forget(&self, urls: &[&str]) -> Result<(), StoreError>;
 }

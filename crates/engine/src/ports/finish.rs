@@ -9,7 +9,7 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 
 use crate::budget::Share;
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::job::Lease;
 use crate::web::Phases;
 
@@ -96,19 +96,19 @@ pub enum Settled {
 pub trait Finish<R>: Send + Sync {
     /// Writes the records, then settles the leases; in one transaction where store and sink are one.
     /// An error means that nothing is known: the same batch is tried again.
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault>;
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError>;
 }
 
 /// A sink on its own: idempotent by key, since a batch may come again.
 #[async_trait]
 pub trait Sink<R>: Send + Sync {
     /// Returns once the records are safe.
-    async fn write(&self, records: &[&R]) -> Result<(), StoreFault>;
+    async fn write(&self, records: &[&R]) -> Result<(), StoreError>;
 }
 
 #[async_trait]
 impl<R: Send + Sync, T: Sink<R> + ?Sized> Sink<R> for Arc<T> {
-    async fn write(&self, records: &[&R]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&R]) -> Result<(), StoreError> {
         (**self).write(records).await
     }
 }
@@ -118,7 +118,7 @@ pub struct NoRecords;
 
 #[async_trait]
 impl Sink<Infallible> for NoRecords {
-    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreFault> {
+    async fn write(&self, _: &[&Infallible]) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -127,12 +127,12 @@ impl Sink<Infallible> for NoRecords {
 #[async_trait]
 pub trait Settle: Send + Sync {
     /// Ends the leases that are still ours.
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault>;
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError>;
 }
 
 #[async_trait]
 impl<T: Settle + ?Sized> Settle for Arc<T> {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         (**self).settle(batch).await
     }
 }
@@ -152,7 +152,7 @@ where
     S: Sink<R>,
     Q: Settle,
 {
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         let records: Vec<&R> = batch.iter().flat_map(|finished| &finished.records).collect();
         if !records.is_empty() {
             self.sink.write(&records).await?;
@@ -171,8 +171,8 @@ mod tests {
 
     #[async_trait]
     impl Sink<()> for FullDisk {
-        async fn write(&self, _: &[&()]) -> Result<(), StoreFault> {
-            Err(StoreFault::Unavailable("no space is left".to_owned()))
+        async fn write(&self, _: &[&()]) -> Result<(), StoreError> {
+            Err(StoreError::Unavailable("no space is left".to_owned()))
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[async_trait]
     impl Settle for NeverSettled {
-        async fn settle(&self, _: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+        async fn settle(&self, _: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
             panic!("it was settled, and its records are nowhere")
         }
     }
@@ -196,6 +196,6 @@ mod tests {
         let (phases, share) = (Phases::default(), Share::none());
         let finish = SinkThenSettle { sink: FullDisk, source: NeverSettled };
         let fault = finish.finish(&[Finished { lease, records, settlement, phases, share }]).await;
-        assert!(matches!(fault, Err(StoreFault::Unavailable(_))), "{fault:?}");
+        assert!(matches!(fault, Err(StoreError::Unavailable(_))), "{fault:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::units::quoted;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// A category is forgotten, as a whole, so long after something was last added to it.
 pub const LINKS_TTL: Duration = Duration::from_secs(48 * 3_600);
@@ -25,10 +25,10 @@ pub struct CategorySet {
 pub trait CategoryLinks: Send + Sync {
     /// Adds links to a category, and lets it live for [`LINKS_TTL`] from now on. Returns how many were not
     /// there yet. Without links nothing changes.
-    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreFault>;
+    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreError>;
 
     /// All categories that live, by name. What is added or forgotten meanwhile may or may not be seen.
-    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreFault>;
+    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError>;
 }
 
 /// Why a text is no category's name.

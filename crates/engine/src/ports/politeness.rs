@@ -10,7 +10,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use serde::{Deserialize, Serialize};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// A site's question to the politeness store.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Unreachable {
 #[async_trait]
 pub trait Politeness: Send + Sync {
     /// One atomic step: records the reports, then answers the questions, by the store's own clock.
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault>;
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError>;
 
     /// Judges a permit at the moment the head is about to be written. Also tells the store's time.
     async fn spend(
@@ -96,23 +96,23 @@ pub trait Politeness: Send + Sync {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault>;
+    ) -> Result<(Spend, Time), StoreError>;
 
     /// What is known of an origin's robots.txt.
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault>;
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError>;
 
     /// Keeps what was learnt of an origin's robots.txt.
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError>;
 
     /// Looks at a site without asking for anything. Also tells the store's time.
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault>;
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError>;
 
     /// Forgets sites at rest, never one in penalty. Returns how many.
-    async fn sweep(&self) -> Result<u64, StoreFault>;
+    async fn sweep(&self) -> Result<u64, StoreError>;
 
     /// The sites that operators gave orders to that may end a wait, at `since` or later, each at its last one.
     /// A store that takes no orders has none.
-    async fn orders_since(&self, _since: Time) -> Result<RecentOrders, StoreFault> {
+    async fn orders_since(&self, _since: Time) -> Result<RecentOrders, StoreError> {
         Ok(RecentOrders::default())
     }
 }

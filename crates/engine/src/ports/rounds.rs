@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 
 /// The most URLs of one round. They go in by one move, so others wait that long.
 pub const MAX_URLS_PER_ROUND: usize = 50_000;
@@ -40,11 +40,11 @@ pub enum Put {
 #[async_trait]
 pub trait Rounds: Send + Sync {
     /// When the last round was due that was put, for each of these.
-    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreFault>;
+    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreError>;
 
     /// How many URLs wait: those that may go, those that are delayed, and those that are leased by an instance that
     /// has not begun to fetch them.
-    async fn waiting(&self) -> Result<u64, StoreFault>;
+    async fn waiting(&self) -> Result<u64, StoreError>;
 
     /// Puts the URLs of a round on the queue and notes the round, as one move; unless that was done, or
     /// `max_waiting` wait already (0: any number). There are [`MAX_URLS_PER_ROUND`] at most; a round
@@ -54,5 +54,5 @@ pub trait Rounds: Send + Sync {
         round: &Round,
         urls: &[String],
         max_waiting: u64,
-    ) -> Result<Put, StoreFault>;
+    ) -> Result<Put, StoreError>;
 }

@@ -6,7 +6,7 @@ use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, RobotsRecord};
 
 /// Sites on one page, at most.
@@ -132,14 +132,14 @@ pub struct SitesPage {
 #[async_trait]
 pub trait Sites: Politeness {
     /// A page of the sites that are known.
-    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault>;
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError>;
 
     /// One site, whether it was ever asked for or not. Also tells the store's time.
-    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault>;
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError>;
 
     /// Gives an order to a site in somebody's name, also to one that was never asked for. Returns whether it
     /// changed anything.
-    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault>;
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError>;
 }
 
 /// The queues of a store, as far as sites are concerned.
@@ -147,7 +147,7 @@ pub trait Sites: Politeness {
 pub trait Waiting: Send + Sync {
     /// How many URLs wait for each of these sites, in order; each queue is counted up to `most`. What is in
     /// somebody's hands, and deliveries of webhooks, do not count.
-    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault>;
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError>;
 }
 
 /// A page in the making: a store offers what it has, name by name, until told to stop.

@@ -8,7 +8,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::Notify;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::job::{Lease, LeaseId};
 
 /// What a source is asked for.
@@ -58,16 +58,16 @@ pub enum Renewal {
 #[async_trait]
 pub trait Source: Send + Sync {
     /// Hands out leases. An instance asks again when it has its answer, not before.
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault>;
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError>;
 
     /// Notes that these are about to be fetched: if we die now, that was an interruption.
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault>;
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError>;
 
     /// Renews the instance's lease, and rescues what dead instances held.
-    async fn renew(&self) -> Result<Renewal, StoreFault>;
+    async fn renew(&self) -> Result<Renewal, StoreError>;
 
     /// Leaves: what this instance still holds can be taken by others at once.
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -79,7 +79,7 @@ pub trait Source: Send + Sync {
     /// When the oldest job was accepted that waits in the store, however far ahead its time is; `None` if nothing
     /// waits there, or the store can't tell. Jobs in somebody's hands may count. A store may have to look at all
     /// that waits: this is asked for now and then.
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         Ok(None)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, SiteAsk};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::orders::Order;
@@ -292,7 +292,7 @@ async fn a_page_follows_its_robots_txt_only_if_the_store_answers_in_time() {
                 *told.lock().unwrap() = Some(began.elapsed());
             });
             match fails {
-                true => Err(StoreFault::Unavailable("the store restarts".to_owned())),
+                true => Err(StoreError::Unavailable("the store restarts".to_owned())),
                 false => Ok(seconds(1.1)),
             }
         });

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 use fetchwell_engine::web::Leave;
 use fetchwell_policy::breaker::BreakerRule;
@@ -31,30 +31,30 @@ struct Yes {
 
 #[async_trait]
 impl Politeness for Yes {
-    async fn spend(&self, _: &Site, _: &Permit, _: Rate) -> Result<(Spend, Time), StoreFault> {
+    async fn spend(&self, _: &Site, _: &Permit, _: Rate) -> Result<(Spend, Time), StoreError> {
         if self.asked.fetch_add(1, Ordering::SeqCst) < self.late_answers {
             sleep(Duration::from_millis(300)).await;
         }
         Ok((Spend::Go, Time::EPOCH))
     }
 
-    async fn turn(&self, _: &[SiteReport], _: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, _: &[SiteReport], _: &[SiteAsk]) -> Result<Turn, StoreError> {
         Ok(Turn::default())
     }
 
-    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         Ok(None)
     }
 
-    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn look(&self, _: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, _: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         Ok((None, Time::EPOCH))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 }
@@ -178,7 +178,7 @@ impl Politeness for Slow {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         let answer = self.store.spend(site, permit, rate).await;
         let chance = self.chance.lock().unwrap().next_u64();
         let slowest = if chance.is_multiple_of(4) { 900 } else { 60 };
@@ -186,23 +186,23 @@ impl Politeness for Slow {
         answer
     }
 
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         self.store.turn(reports, asks).await
     }
 
-    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         Ok(None)
     }
 
-    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         self.store.look(site).await
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -44,7 +44,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Sink<()> for Nowhere {
-    async fn write(&self, _: &[&()]) -> Result<(), StoreFault> {
+    async fn write(&self, _: &[&()]) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -131,7 +131,7 @@ async fn late_request_is_reported_at_once(failing_turns_take: Duration) {
     let mut rig = Rig::new(sites).with_watch(move |_| {
         if is_away.load(Ordering::Relaxed) {
             was_refused.store(true, Ordering::Relaxed);
-            return Err(StoreFault::Unavailable("away".to_owned()));
+            return Err(StoreError::Unavailable("away".to_owned()));
         }
         Ok(Duration::ZERO)
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::budget::{Budget, Share};
 use fetchwell_engine::pipeline::{Door, Ended};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{
     Finish, Finished, Settle, Settled, Settlement, Sink, SinkThenSettle,
 };
@@ -53,10 +53,10 @@ struct Moody<Q> {
 
 #[async_trait]
 impl<Q: Settle> Finish<String> for Moody<Q> {
-    async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreError> {
         let left = |n: usize| n.checked_sub(1);
         if self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
-            return Err(StoreFault::Unavailable("the disk is full".to_owned()));
+            return Err(StoreError::Unavailable("the disk is full".to_owned()));
         }
         let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
         let settled = self.source.settle(&leases).await?;
@@ -335,7 +335,7 @@ mod holding {
 
     #[async_trait]
     impl<Q: Settle> Finish<String> for Weighing<Q> {
-        async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreFault> {
+        async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreError> {
             tokio::time::sleep(Duration::from_secs(1)).await; // So that some gather.
             let held = batch.iter().filter(|end| !end.records.is_empty());
             let held: Vec<usize> = held.map(|end| end.share.bytes()).collect();
@@ -466,18 +466,18 @@ struct CutOff<Q> {
 
 #[async_trait]
 impl<Q: Source> Source for CutOff<Q> {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         self.source.take(demand).await
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.source.started(leases).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         match self.renewals.fetch_add(1, Ordering::SeqCst) {
             0 => self.source.renew().await,
-            _ => Err(StoreFault::Unavailable("the store is gone".to_owned())),
+            _ => Err(StoreError::Unavailable("the store is gone".to_owned())),
         }
     }
 }
@@ -594,8 +594,8 @@ struct Nowhere;
 
 #[async_trait]
 impl Sink<String> for Nowhere {
-    async fn write(&self, _: &[&String]) -> Result<(), StoreFault> {
-        Err(StoreFault::Unavailable("the broker is gone".to_owned()))
+    async fn write(&self, _: &[&String]) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("the broker is gone".to_owned()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_telemetry::traces::TracesError;
 
 /// How the program ends.
@@ -67,12 +67,12 @@ impl From<std::io::Error> for Exit {
     }
 }
 
-impl From<StoreFault> for Exit {
-    fn from(fault: StoreFault) -> Exit {
+impl From<StoreError> for Exit {
+    fn from(fault: StoreError) -> Exit {
         match fault {
             // A Redis Cluster, or a store that a newer program has changed: another one must be named.
-            StoreFault::Unfit(_) => Exit::Usage(fault.to_string()),
-            StoreFault::Unavailable(_) | StoreFault::Damaged(_) | StoreFault::TooLarge(_) => {
+            StoreError::Unfit(_) => Exit::Usage(fault.to_string()),
+            StoreError::Unavailable(_) | StoreError::Damaged(_) | StoreError::TooLarge(_) => {
                 Exit::Unreachable(fault.to_string())
             }
         }

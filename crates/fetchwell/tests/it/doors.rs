@@ -24,7 +24,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Plant};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
@@ -45,7 +45,7 @@ struct Kept<R>(Arc<Mutex<Vec<R>>>);
 
 #[async_trait]
 impl<R: Clone + Send + Sync> Sink<R> for Kept<R> {
-    async fn write(&self, records: &[&R]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&R]) -> Result<(), StoreError> {
         self.0.lock().unwrap().extend(records.iter().copied().cloned());
         Ok(())
     }

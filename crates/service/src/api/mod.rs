@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -163,7 +163,7 @@ impl Api {
     }
 
     /// What the store said. Its faults are for the log: callers learn no more than that it is down.
-    fn stored<T>(&self, answer: Result<T, StoreFault>) -> Result<T, Problem> {
+    fn stored<T>(&self, answer: Result<T, StoreError>) -> Result<T, Problem> {
         answer.map_err(|fault| {
             self.health.failed_once(StoreCall::Answer, &fault);
             Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
 use tracing::info;
 
@@ -34,7 +34,7 @@ impl Scribe<'_> {
         action: &str,
         detail: String,
         from: &str,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let (caller, action) = (Some(who.to_owned()), action.to_owned());
         let entry =
             AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
@@ -49,7 +49,7 @@ impl Trail {
     }
 
     /// The latest entries, the newest first.
-    pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+    pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         match self {
             Trail::Store(inbox) => inbox.audit_trail(most).await,
             Trail::Process(entries) => {
@@ -60,7 +60,7 @@ impl Trail {
     }
 
     /// Keeps entries.
-    pub(crate) async fn keep(&self, new: &[AuditEntry]) -> Result<(), StoreFault> {
+    pub(crate) async fn keep(&self, new: &[AuditEntry]) -> Result<(), StoreError> {
         match self {
             Trail::Store(inbox) => inbox.audit(new).await,
             Trail::Process(entries) => {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use http::StatusCode;
 use tracing::{error, warn};
 use url::form_urlencoded;
@@ -25,13 +25,13 @@ pub(super) enum Fault {
     /// The request makes no sense.
     BadRequest(&'static str),
     /// The store could not be reached.
-    Store(StoreFault),
+    Store(StoreError),
     /// It is our fault.
     Internal(String),
 }
 
-impl From<StoreFault> for Fault {
-    fn from(fault: StoreFault) -> Fault {
+impl From<StoreError> for Fault {
+    fn from(fault: StoreError) -> Fault {
         Fault::Store(fault)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
 use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
@@ -72,22 +72,22 @@ impl SiteDesk {
     }
 
     /// A page of sites.
-    pub async fn page(&self, query: &SiteQuery) -> Result<RowsPage, StoreFault> {
+    pub async fn page(&self, query: &SiteQuery) -> Result<RowsPage, StoreError> {
         let page = self.sites.sites(query).await?;
         let rows = self.rows(&page.sites, MOST_COUNTED_IN_A_LIST, page.now).await?;
         Ok(RowsPage { rows, next: page.next })
     }
 
     /// One site, whether it was ever asked for or not.
-    pub async fn row(&self, site: &Site) -> Result<SiteRow, StoreFault> {
+    pub async fn row(&self, site: &Site) -> Result<SiteRow, StoreError> {
         let (known, now) = self.sites.site(site).await?;
         let rows = self.rows(&[known], MOST_COUNTED_ALONE, now).await?;
         let row = rows.into_iter().next();
-        row.ok_or_else(|| StoreFault::Damaged(format!("{site} was asked for and not given")))
+        row.ok_or_else(|| StoreError::Damaged(format!("{site} was asked for and not given")))
     }
 
     /// Whether the store knows anything of a site, or has URLs that wait for it.
-    pub async fn is_known(&self, site: &Site) -> Result<bool, StoreFault> {
+    pub async fn is_known(&self, site: &Site) -> Result<bool, StoreError> {
         let (state, _) = self.sites.look(site).await?;
         if state.is_some() {
             return Ok(true);
@@ -103,7 +103,7 @@ impl SiteDesk {
         site: &Site,
         order: Order,
         operator: &Operator,
-    ) -> Result<Obeyed, StoreFault> {
+    ) -> Result<Obeyed, StoreError> {
         let changed = self.sites.order(site, order, &operator.name).await?;
         if let Some(inbox) = &self.audit {
             let entry = AuditEntry {
@@ -140,7 +140,7 @@ impl SiteDesk {
         sites: &[KnownSite],
         most: u32,
         store_now: Time,
-    ) -> Result<Vec<SiteRow>, StoreFault> {
+    ) -> Result<Vec<SiteRow>, StoreError> {
         let names: Vec<Site> = sites.iter().map(|known| known.site.clone()).collect();
         let waiting = self.waiting.waiting_for(&names, most).await?;
         let times = (store_now, self.clock.now());

@@ -1,6 +1,6 @@
 //! Sites whose host names do not exist: their URLs wait, and nothing but a person can help.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery, Sites};
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 
@@ -9,7 +9,7 @@ const MOST_NAMED: usize = 1_000;
 
 /// The sites that failed in the last hour and whose names did not exist when their robots.txt was last asked
 /// for, in the order of their names.
-pub async fn missing_hosts(sites: &dyn Sites) -> Result<Vec<String>, StoreFault> {
+pub async fn missing_hosts(sites: &dyn Sites) -> Result<Vec<String>, StoreError> {
     let reason = Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)).to_string();
     let condition = Some(Condition::FailedLately);
     let mut query = SiteQuery { condition, most: SITES_PER_PAGE, ..SiteQuery::default() };

@@ -1,6 +1,6 @@
 //! What a Kafka cluster says of itself and of a topic, for those who look after it. Nothing is changed.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use rdkafka::producer::Producer as _;
 
 use super::place::Place;
@@ -28,13 +28,13 @@ pub struct TopicFacts {
 }
 
 /// Connects and asks. The whole cluster is asked for: asking for one topic may make it.
-pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreFault> {
+pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreError> {
     let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
     let asked = tokio::task::spawn_blocking(move || look(&place)).await;
-    asked.map_err(|error| StoreFault::Unavailable(error.to_string()))?
+    asked.map_err(|error| StoreError::Unavailable(error.to_string()))?
 }
 
-fn look(place: &Place) -> Result<KafkaFacts, StoreFault> {
+fn look(place: &Place) -> Result<KafkaFacts, StoreError> {
     let producer: Producer = connect(place)?;
     let metadata = producer.client().fetch_metadata(None, ANSWER_WITHIN);
     let metadata = metadata.map_err(|error| place.fault(&error))?;

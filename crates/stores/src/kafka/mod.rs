@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use futures::future::join_all;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -40,7 +40,7 @@ pub struct KafkaLog {
 impl KafkaLog {
     /// Connects to a cluster by some of its servers (`host:port,host:port`). Makes sure that the topic is
     /// there: where it is missing it is made, with the cluster's defaults.
-    pub async fn open(servers: &str, topic: &str) -> Result<KafkaLog, StoreFault> {
+    pub async fn open(servers: &str, topic: &str) -> Result<KafkaLog, StoreError> {
         let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
         let producer = connect(&place)?;
         topic::ensure(&place, &producer).await?;
@@ -48,7 +48,7 @@ impl KafkaLog {
     }
 
     /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
-    pub async fn check(&self) -> Result<(), StoreFault> {
+    pub async fn check(&self) -> Result<(), StoreError> {
         topic::check(&self.place, &self.producer()).await
     }
 
@@ -129,7 +129,7 @@ impl KafkaLog {
     }
 
     /// An idempotent producer that has lost count of what it sent never sends again: another takes over.
-    fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<(), StoreFault> {
+    fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<(), StoreError> {
         let Some((_, reason)) = producer.client().fatal_error() else { return Ok(()) };
         warn!("the producer for {} has come to its end: {reason}; making another", self.place);
         let fresh = connect(&self.place)?;
@@ -145,7 +145,7 @@ impl KafkaLog {
 
 #[async_trait]
 impl EventLog for KafkaLog {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
         let producer = self.producer();
         match self.try_publish(&producer, events).await {
             Ok(published) => Ok(published),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::Event;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
@@ -23,7 +23,7 @@ impl fmt::Display for Place {
 
 impl Place {
     /// A fault that may pass.
-    pub(super) fn fault(&self, error: &KafkaError) -> StoreFault {
+    pub(super) fn fault(&self, error: &KafkaError) -> StoreError {
         use RDKafkaErrorCode as Code;
         let what = match error.rdkafka_error_code() {
             Some(Code::MessageTimedOut) => format!(
@@ -48,7 +48,7 @@ impl Place {
             }
             _ => error.to_string(),
         };
-        StoreFault::Unavailable(format!("{self}: {what}"))
+        StoreError::Unavailable(format!("{self}: {what}"))
     }
 
     /// Why an event is not taken, now or later.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::FromClientConfigAndContext;
@@ -44,7 +44,7 @@ impl ClientContext for Words {
 /// each time that it was sent, and in order.
 pub(super) fn connect<T: FromClientConfigAndContext<Words>>(
     place: &Place,
-) -> Result<T, StoreFault> {
+) -> Result<T, StoreError> {
     settings(place).create_with_context(Words).map_err(|error| place.fault(&error))
 }
 

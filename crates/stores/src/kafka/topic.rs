@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::metadata::MetadataTopic;
@@ -18,7 +18,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CLUSTER_DEFAULT: i32 = -1;
 
 /// Makes the topic, unless it is there.
-pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreFault> {
+pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreError> {
     if !is_there(place, producer).await? {
         create(place).await?;
         info!("{place} was not there: made it, with the cluster's defaults");
@@ -27,7 +27,7 @@ pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), Sto
 }
 
 /// A fault, unless the topic is there.
-pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreFault> {
+pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreError> {
     match is_there(place, producer).await? {
         true => Ok(()),
         false => {
@@ -37,10 +37,10 @@ pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), Stor
     }
 }
 
-async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreFault> {
+async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError> {
     let (producer, topic) = (producer.clone(), place.topic.clone());
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
-    let looked = looked.map_err(|error| StoreFault::Unavailable(error.to_string()))?;
+    let looked = looked.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     looked.map_err(|error| place.fault(&error))
 }
 
@@ -58,7 +58,7 @@ fn look(producer: &Producer, topic: &str) -> KafkaResult<bool> {
     }
 }
 
-async fn create(place: &Place) -> Result<(), StoreFault> {
+async fn create(place: &Place) -> Result<(), StoreError> {
     let admin: AdminClient<Words> = connect(place)?;
     let replicas = TopicReplication::Fixed(CLUSTER_DEFAULT);
     let topic = NewTopic::new(&place.topic, CLUSTER_DEFAULT, replicas);
@@ -68,7 +68,7 @@ async fn create(place: &Place) -> Result<(), StoreFault> {
     let created = admin.create_topics([&topic], &options).await;
     match created.map_err(|error| place.fault(&error))?.pop() {
         Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) | Some(Ok(_)) | None => Ok(()),
-        Some(Err((_, code))) => Err(StoreFault::Unavailable(format!(
+        Some(Err((_, code))) => Err(StoreError::Unavailable(format!(
             "{place} is not there and can't be made: {code}; have it made: kafka-topics.sh \
              --bootstrap-server {} --create --topic {}",
             place.servers, place.topic

@@ -1,7 +1,7 @@
 //! What a server must be able to do to keep the politeness of many processes.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -44,13 +44,13 @@ pub struct Change {
 #[async_trait]
 pub trait Keeper: Send + Sync {
     /// What is kept of these sites.
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault>;
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError>;
 
     /// Makes each change whose site still stands as it was read, and says which were made.
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault>;
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError>;
 
     /// From now on the server counts as started anew: what it says of the past can't be relied on.
-    async fn distrust_the_past(&self) -> Result<(), StoreFault>;
+    async fn distrust_the_past(&self) -> Result<(), StoreError>;
 
     /// The names of sites that are kept, `most` at most, in the order of their bytes, after this one;
     /// `notable`: of those only that were notable when they were last changed.
@@ -59,7 +59,7 @@ pub trait Keeper: Send + Sync {
         after: &str,
         notable: bool,
         most: usize,
-    ) -> Result<Vec<String>, StoreFault>;
+    ) -> Result<Vec<String>, StoreError>;
 
     /// Notes that an order was given to a site, and forgets that orders were given before `forget_before`.
     async fn note_order(
@@ -67,21 +67,21 @@ pub trait Keeper: Send + Sync {
         site: &Site,
         at: Time,
         forget_before: Time,
-    ) -> Result<(), StoreFault>;
+    ) -> Result<(), StoreError>;
 
     /// The names of sites that orders were given to, at `since` or later, and when; the earliest first,
     /// `most` at most.
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault>;
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError>;
 
     /// What is known of the robots.txt of these origins, in order.
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault>;
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError>;
 
     /// Forgets what is known of the robots.txt of these origins.
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault>;
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError>;
 
     /// Keeps what was learnt of an origin's robots.txt.
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault>;
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError>;
 
     /// Forgets what may be forgotten at `now`, where the server does not do it by itself.
-    async fn sweep(&self, now: Time) -> Result<u64, StoreFault>;
+    async fn sweep(&self, now: Time) -> Result<u64, StoreError>;
 }

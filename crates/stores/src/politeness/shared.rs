@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{
     ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
@@ -30,10 +30,10 @@ pub struct SharedPoliteness<S> {
     rule: BreakerRule,
     chance: Mutex<Chance>,
     /// When many slots come at once, each would wait for a connection of its own.
-    spends: Together<ToSpend, Result<(Spend, Time), StoreFault>>,
+    spends: Together<ToSpend, Result<(Spend, Time), StoreError>>,
     /// Each page of a group asks for a turn of its own, and all of them change the one state of the group:
     /// one by one they would mostly be beaten by each other.
-    asks: Together<SiteAsk, Result<(Verdict, Time), StoreFault>>,
+    asks: Together<SiteAsk, Result<(Verdict, Time), StoreError>>,
 }
 
 /// A permit that is to be judged.
@@ -62,7 +62,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         &self,
         sites: &[Site],
         mut rule: impl FnMut(usize, &mut SiteState, Moment) -> T,
-    ) -> Result<(Vec<T>, Time), StoreFault> {
+    ) -> Result<(Vec<T>, Time), StoreError> {
         let mut answers: Vec<Option<T>> = sites.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..sites.len()).collect();
         let mut now = Time::EPOCH;
@@ -108,14 +108,14 @@ impl<S: Keeper> SharedPoliteness<S> {
             }
             open = beaten.into_iter().map(|(i, _)| i).collect();
         }
-        Err(StoreFault::Unavailable(format!(
+        Err(StoreError::Unavailable(format!(
             "others changed the politeness of {} each time it was about to be",
             sites[open[0]]
         )))
     }
 
     /// Judges permits in one step, each by the time that the server's clock shows then.
-    async fn spend_all(&self, batch: &[ToSpend]) -> Vec<Result<(Spend, Time), StoreFault>> {
+    async fn spend_all(&self, batch: &[ToSpend]) -> Vec<Result<(Spend, Time), StoreError>> {
         let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
             let spend = |&place: &usize| {
@@ -132,7 +132,7 @@ impl<S: Keeper> SharedPoliteness<S> {
     }
 
     /// Answers questions in one step.
-    async fn ask_all(&self, batch: &[SiteAsk]) -> Vec<Result<(Verdict, Time), StoreFault>> {
+    async fn ask_all(&self, batch: &[SiteAsk]) -> Vec<Result<(Verdict, Time), StoreError>> {
         match self.turn_in_one_step(&[], batch).await {
             Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
             Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
@@ -143,7 +143,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         &self,
         reports: &[SiteReport],
         asks: &[SiteAsk],
-    ) -> Result<Turn, StoreFault> {
+    ) -> Result<Turn, StoreError> {
         let said = reports.iter().map(|report| &report.site);
         let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
@@ -196,7 +196,7 @@ impl Moment {
 
 #[async_trait]
 impl<S: Keeper> Politeness for SharedPoliteness<S> {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let ([], [alone]) = (reports, asks) else {
             return self.turn_in_one_step(reports, asks).await;
         };
@@ -210,33 +210,33 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         let to_spend = ToSpend { site: site.clone(), permit: *permit, rate };
         let spent = self.spends.ask(to_spend, async |batch| self.spend_all(batch).await).await;
         spent.unwrap_or_else(stopped)
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         let records = self.keeper.robots(std::slice::from_ref(origin)).await?;
         Ok(records.into_iter().next().flatten())
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.keeper.keep_robots(origin, record).await
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         let reading = self.keeper.read(std::slice::from_ref(site)).await?;
         let kept = reading.sites.first().filter(|texts| !texts.is_empty());
         Ok((kept.map(Texts::state), reading.now))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.keeper.read(&[]).await?.now;
         self.keeper.sweep(now).await
     }
 
-    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
         let now = self.keeper.read(&[]).await?.now;
         let ordered = self.keeper.ordered(since, ORDERS_AT_ONCE).await?;
         let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
@@ -244,8 +244,8 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     }
 }
 
-fn stopped<T>() -> Result<T, StoreFault> {
-    Err(StoreFault::Unavailable("it was asked with others, and they were stopped".into()))
+fn stopped<T>() -> Result<T, StoreError> {
+    Err(StoreError::Unavailable("it was asked with others, and they were stopped".into()))
 }
 
 /// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.
@@ -291,7 +291,7 @@ mod tests {
 
     #[async_trait]
     impl Keeper for Counting {
-        async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+        async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
             tokio::task::yield_now().await;
             *self.answers.lock().unwrap() += 1;
             let kept = self.kept.lock().unwrap().clone();
@@ -299,7 +299,7 @@ mod tests {
             Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
         }
 
-        async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+        async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
             tokio::task::yield_now().await;
             let mut kept = self.kept.lock().unwrap();
             let made = |change: &Change| {
@@ -312,35 +312,35 @@ mod tests {
             Ok(changes.iter().map(made).collect())
         }
 
-        async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+        async fn distrust_the_past(&self) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreFault> {
+        async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreError> {
             Ok(Vec::new())
         }
 
-        async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreFault> {
+        async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+        async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreError> {
             Ok(Vec::new())
         }
 
-        async fn robots(&self, _: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+        async fn robots(&self, _: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
             Ok(Vec::new())
         }
 
-        async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreFault> {
+        async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+        async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn sweep(&self, _: Time) -> Result<u64, StoreFault> {
+        async fn sweep(&self, _: Time) -> Result<u64, StoreError> {
             Ok(0)
         }
     }

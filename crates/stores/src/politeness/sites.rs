@@ -1,7 +1,7 @@
 //! The sites of a server, and orders to them.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::ORDERS_TOLD_FOR;
 use fetchwell_engine::ports::sites::{
     KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of,
@@ -16,7 +16,7 @@ use crate::politeness::shared::Moment;
 
 #[async_trait]
 impl<S: Keeper> Sites for SharedPoliteness<S> {
-    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
         let now = self.keeper.read(&[]).await?.now;
         let mut making = PageInMaking::new(query, now);
         let mut at_end = false;
@@ -31,7 +31,7 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
         Ok(page)
     }
 
-    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
         let reading = self.keeper.read(std::slice::from_ref(site)).await?;
         let state = reading.sites.first().map(Texts::state).unwrap_or_default();
         let mut known = [KnownSite { site: site.clone(), state, robots: Vec::new() }];
@@ -40,7 +40,7 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
         Ok((known, reading.now))
     }
 
-    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         // Forgotten first: whoever hears of the order then finds nothing any more.
         if order == Order::ForgetRobots {
             self.keeper.forget_robots(&origins_of(site)).await?;
@@ -61,7 +61,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         making: &mut PageInMaking<'_>,
         query: &SiteQuery,
         names: Vec<String>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let wanted = names.iter().filter(|name| query.wants_name(name));
         let wanted: Vec<Site> = wanted.filter_map(|name| Site::parse(name).ok()).collect();
         let mut texts = Vec::new();
@@ -76,7 +76,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         Ok(())
     }
 
-    async fn add_robots(&self, sites: &mut [KnownSite]) -> Result<(), StoreFault> {
+    async fn add_robots(&self, sites: &mut [KnownSite]) -> Result<(), StoreError> {
         let mut origins = Vec::new();
         for known in sites.iter() {
             origins.extend(origins_of(&known.site));

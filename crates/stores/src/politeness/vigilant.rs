@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -63,7 +63,7 @@ fn beyond(first: Glance, then: Glance) -> Duration {
 
 #[async_trait]
 impl<S: Keeper> Keeper for Vigilant<S> {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         loop {
             let asked = Instant::now();
             let reading = self.keeper.read(sites).await?;
@@ -80,11 +80,11 @@ impl<S: Keeper> Keeper for Vigilant<S> {
         }
     }
 
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
         self.keeper.replace(changes).await
     }
 
-    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+    async fn distrust_the_past(&self) -> Result<(), StoreError> {
         self.keeper.distrust_the_past().await
     }
 
@@ -93,7 +93,7 @@ impl<S: Keeper> Keeper for Vigilant<S> {
         after: &str,
         notable: bool,
         most: usize,
-    ) -> Result<Vec<String>, StoreFault> {
+    ) -> Result<Vec<String>, StoreError> {
         self.keeper.names(after, notable, most).await
     }
 
@@ -102,27 +102,27 @@ impl<S: Keeper> Keeper for Vigilant<S> {
         site: &Site,
         at: Time,
         forget_before: Time,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         self.keeper.note_order(site, at, forget_before).await
     }
 
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
         self.keeper.ordered(since, most).await
     }
 
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         self.keeper.robots(origins).await
     }
 
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
         self.keeper.forget_robots(origins).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.keeper.keep_robots(origin, record).await
     }
 
-    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+    async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
         self.keeper.sweep(now).await
     }
 }

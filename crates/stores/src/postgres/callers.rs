@@ -1,6 +1,6 @@
 //! Who may call, and what was done by whom.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -12,14 +12,14 @@ use super::database::{Database, Tx, writable};
 pub(super) async fn caller_of(
     db: &Database,
     token: &TokenHash,
-) -> Result<Option<Caller>, StoreFault> {
+) -> Result<Option<Caller>, StoreError> {
     let query = sqlx::query("SELECT name, role FROM fetchwell_caller WHERE token_hash = $1");
     let rows = db.read(query.bind(token.as_slice())).await?;
     rows.first().map(caller_in).transpose().map_err(|error| db.fault(&error))
 }
 
 /// The token of a caller that is not revoked.
-pub(super) async fn token_of(db: &Database, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+pub(super) async fn token_of(db: &Database, caller: &str) -> Result<Option<TokenHash>, StoreError> {
     let query = sqlx::query(
         "SELECT token_hash FROM fetchwell_caller WHERE name = $1 AND token_hash IS NOT NULL",
     );
@@ -52,7 +52,7 @@ pub(super) async fn add(
 }
 
 /// All callers, by name.
-pub(super) async fn all(db: &Database) -> Result<Vec<CallerRecord>, StoreFault> {
+pub(super) async fn all(db: &Database) -> Result<Vec<CallerRecord>, StoreError> {
     let rows = db
         .read(sqlx::query(
             "SELECT name, role, created_at, revoked_at FROM fetchwell_caller ORDER BY name",
@@ -110,7 +110,7 @@ pub(super) async fn put_audit(tx: &mut Tx, entries: &[AuditEntry]) -> sqlx::Resu
 }
 
 /// The latest entries, the newest first.
-pub(super) async fn audit_trail(db: &Database, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+pub(super) async fn audit_trail(db: &Database, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
     let query = sqlx::query(
         "SELECT at, caller, action, detail, origin FROM fetchwell_audit ORDER BY id DESC LIMIT $1",
     );

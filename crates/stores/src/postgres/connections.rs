@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
@@ -45,7 +45,7 @@ impl Connections {
     }
 
     /// An idle connection, or a new one.
-    pub(super) async fn take(&self) -> Result<Taken, StoreFault> {
+    pub(super) async fn take(&self) -> Result<Taken, StoreError> {
         let room = self.room.clone().acquire_owned().await.map_err(|error| self.fault(&error))?;
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
@@ -61,12 +61,12 @@ impl Connections {
     }
 
     /// Says where it went wrong.
-    pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreFault {
-        StoreFault::Unavailable(format!("{}: {error}", self.address()))
+    pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreError {
+        StoreError::Unavailable(format!("{}: {error}", self.address()))
     }
 
     /// Refuses a database that a newer program has changed.
-    pub(super) fn refuse_newer(&self, version: i64) -> Result<(), StoreFault> {
+    pub(super) fn refuse_newer(&self, version: i64) -> Result<(), StoreError> {
         refuse_newer_store(&format!("the database of {}", self.address()), version, NEWEST)
     }
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
@@ -43,7 +43,7 @@ pub struct Database {
 
 impl Database {
     /// Makes sure that the server can be reached, and that it has the tables.
-    pub async fn open(url: &str) -> Result<Database, StoreFault> {
+    pub async fn open(url: &str) -> Result<Database, StoreError> {
         let options = options_of(url)?;
         let lasting = options.clone().options([("synchronous_commit", "on")]);
         let connections =
@@ -65,18 +65,18 @@ impl Database {
     }
 
     /// Begins a transaction whose commit waits for the disk.
-    pub(super) async fn begin(&self) -> Result<Tx, StoreFault> {
+    pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
         Tx::begin(&self.lasting).await
     }
 
     /// The same, and asks for one row of one column in the same message: that is a journey to the server
     /// less.
-    pub(super) async fn begin_asking(&self, question: &str) -> Result<(Tx, i64), StoreFault> {
+    pub(super) async fn begin_asking(&self, question: &str) -> Result<(Tx, i64), StoreError> {
         Tx::begin_asking(&self.lasting, question).await
     }
 
     /// Begins a transaction that a crash of the server may undo.
-    pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreFault> {
+    pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreError> {
         Tx::begin(&self.brisk).await
     }
 
@@ -84,7 +84,7 @@ impl Database {
     pub(super) async fn run_brisk(
         &self,
         query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<PgRow, StoreFault> {
+    ) -> Result<PgRow, StoreError> {
         let mut taken = self.brisk.take().await?;
         let row = within(query.fetch_one(&mut *taken)).await;
         let row = row.map_err(|error| {
@@ -100,7 +100,7 @@ impl Database {
     pub(super) async fn read(
         &self,
         query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<Vec<PgRow>, StoreFault> {
+    ) -> Result<Vec<PgRow>, StoreError> {
         let mut taken = self.reading.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
         let rows = rows.map_err(|error| {
@@ -113,18 +113,18 @@ impl Database {
     }
 
     /// Whether the trouble is with what was written, or with the store: that may pass.
-    pub(super) fn fault(&self, error: &sqlx::Error) -> StoreFault {
+    pub(super) fn fault(&self, error: &sqlx::Error) -> StoreError {
         match self.lasting.fault(error) {
-            StoreFault::Unavailable(text) if !may_pass(error) => StoreFault::Damaged(text),
+            StoreError::Unavailable(text) if !may_pass(error) => StoreError::Damaged(text),
             fault => fault,
         }
     }
 }
 
 /// What an address says, or how to write one.
-pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreFault> {
+pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
-        StoreFault::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
+        StoreError::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
     })?;
     Ok(options.application_name("fetchwell"))
 }
@@ -136,7 +136,7 @@ pub(super) struct Tx {
 }
 
 impl Tx {
-    async fn begin(connections: &Connections) -> Result<Tx, StoreFault> {
+    async fn begin(connections: &Connections) -> Result<Tx, StoreError> {
         // Connections that a server left behind when it was started anew are found out here, where
         // nothing is lost by trying the next one.
         for _ in 0..CONNECTIONS {
@@ -153,7 +153,7 @@ impl Tx {
     async fn begin_asking(
         connections: &Connections,
         question: &str,
-    ) -> Result<(Tx, i64), StoreFault> {
+    ) -> Result<(Tx, i64), StoreError> {
         let both = format!("{BEGIN}; {question}");
         let mut tries = 0;
         loop {

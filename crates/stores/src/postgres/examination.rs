@@ -1,6 +1,6 @@
 //! What a PostgreSQL server says of itself, for those who look after it. Nothing is changed.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -35,7 +35,7 @@ const VERSION: &str = "SELECT max(version)::BIGINT FROM fetchwell_schema";
 const HAS_VERSION: &str = "SELECT to_regclass('fetchwell_schema') IS NOT NULL";
 
 /// Connects and asks.
-pub async fn examine(url: &str) -> Result<PostgresFacts, StoreFault> {
+pub async fn examine(url: &str) -> Result<PostgresFacts, StoreError> {
     let connections = Connections::new(options_of(url)?);
     let mut taken = connections.take().await?;
     let row = within(sqlx::query(QUESTION).fetch_one(&mut *taken)).await;

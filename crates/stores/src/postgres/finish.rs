@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{Bell, FetchResult};
 use fetchwell_engine::ports::job::LeaseId;
@@ -34,7 +34,7 @@ struct Conclusion<'a> {
 
 #[async_trait]
 impl Finish<FetchResult> for MessageFinish {
-    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreError> {
         let conclusions: Vec<Conclusion<'_>> = batch.iter().map(conclusion_of).collect();
         let settled = match self.conclude(&conclusions).await? {
             Ok(settled) => settled,
@@ -52,7 +52,7 @@ impl MessageFinish {
     async fn conclude_each(
         &self,
         conclusions: &[Conclusion<'_>],
-    ) -> Result<Vec<Settled>, StoreFault> {
+    ) -> Result<Vec<Settled>, StoreError> {
         let mut settled = Vec::new();
         for conclusion in conclusions {
             let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
@@ -78,7 +78,7 @@ impl MessageFinish {
     async fn conclude(
         &self,
         conclusions: &[Conclusion<'_>],
-    ) -> Result<sqlx::Result<Vec<Settled>>, StoreFault> {
+    ) -> Result<sqlx::Result<Vec<Settled>>, StoreError> {
         let PostgresQueue { db, clock, .. } = &self.instance.queue;
         let (moves, lives) = Moves::begin_for(db, clock, self.instance.epoch()).await?;
         if !lives {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
@@ -33,7 +33,7 @@ pub async fn open_retriever(
     clock: StoreClock,
     lease_ttl: Duration,
     poll: Duration,
-) -> Result<RetrieverStore, StoreFault> {
+) -> Result<RetrieverStore, StoreError> {
     let queue = async |name| {
         PostgresQueue::open(db.clone(), name, clock.clone(), lease_ttl, false, poll).await
     };
@@ -81,14 +81,14 @@ struct PostgresInbox {
 
 impl PostgresInbox {
     /// Says which statement of which server it was.
-    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreFault> {
+    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
         read.map_err(|error| self.db.fault(&error))
     }
 }
 
 #[async_trait]
 impl Inbox for PostgresInbox {
-    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault> {
+    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError> {
         self.submitter.submit(submission).await
     }
 
@@ -96,7 +96,7 @@ impl Inbox for PostgresInbox {
         &self,
         id: MessageId,
         of: Option<&str>,
-    ) -> Result<Option<Message>, StoreFault> {
+    ) -> Result<Option<Message>, StoreError> {
         reading::message(&self.db, self.messages.queue, id, of).await
     }
 
@@ -105,19 +105,19 @@ impl Inbox for PostgresInbox {
         caller: &str,
         after: Option<i64>,
         most: OutboxMost,
-    ) -> Result<OutboxPage, StoreFault> {
+    ) -> Result<OutboxPage, StoreError> {
         reading::page(&self.db, caller, after, most).await
     }
 
-    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         callers::caller_of(&self.db, token).await
     }
 
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError> {
         callers::token_of(&self.db, caller).await
     }
 
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
+    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(&self.db, &self.clock).await?;
         let now = moves.now();
         let added = self.sense(callers::add(&mut moves.tx, caller, token, now).await)?;
@@ -125,11 +125,11 @@ impl Inbox for PostgresInbox {
         Ok(added)
     }
 
-    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreFault> {
+    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
         callers::all(&self.db).await
     }
 
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreFault> {
+    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(&self.db, &self.clock).await?;
         let now = moves.now();
         let revoked = self.sense(callers::revoke(&mut moves.tx, name, now).await)?;
@@ -137,25 +137,25 @@ impl Inbox for PostgresInbox {
         Ok(revoked)
     }
 
-    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreFault> {
+    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         self.sense(callers::put_audit(&mut tx, entries).await)?;
         self.sense(tx.commit().await)
     }
 
-    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         callers::audit_trail(&self.db, most).await
     }
 
-    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault> {
+    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
         retention::prune(&self.db, &self.clock, self.messages.queue, keep, most).await
     }
 
-    async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
         self.messages.ledger().await
     }
 
-    async fn check(&self) -> Result<(), StoreFault> {
+    async fn check(&self) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         self.sense(ledger::touch(&mut tx, self.messages.queue).await)?;
         self.sense(tx.commit().await)

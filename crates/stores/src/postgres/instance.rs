@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -56,7 +56,7 @@ impl PostgresInstance {
 
     /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
     /// is what we know of.
-    async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
+    async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
         let Some(known) = self.held.if_unsure() else { return Ok(()) };
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
@@ -70,7 +70,7 @@ impl PostgresInstance {
     }
 
     /// What dead instances held waits again.
-    async fn rescue(&self) -> Result<(), StoreFault> {
+    async fn rescue(&self) -> Result<(), StoreError> {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
         let rescued = async {
@@ -103,7 +103,7 @@ impl PostgresInstance {
 
 #[async_trait]
 impl Source for PostgresInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let _taking = self.taking.lock().await;
         self.give_back_the_unknown().await?;
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
@@ -128,7 +128,7 @@ impl Source for PostgresInstance {
         Ok(taken)
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         let db = &self.queue.db;
         let mut tx = db.begin_brisk().await?;
         let noted = async {
@@ -146,7 +146,7 @@ impl Source for PostgresInstance {
         noted.await.map_err(|error| db.fault(&error))
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
         let (before, ttl) = (self.epoch(), *lease_ttl);
         // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
@@ -181,11 +181,11 @@ impl Source for PostgresInstance {
         self.rescued.load(Ordering::Relaxed)
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         self.queue.oldest_waiting().await
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
         let left = async {
@@ -205,7 +205,7 @@ impl Source for PostgresInstance {
 
 #[async_trait]
 impl Settle for PostgresInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let batch: Vec<(LeaseId, &Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, *settlement)).collect();

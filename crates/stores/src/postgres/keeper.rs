@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -95,7 +95,7 @@ pub struct PostgresKeeper {
 
 impl PostgresKeeper {
     /// Makes sure that the server can be reached, and that it has the tables.
-    pub async fn open(url: &str) -> Result<PostgresKeeper, StoreFault> {
+    pub async fn open(url: &str) -> Result<PostgresKeeper, StoreError> {
         let options = options_of(url)?;
         let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
         // Losing the last slots with the server is provided for (see the schema); waiting for the disk
@@ -108,12 +108,12 @@ impl PostgresKeeper {
         Ok(PostgresKeeper { connections, lasting })
     }
 
-    async fn begin_run(&self, anyway: bool) -> Result<(), StoreFault> {
+    async fn begin_run(&self, anyway: bool) -> Result<(), StoreError> {
         self.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
     }
 
     /// Runs a statement, and says how many rows it touched.
-    async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreFault> {
+    async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreError> {
         let mut taken = self.connections.take().await?;
         let done = within(query.execute(&mut *taken)).await;
         let done = done.map_err(|error| self.connections.fault(&error))?;
@@ -126,7 +126,7 @@ impl PostgresKeeper {
         &self,
         connections: &Connections,
         query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<Vec<PgRow>, StoreFault> {
+    ) -> Result<Vec<PgRow>, StoreError> {
         let mut taken = connections.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
         let rows = rows.map_err(|error| self.connections.fault(&error))?;
@@ -135,14 +135,14 @@ impl PostgresKeeper {
     }
 
     /// What a row says, in a form that only another program's tables could break.
-    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreFault> {
+    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
         read.map_err(|error| self.connections.fault(&error))
     }
 }
 
 #[async_trait]
 impl Keeper for PostgresKeeper {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         loop {
             let rows = self.fetch(&self.connections, sqlx::query(READ).bind(&names)).await?;
@@ -155,7 +155,7 @@ impl Keeper for PostgresKeeper {
         }
     }
 
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -182,7 +182,7 @@ impl Keeper for PostgresKeeper {
         Ok(changes.iter().map(|change| made.contains(change.site.as_str())).collect())
     }
 
-    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+    async fn distrust_the_past(&self) -> Result<(), StoreError> {
         self.begin_run(true).await
     }
 
@@ -191,7 +191,7 @@ impl Keeper for PostgresKeeper {
         after: &str,
         notable: bool,
         most: usize,
-    ) -> Result<Vec<String>, StoreFault> {
+    ) -> Result<Vec<String>, StoreError> {
         let query = if notable { NOTABLE_NAMES } else { NAMES };
         let query = sqlx::query(query).bind(after).bind(i64::try_from(most).unwrap_or(i64::MAX));
         let rows = self.fetch(&self.connections, query).await?;
@@ -203,12 +203,12 @@ impl Keeper for PostgresKeeper {
         site: &Site,
         at: Time,
         forget_before: Time,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let query = sqlx::query(NOTE_ORDER).bind(site.as_str());
         self.execute(query.bind(at.as_micros()).bind(forget_before.as_micros())).await.map(|_| ())
     }
 
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
         let query = sqlx::query(ORDERED).bind(since.as_micros());
         let query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
         let rows = self.fetch(&self.connections, query).await?;
@@ -216,7 +216,7 @@ impl Keeper for PostgresKeeper {
         self.sense(rows.iter().map(row).collect())
     }
 
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         let query = sqlx::query(
             "SELECT kept.record FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (origin, place)
              LEFT JOIN fetchwell_robots AS kept USING (origin) ORDER BY place",
@@ -230,15 +230,15 @@ impl Keeper for PostgresKeeper {
         Ok(self.sense(texts)?.into_iter().map(record).collect())
     }
 
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
         let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
         let query = sqlx::query("DELETE FROM fetchwell_robots WHERE origin = ANY ($1)");
         self.execute(query.bind(names)).await.map(|_| ())
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         let text = serde_json::to_string(record)
-            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
         let query = sqlx::query(
             "INSERT INTO fetchwell_robots (origin, record, kept_at)
              VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
@@ -247,7 +247,7 @@ impl Keeper for PostgresKeeper {
         self.execute(query.bind(origin.to_string()).bind(text)).await.map(|_| ())
     }
 
-    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+    async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
         let robots = sqlx::query("DELETE FROM fetchwell_robots WHERE kept_at <= $1");
         self.execute(robots.bind((now - ROBOTS_KEPT).as_micros())).await?;
         let sites = sqlx::query("DELETE FROM fetchwell_site WHERE forgettable_at <= $1");

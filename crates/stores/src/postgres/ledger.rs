@@ -1,6 +1,6 @@
 //! How many jobs stand where: the sum of a queue's shards.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::queue::Ledger;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -30,7 +30,7 @@ const BESIDE_THE_ROWS: &str = concat!(
 );
 
 /// The sum, as others have committed it.
-pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreFault> {
+pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreError> {
     let rows = db.read(sqlx::query(SUM).bind(queue)).await?;
     let ledger = rows.first().map_or(Ok(Ledger::default()), ledger_of);
     ledger.map_err(|error| db.fault(&error))
@@ -56,7 +56,7 @@ pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
 pub(super) async fn recount(
     db: &Database,
     queue: QueueId,
-) -> Result<(Ledger, Option<String>), StoreFault> {
+) -> Result<(Ledger, Option<String>), StoreError> {
     let rows = db.read(sqlx::query(BESIDE_THE_ROWS).bind(queue)).await?;
     let Some(row) = rows.first() else { return Ok((Ledger::default(), None)) };
     let both = ledger_of(row).and_then(|ledger| Ok((ledger, row.try_get::<Vec<i64>, _>(7)?)));

@@ -1,6 +1,6 @@
 //! What a store remembers of itself.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use sqlx::Row;
 
 use super::database::Database;
@@ -8,7 +8,7 @@ use super::database::Database;
 /// Which politeness store goes with this store: the first one named stays. Returns that one.
 ///
 /// Two processes on one store but on two politeness stores would each keep a pace of their own.
-pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, StoreFault> {
+pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, StoreError> {
     let mut tx = db.begin().await?;
     let bind = sqlx::query(
         "INSERT INTO fetchwell_meta AS meta VALUES ('politeness', $1)

@@ -35,7 +35,7 @@ mod submitting;
 mod taking;
 mod waiting;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 pub use claiming::CLAIM;
 pub use database::Database;
@@ -51,7 +51,7 @@ pub use taking::DUE;
 use crate::politeness::Vigilant;
 
 /// Connects to the server that a `postgres://` address names, for politeness.
-pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreFault> {
+pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreError> {
     Ok(Vigilant::new(PostgresKeeper::open(url).await?))
 }
 

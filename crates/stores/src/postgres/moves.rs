@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
@@ -40,7 +40,7 @@ pub(super) struct Moves {
 
 impl Moves {
     /// Begins a transaction; nothing has moved yet.
-    pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreFault> {
+    pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreError> {
         let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
         let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
         let (tx, now) = db.begin_asking(&question).await?;

@@ -1,6 +1,6 @@
 //! How a file's messages come into a database: see [`crate::migrate`].
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -60,7 +60,7 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     /// Begins, and looks what is there.
-    pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Arrival, StoreFault> {
+    pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Arrival, StoreError> {
         let mut tx = db.begin().await?;
         let looked = async {
             tx.execute(sqlx::query(LOCK)).await?;
@@ -89,7 +89,7 @@ impl Arrival {
         mut self,
         mut coming: mpsc::Receiver<Part>,
         arrived: oneshot::Sender<()>,
-    ) -> Result<Vec<(&'static str, u64)>, StoreFault> {
+    ) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let mut taken: Vec<(&'static str, u64)> = Vec::new();
         while let Some(part) = coming.recv().await {
             match part {
@@ -108,7 +108,7 @@ impl Arrival {
                         .map(|(table, count)| (table.what, *count))
                         .collect();
                     if sent != taken {
-                        return Err(StoreFault::Damaged(format!(
+                        return Err(StoreError::Damaged(format!(
                             "{sent:?} were sent to the database and {taken:?} arrived; nothing was changed"
                         )));
                     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -52,7 +52,7 @@ impl Moves {
         db: &Database,
         clock: &StoreClock,
         epoch: i64,
-    ) -> Result<(Moves, bool), StoreFault> {
+    ) -> Result<(Moves, bool), StoreError> {
         let mut tx = db.begin().await?;
         let looked = async {
             let row = tx.fetch_one(sqlx::query(IS_LIVE).bind(clock.given()).bind(epoch)).await?;
@@ -136,7 +136,7 @@ pub(super) async fn lengthen(
     queue: QueueId,
     epoch: i64,
     ttl: Duration,
-) -> Result<Lengthened, StoreFault> {
+) -> Result<Lengthened, StoreError> {
     let query = sqlx::query(LENGTHEN)
         .bind(clock.given())
         .bind(queue)

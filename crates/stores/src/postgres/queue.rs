@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Taken;
@@ -45,7 +45,7 @@ impl PostgresQueue {
         lease_ttl: Duration,
         run_once: bool,
         poll: Duration,
-    ) -> Result<PostgresQueue, StoreFault> {
+    ) -> Result<PostgresQueue, StoreError> {
         let mut tx = db.begin().await?;
         let opened = async {
             let insert = "INSERT INTO fetchwell_queue (name) VALUES ($1) ON CONFLICT DO NOTHING";
@@ -66,7 +66,7 @@ impl PostgresQueue {
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
     /// already is not put in again.
-    pub async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
+    pub async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreError> {
         let mut moves = Moves::begin(&self.db, &self.clock).await?;
         let put_in = async {
             let mut accepted = 0;
@@ -84,19 +84,19 @@ impl PostgresQueue {
     }
 
     /// How many jobs stand where, by the counters.
-    pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
         ledger::read(&self.db, self.queue).await
     }
 
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
         let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
         Ok(difference.map_or(Ok(ledger), Err))
     }
 
     /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
     /// server from walking through all that has ended in search of the first one that waits.
-    pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         const OLDEST: &str = concat!(
             "SELECT accepted_at, ",
             now_or!("$2"),
@@ -112,7 +112,7 @@ impl PostgresQueue {
     }
 
     /// The dead, with their reasons, oldest first.
-    pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreFault> {
+    pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreError> {
         let query = sqlx::query(
             "SELECT url, coalesce(reason, '') FROM fetchwell_job
              WHERE queue = $1 AND state = 3 ORDER BY id LIMIT $2",

@@ -1,6 +1,6 @@
 //! Messages and results, as their callers see them. Each is one statement, and so one moment.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
     FetchResult, Message, MessageId, MessageStatus, OutboxMessage, OutboxMost, OutboxPage,
 };
@@ -46,7 +46,7 @@ pub(super) async fn message(
     queue: QueueId,
     id: MessageId,
     of: Option<&str>,
-) -> Result<Option<Message>, StoreFault> {
+) -> Result<Option<Message>, StoreError> {
     let rows = db.read(sqlx::query(MESSAGE).bind(queue).bind(id.0.to_vec()).bind(of)).await?;
     rows.first().map(message_of).transpose().map_err(|error| db.fault(&error))
 }
@@ -57,7 +57,7 @@ pub(super) async fn page(
     caller: &str,
     after: Option<i64>,
     most: OutboxMost,
-) -> Result<OutboxPage, StoreFault> {
+) -> Result<OutboxPage, StoreError> {
     let query = sqlx::query(PAGE)
         .bind(caller)
         .bind(after)

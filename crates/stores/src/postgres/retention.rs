@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -25,7 +25,7 @@ pub(super) async fn prune(
     queue: QueueId,
     keep: Duration,
     most: u32,
-) -> Result<u64, StoreFault> {
+) -> Result<u64, StoreError> {
     let callers = db
         .read(sqlx::query("SELECT name FROM fetchwell_caller WHERE pruned < results ORDER BY name"))
         .await?;

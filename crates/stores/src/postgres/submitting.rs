@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, Submission, Submitted};
 use tokio::sync::Notify;
 
@@ -45,7 +45,7 @@ impl Desk {
     async fn accept_alone(&self, submission: &Submission) -> Answer {
         let submitted = self.try_to_accept(&[submission]).await?;
         let submitted = submitted.map_err(|error| self.db.fault(&error))?;
-        let nothing = || StoreFault::Damaged("a submission was not answered".to_owned());
+        let nothing = || StoreError::Damaged("a submission was not answered".to_owned());
         submitted.into_iter().next().ok_or_else(nothing)
     }
 
@@ -53,7 +53,7 @@ impl Desk {
     async fn try_to_accept(
         &self,
         group: &[&Submission],
-    ) -> Result<sqlx::Result<Vec<Submitted>>, StoreFault> {
+    ) -> Result<sqlx::Result<Vec<Submitted>>, StoreError> {
         let moves = Moves::begin(&self.db, &self.clock).await?;
         let accepted = accept_all(moves, self.queues, group).await;
         Ok(accepted.map(|(submitted, callers)| {

@@ -1,7 +1,7 @@
 //! How much waits for sites, in all queues of a database.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_policy::url::Site;
 use sqlx::Row;
@@ -22,7 +22,7 @@ const COUNT: &str = "
 
 #[async_trait]
 impl Waiting for Database {
-    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         let rows = self.read(sqlx::query(COUNT).bind(names).bind(i64::from(most))).await?;
         let counts: sqlx::Result<Vec<i64>> = rows.iter().map(|row| row.try_get(0)).collect();

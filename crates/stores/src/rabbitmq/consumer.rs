@@ -9,7 +9,7 @@ use fetchwell_policy::time::Time;
 use futures::StreamExt;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId};
 use lapin::message::Delivery;
 use lapin::options::{BasicConsumeOptions, BasicQosOptions};
@@ -49,7 +49,7 @@ struct State {
     /// The connection that did not answer in time: it is to be given up.
     doubted: u64,
     /// Why there is no connection now.
-    away: Option<StoreFault>,
+    away: Option<StoreError>,
     next_id: LeaseId,
     /// Not given to the flow yet, or back from it for a while, by when each is due.
     waiting: BTreeMap<(Time, LeaseId), Lease>,
@@ -67,7 +67,7 @@ pub(super) struct Held {
 
 impl Deliveries {
     pub(super) fn new(clock: Clock) -> Deliveries {
-        let away = Some(StoreFault::Unavailable("RabbitMQ: not connected yet".to_owned()));
+        let away = Some(StoreError::Unavailable("RabbitMQ: not connected yet".to_owned()));
         let (waiting, held) = (BTreeMap::new(), HashMap::new());
         let state = State { generation: 0, doubted: 0, away, next_id: 1, waiting, held };
         let (news, began, doubt) = (Arc::default(), Notify::new(), Notify::new());
@@ -80,7 +80,7 @@ impl Deliveries {
     }
 
     /// The number of the connection that stands, or why there is none.
-    pub(super) fn generation(&self) -> Result<u64, StoreFault> {
+    pub(super) fn generation(&self) -> Result<u64, StoreError> {
         let state = self.state();
         match &state.away {
             Some(fault) => Err(fault.clone()),
@@ -164,7 +164,7 @@ impl Deliveries {
     }
 
     /// Whether that is news.
-    fn lose(&self, fault: StoreFault) -> bool {
+    fn lose(&self, fault: StoreError) -> bool {
         let mut state = self.state();
         state.waiting.clear();
         state.held.clear();
@@ -217,7 +217,7 @@ impl Keeper {
     }
 
     /// One connection, from its beginning to its end. `Ok`: it was told to stop.
-    async fn consume(&self) -> Result<(), StoreFault> {
+    async fn consume(&self) -> Result<(), StoreError> {
         let connection = self.link.connect("worker").await?;
         let beginning = timeout(ANSWER_WITHIN, self.begin(&connection)).await;
         let mut consumer = beginning.unwrap_or_else(|_| Err(self.link.silent()))?;
@@ -241,7 +241,7 @@ impl Keeper {
         }
     }
 
-    async fn begin(&self, connection: &Connection) -> Result<Consumer, StoreFault> {
+    async fn begin(&self, connection: &Connection) -> Result<Consumer, StoreError> {
         declare::ensure(&self.link, connection, &self.names).await?;
         let fault = |error: lapin::Error| self.link.fault(&error);
         let channel = connection.create_channel().await.map_err(fault)?;
@@ -258,7 +258,7 @@ impl Keeper {
             warn!("RabbitMQ at {} did not hear that we leave; it will notice", self.link.address());
         }
         let gone = "the connection was closed".to_owned();
-        self.deliveries.lose(StoreFault::Unavailable(gone));
+        self.deliveries.lose(StoreError::Unavailable(gone));
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::batches::{DeadBatch, DeadBatches, RetriedBatches};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicGetOptions};
 use lapin::{Channel, Connection};
@@ -35,7 +35,7 @@ enum Place {
 
 #[async_trait]
 impl DeadBatches for RabbitQueue {
-    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreError> {
         let mut letters = Vec::new();
         let stays = |letter: DeadBatch| {
             letters.push(letter);
@@ -45,7 +45,7 @@ impl DeadBatches for RabbitQueue {
         Ok(letters)
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreError> {
         let mut count = 0;
         let mut unknown: HashSet<&String> = ids.unwrap_or_default().iter().collect();
         let place = |letter: DeadBatch| match ids.is_none_or(|ids| ids.contains(&letter.id)) {
@@ -68,7 +68,7 @@ impl RabbitQueue {
     async fn move_letters(
         &self,
         mut place_of: impl FnMut(DeadBatch) -> Place + Send,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let mut left = self.dead().await?;
         if left == 0 {
             return Ok(());
@@ -92,7 +92,7 @@ impl RabbitQueue {
         Ok(())
     }
 
-    async fn get(&self, channel: &Channel, most: u64) -> Result<Vec<Delivery>, StoreFault> {
+    async fn get(&self, channel: &Channel, most: u64) -> Result<Vec<Delivery>, StoreError> {
         let mut letters = Vec::new();
         for _ in 0..most {
             let options = BasicGetOptions { no_ack: false };
@@ -121,7 +121,7 @@ impl RabbitQueue {
     async fn answered<T>(
         &self,
         question: impl Future<Output = lapin::Result<T>> + Send,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         match timeout(ANSWER_WITHIN, question).await {
             Ok(answer) => answer.map_err(|error| self.link.fault(&error)),
             Err(_) => Err(self.link.silent()),

@@ -1,6 +1,6 @@
 //! Queues: one that is there is used as it was declared, one that is missing is made.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Channel, Connection, ErrorKind};
@@ -21,10 +21,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(queue: &str, transient: bool) -> Result<Names, StoreFault> {
+    pub(super) fn of(queue: &str, transient: bool) -> Result<Names, StoreError> {
         let name = |text: String| {
             ShortString::try_new(text).map_err(|_| {
-                StoreFault::Unfit("the name of a queue has 255 bytes at the most".to_owned())
+                StoreError::Unfit("the name of a queue has 255 bytes at the most".to_owned())
             })
         };
         Ok(Names {
@@ -40,7 +40,7 @@ pub(super) async fn ensure(
     link: &Link,
     connection: &Connection,
     names: &Names,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let fault = |error: lapin::Error| link.fault(&error);
     let durable = QueueDeclareOptions::durable();
     if is_there(connection, &names.queue).await.map_err(fault)? {

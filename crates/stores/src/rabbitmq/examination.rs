@@ -1,6 +1,6 @@
 //! What a broker says of a queue, for those who look after it. Nothing is changed.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 use super::declare::{Names, depth, is_durable, is_there};
 use super::link::Link;
@@ -22,7 +22,7 @@ pub struct QueueFacts {
 }
 
 /// Connects and asks.
-pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreFault> {
+pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> {
     let (link, names) = (Link::to(url)?, Names::of(queue, false)?);
     let connection = link.connect("doctor").await?;
     let asked = async {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -103,7 +103,7 @@ impl RabbitInstance {
     async fn heard<T>(
         &self,
         word: impl Future<Output = lapin::Result<T>> + Send,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         match timeout(ANSWER_WITHIN, word).await {
             Ok(heard) => heard.map_err(|error| self.queue.link.fault(&error)),
             Err(_) => {
@@ -116,7 +116,7 @@ impl RabbitInstance {
 
 #[async_trait]
 impl Source for RabbitInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let now = self.queue.clock.now();
         if self.deliveries.generation()? != self.generation.load(Ordering::Relaxed) {
             return Ok(Taken::Idle { until: now + SOON });
@@ -128,11 +128,11 @@ impl Source for RabbitInstance {
     }
 
     /// A broker does not count how often a process died over a batch.
-    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, _: &[LeaseId]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         if self.generation.load(Ordering::Relaxed) == NONE {
             self.deliveries.first_connection().await;
         }
@@ -145,10 +145,10 @@ impl Source for RabbitInstance {
         Ok(if kept { Renewal::Held { ttl: LEASE_TTL } } else { Renewal::Lost })
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.stop.cancel();
         if let Some(keeping) = self.keeping.lock().await.take() {
-            keeping.await.map_err(|error| StoreFault::Damaged(error.to_string()))?;
+            keeping.await.map_err(|error| StoreError::Damaged(error.to_string()))?;
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Source for RabbitInstance {
 
 #[async_trait]
 impl Settle for RabbitInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let mut moved = Vec::new();
         for (lease, settlement) in batch {
             let held = self.deliveries.held(lease.id);

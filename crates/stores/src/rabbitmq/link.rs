@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use lapin::uri::AMQPUri;
 use lapin::{Connection, ConnectionProperties, ErrorKind};
 use tokio::time::timeout;
@@ -24,9 +24,9 @@ pub(super) struct Link {
 
 impl Link {
     /// Reads the address; nothing is connected yet.
-    pub(super) fn to(url: &str) -> Result<Link, StoreFault> {
+    pub(super) fn to(url: &str) -> Result<Link, StoreError> {
         let mut uri = parsed(url).map_err(|wrong| {
-            StoreFault::Unavailable(format!(
+            StoreError::Unavailable(format!(
                 "RabbitMQ's address can't be read: {wrong}; write amqp://user:password@host:port/vhost"
             ))
         })?;
@@ -35,7 +35,7 @@ impl Link {
     }
 
     /// A new connection. `purpose` is shown in the broker's own lists.
-    pub(super) async fn connect(&self, purpose: &str) -> Result<Connection, StoreFault> {
+    pub(super) async fn connect(&self, purpose: &str) -> Result<Connection, StoreError> {
         let name = format!("fetchwell {purpose}");
         let properties = ConnectionProperties::default().with_connection_name(name.into());
         let connecting = Connection::connect_uri((*self.uri).clone(), properties);
@@ -46,7 +46,7 @@ impl Link {
     }
 
     /// A fault that may pass.
-    pub(super) fn fault(&self, error: &lapin::Error) -> StoreFault {
+    pub(super) fn fault(&self, error: &lapin::Error) -> StoreError {
         let advice = match error.kind() {
             ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {
                 "; check that the broker runs and can be reached"
@@ -60,15 +60,15 @@ impl Link {
     }
 
     /// The fault of a broker that does not answer.
-    pub(super) fn silent(&self) -> StoreFault {
+    pub(super) fn silent(&self) -> StoreError {
         let within_s = ANSWER_WITHIN.as_secs();
         self.unavailable(&format!(
             "no answer within {within_s} s; check that the broker runs and can be reached"
         ))
     }
 
-    pub(super) fn unavailable(&self, what: &str) -> StoreFault {
-        StoreFault::Unavailable(format!("RabbitMQ at {}: {what}", self.address()))
+    pub(super) fn unavailable(&self, what: &str) -> StoreError {
+        StoreError::Unavailable(format!("RabbitMQ at {}: {what}", self.address()))
     }
 
     /// Where the broker is, without the password.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 use self::declare::Names;
 use self::link::Link;
@@ -46,7 +46,7 @@ impl RabbitQueue {
         queue: &str,
         transient: bool,
         clock: Clock,
-    ) -> Result<RabbitQueue, StoreFault> {
+    ) -> Result<RabbitQueue, StoreError> {
         let link = Link::to(url)?;
         let names = Arc::new(Names::of(queue, transient)?);
         let publisher = Publisher::open(link.clone(), names.clone()).await?;
@@ -59,20 +59,20 @@ impl RabbitQueue {
     }
 
     /// How many dead letters there are.
-    pub async fn dead(&self) -> Result<u64, StoreFault> {
+    pub async fn dead(&self) -> Result<u64, StoreError> {
         self.publisher.depth(&self.names.dead).await
     }
 }
 
 #[async_trait]
 impl BatchQueue for RabbitQueue {
-    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError> {
         let messages: Vec<Outgoing<'_>> =
             batches.iter().map(|batch| Outgoing::batch(&self.names.queue, batch)).collect();
         self.publisher.publish(&messages).await
     }
 
-    async fn waiting(&self) -> Result<u64, StoreFault> {
+    async fn waiting(&self) -> Result<u64, StoreError> {
         self.publisher.depth(&self.names.queue).await
     }
 }

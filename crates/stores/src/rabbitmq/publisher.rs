@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use futures::future::try_join_all;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::ShortString;
@@ -38,7 +38,7 @@ struct Standing {
 
 impl Publisher {
     /// Connects, and makes sure of the queues.
-    pub(super) async fn open(link: Link, names: Arc<Names>) -> Result<Publisher, StoreFault> {
+    pub(super) async fn open(link: Link, names: Arc<Names>) -> Result<Publisher, StoreError> {
         let publisher = Publisher { link, names, standing: Mutex::default() };
         let standing = publisher.connect().await?;
         *publisher.standing.lock().await = Some(standing);
@@ -46,7 +46,7 @@ impl Publisher {
     }
 
     /// Returns once all are confirmed.
-    pub(super) async fn publish(&self, messages: &[Outgoing<'_>]) -> Result<(), StoreFault> {
+    pub(super) async fn publish(&self, messages: &[Outgoing<'_>]) -> Result<(), StoreError> {
         self.with_channel(async |standing: &Standing| {
             for some in messages.chunks(MAX_UNCONFIRMED) {
                 self.publish_some(standing, some).await?;
@@ -57,7 +57,7 @@ impl Publisher {
     }
 
     /// How many messages wait in a queue.
-    pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreFault> {
+    pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreError> {
         self.with_channel(async |standing: &Standing| {
             match timeout(ANSWER_WITHIN, declare::depth(&standing.channel, queue)).await {
                 Ok(depth) => depth.map_err(|error| self.link.fault(&error)),
@@ -71,8 +71,8 @@ impl Publisher {
     /// the queues again: a broker that restarts forgets those that are not durable.
     async fn with_channel<T>(
         &self,
-        work: impl AsyncFnOnce(&Standing) -> Result<T, StoreFault>,
-    ) -> Result<T, StoreFault> {
+        work: impl AsyncFnOnce(&Standing) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut standing = self.standing.lock().await;
         let current = match standing.take() {
             Some(current) if current.channel.status().connected() => current,
@@ -85,14 +85,14 @@ impl Publisher {
         done
     }
 
-    async fn connect(&self) -> Result<Standing, StoreFault> {
+    async fn connect(&self) -> Result<Standing, StoreError> {
         let connection = self.link.connect("publisher").await?;
         let prepared = timeout(ANSWER_WITHIN, self.prepare(&connection)).await;
         let channel = prepared.unwrap_or_else(|_| Err(self.link.silent()))?;
         Ok(Standing { connection, channel })
     }
 
-    async fn prepare(&self, connection: &Connection) -> Result<Channel, StoreFault> {
+    async fn prepare(&self, connection: &Connection) -> Result<Channel, StoreError> {
         declare::ensure(&self.link, connection, &self.names).await?;
         let fault = |error: lapin::Error| self.link.fault(&error);
         let channel = connection.create_channel().await.map_err(fault)?;
@@ -104,7 +104,7 @@ impl Publisher {
         &self,
         standing: &Standing,
         messages: &[Outgoing<'_>],
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         // One that no queue takes is to come back, not to be confirmed and gone.
         let options = BasicPublishOptions { mandatory: true, immediate: false };
         let mut confirms = Vec::with_capacity(messages.len());
@@ -130,7 +130,7 @@ impl Publisher {
         &self,
         standing: &Standing,
         confirms: Vec<PublisherConfirm>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let all = try_join_all(confirms);
         tokio::pin!(all);
         let confirmations = loop {
@@ -150,7 +150,7 @@ impl Publisher {
         }
     }
 
-    async fn wait_while_blocked(&self, standing: &Standing) -> Result<(), StoreFault> {
+    async fn wait_while_blocked(&self, standing: &Standing) -> Result<(), StoreError> {
         let status = standing.connection.status();
         if !status.blocked() {
             return Ok(());

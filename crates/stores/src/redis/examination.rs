@@ -1,6 +1,6 @@
 //! What a Redis server says of itself, for those who look after it. Nothing is changed.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 
 use super::link::{Link, field};
@@ -23,7 +23,7 @@ pub struct RedisFacts {
 }
 
 /// Connects and asks. A server that can't be used at all is a fault.
-pub async fn examine(url: &str) -> Result<RedisFacts, StoreFault> {
+pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
     let link = Link::open(url).await?;
     let mut connection = link.standing().await?.connection;
     let info: redis::RedisResult<String> = redis::cmd("INFO").query_async(&mut connection).await;

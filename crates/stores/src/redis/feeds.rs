@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ struct Details {
 
 impl RedisFeeds {
     /// Makes sure that the server can be reached.
-    pub async fn open(url: &str) -> Result<RedisFeeds, StoreFault> {
+    pub async fn open(url: &str) -> Result<RedisFeeds, StoreError> {
         Ok(RedisFeeds {
             link: Link::open_patiently(url, ANSWER_WITHIN).await?,
             claim: Script::new(CLAIM),
@@ -73,12 +73,12 @@ impl RedisFeeds {
         })
     }
 
-    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreFault> {
+    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         self.sound(command.query_async(&mut connection).await).await
     }
 
-    async fn sound<T>(&self, answer: Result<T, RedisError>) -> Result<T, StoreFault> {
+    async fn sound<T>(&self, answer: Result<T, RedisError>) -> Result<T, StoreError> {
         match answer {
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.link.fault(error).await),
@@ -88,7 +88,7 @@ impl RedisFeeds {
 
 #[async_trait]
 impl Feeds for RedisFeeds {
-    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError> {
         self.link.warn_of_forgetting().await?;
         let mut new = 0;
         for some in subscriptions.chunks(FEEDS_AT_ONCE) {
@@ -104,7 +104,7 @@ impl Feeds for RedisFeeds {
         Ok(new)
     }
 
-    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError> {
         let mut gone = 0;
         for some in subscriptions.chunks(FEEDS_AT_ONCE) {
             let mut command = redis::cmd("HDEL");
@@ -117,7 +117,7 @@ impl Feeds for RedisFeeds {
         Ok(gone)
     }
 
-    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreFault> {
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         let all: Vec<(String, String)> =
             self.query(redis::cmd("HGETALL").arg(SUBSCRIPTIONS)).await?;
         let mut subscriptions: Vec<Subscription> = all
@@ -128,7 +128,7 @@ impl Feeds for RedisFeeds {
         Ok(subscriptions)
     }
 
-    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreFault> {
+    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreError> {
         let mut memories = Vec::with_capacity(urls.len());
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let texts: Vec<Option<String>> =
@@ -139,7 +139,7 @@ impl Feeds for RedisFeeds {
         Ok(memories)
     }
 
-    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreFault> {
+    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError> {
         let mut granted = Vec::with_capacity(urls.len());
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let mut connection = self.link.standing().await?.connection;
@@ -154,14 +154,14 @@ impl Feeds for RedisFeeds {
         Ok(granted)
     }
 
-    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreFault> {
+    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut call = self.keep.key(CLAIMS);
         call.key(MEMORY).arg(url).arg(holder).arg(json(memory)?);
         self.sound(call.invoke_async(&mut connection).await).await
     }
 
-    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreFault> {
+    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError> {
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let mut connection = self.link.standing().await?.connection;
             let mut call = self.release.key(CLAIMS);
@@ -174,7 +174,7 @@ impl Feeds for RedisFeeds {
         Ok(())
     }
 
-    async fn forget(&self, urls: &[&str]) -> Result<(), StoreFault> {
+    async fn forget(&self, urls: &[&str]) -> Result<(), StoreError> {
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let mut both = Pipeline::new();
             both.atomic().hdel(MEMORY, urls).ignore().hdel(CLAIMS, urls).ignore();
@@ -185,19 +185,19 @@ impl Feeds for RedisFeeds {
     }
 }
 
-fn field(subscription: &Subscription) -> Result<String, StoreFault> {
+fn field(subscription: &Subscription) -> Result<String, StoreError> {
     json(&(&subscription.url, &subscription.category))
 }
 
-fn subscription(field: &str, details: &str) -> Result<Subscription, StoreFault> {
+fn subscription(field: &str, details: &str) -> Result<Subscription, StoreError> {
     let damaged = |error| {
-        StoreFault::Damaged(format!("{SUBSCRIPTIONS} has a field {field:?} of no sense: {error}"))
+        StoreError::Damaged(format!("{SUBSCRIPTIONS} has a field {field:?} of no sense: {error}"))
     };
     let (url, category) = serde_json::from_str(field).map_err(damaged)?;
     let Details { interval_s, title } = serde_json::from_str(details).map_err(damaged)?;
     Ok(Subscription { category, url, interval: interval_s.map(Duration::from_secs), title })
 }
 
-fn json(value: &impl Serialize) -> Result<String, StoreFault> {
-    serde_json::to_string(value).map_err(|error| StoreFault::Damaged(error.to_string()))
+fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Damaged(error.to_string()))
 }

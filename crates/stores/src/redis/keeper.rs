@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Scheme, Site};
@@ -46,7 +46,7 @@ pub struct RedisKeeper {
 
 impl RedisKeeper {
     /// Makes sure that the server can be reached and is of use.
-    pub async fn open(url: &str) -> Result<RedisKeeper, StoreFault> {
+    pub async fn open(url: &str) -> Result<RedisKeeper, StoreError> {
         let link = Link::open(url).await?;
         link.warn_of_forgetting().await?;
         Ok(RedisKeeper {
@@ -61,7 +61,7 @@ impl RedisKeeper {
         &self,
         sites: impl Iterator<Item = &'a Site>,
         values: Vec<String>,
-    ) -> Result<Vec<String>, StoreFault> {
+    ) -> Result<Vec<String>, StoreError> {
         let mut standing = self.link.standing().await?;
         let mut call = self.step.key(RUN_KEY);
         call.key(NAMES_KEY).key(NOTABLE_KEY).key(FORGOTTEN_KEY);
@@ -80,7 +80,7 @@ impl RedisKeeper {
     async fn sound<T: FromRedisValue>(
         &self,
         answer: Result<T, redis::RedisError>,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         match answer {
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.link.fault(error).await),
@@ -90,7 +90,7 @@ impl RedisKeeper {
 
 #[async_trait]
 impl Keeper for RedisKeeper {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         let answer = self.step(sites.iter(), Vec::new()).await?;
         let mut values = answer.into_iter();
         let now = time(values.next().as_deref())?;
@@ -101,7 +101,7 @@ impl Keeper for RedisKeeper {
         Ok(Reading { now, lost_until, sites })
     }
 
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -110,7 +110,7 @@ impl Keeper for RedisKeeper {
         Ok(answer.into_iter().skip(2).map(|made| made == "1").collect())
     }
 
-    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+    async fn distrust_the_past(&self) -> Result<(), StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let answer: Result<i64, _> = connection.del(RUN_KEY).await;
         self.sound(answer).await.map(|_| ())
@@ -121,7 +121,7 @@ impl Keeper for RedisKeeper {
         after: &str,
         notable: bool,
         most: usize,
-    ) -> Result<Vec<String>, StoreFault> {
+    ) -> Result<Vec<String>, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut range = redis::cmd("ZRANGE");
         range.arg(if notable { NOTABLE_KEY } else { NAMES_KEY });
@@ -135,7 +135,7 @@ impl Keeper for RedisKeeper {
         site: &Site,
         at: Time,
         forget_before: Time,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();
         both.zadd(ORDERED_KEY, site.as_str(), at.as_micros()).ignore();
@@ -144,7 +144,7 @@ impl Keeper for RedisKeeper {
         self.sound(answer).await
     }
 
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut range = redis::cmd("ZRANGE");
         range.arg(ORDERED_KEY).arg(since.as_micros()).arg("+inf").arg("BYSCORE");
@@ -155,7 +155,7 @@ impl Keeper for RedisKeeper {
         Ok(self.sound(answer).await?.into_iter().map(given).collect())
     }
 
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         if origins.is_empty() {
             return Ok(Vec::new());
         }
@@ -168,16 +168,16 @@ impl Keeper for RedisKeeper {
         Ok(texts.into_iter().map(record).collect())
     }
 
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let keys: Vec<String> = origins.iter().map(robots_key).collect();
         let answer: Result<i64, _> = connection.del(keys).await;
         self.sound(answer).await.map(|_| ())
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         let text = serde_json::to_string(record)
-            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
         let mut connection = self.link.standing().await?.connection;
         let answer: Result<(), _> =
             connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;
@@ -185,7 +185,7 @@ impl Keeper for RedisKeeper {
     }
 
     /// Keys expire by themselves; their names go here.
-    async fn sweep(&self, _now: Time) -> Result<u64, StoreFault> {
+    async fn sweep(&self, _now: Time) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         loop {
             let mut connection = self.link.standing().await?.connection;
@@ -231,10 +231,10 @@ fn robots_key(origin: &Origin) -> String {
     }
 }
 
-fn time(text: Option<&str>) -> Result<Time, StoreFault> {
+fn time(text: Option<&str>) -> Result<Time, StoreError> {
     let micros = text.and_then(|text| text.parse().ok());
     micros.map(Time::from_micros).ok_or_else(|| {
-        StoreFault::Damaged(format!("Redis gave {text:?} where a time was expected"))
+        StoreError::Damaged(format!("Redis gave {text:?} where a time was expected"))
     })
 }
 

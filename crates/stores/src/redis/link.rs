@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError};
@@ -41,7 +41,7 @@ pub(super) struct Standing {
 
 impl Link {
     /// Makes sure that the server can be reached and is of use.
-    pub(super) async fn open(url: &str) -> Result<Link, StoreFault> {
+    pub(super) async fn open(url: &str) -> Result<Link, StoreError> {
         Link::open_patiently(url, ANSWER_WITHIN).await
     }
 
@@ -49,9 +49,9 @@ impl Link {
     pub(super) async fn open_patiently(
         url: &str,
         answer_within: Duration,
-    ) -> Result<Link, StoreFault> {
+    ) -> Result<Link, StoreError> {
         let client = Client::open(url).map_err(|error| {
-            StoreFault::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
+            StoreError::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
         })?;
         let link = Link { client, answer_within, standing: Mutex::default() };
         link.refuse_newer().await?;
@@ -59,7 +59,7 @@ impl Link {
     }
 
     /// The connection that stands, or a new one.
-    pub(super) async fn standing(&self) -> Result<Standing, StoreFault> {
+    pub(super) async fn standing(&self) -> Result<Standing, StoreError> {
         let mut standing = self.standing.lock().await;
         if let Some(standing) = standing.as_ref() {
             return Ok(standing.clone());
@@ -69,7 +69,7 @@ impl Link {
     }
 
     /// Refuses a server whose keys a newer program has changed.
-    async fn refuse_newer(&self) -> Result<(), StoreFault> {
+    async fn refuse_newer(&self) -> Result<(), StoreError> {
         let mut connection = self.standing().await?.connection;
         let get = redis::cmd("GET").arg(VERSION_KEY).query_async(&mut connection).await;
         let kept: Option<String> = match get {
@@ -83,7 +83,7 @@ impl Link {
     }
 
     /// Warns of a server that may forget what it is about to be given. Whoever only looks need not know.
-    pub(super) async fn warn_of_forgetting(&self) -> Result<(), StoreFault> {
+    pub(super) async fn warn_of_forgetting(&self) -> Result<(), StoreError> {
         for caution in self.standing().await?.cautions.iter().filter(|caution| is_news(caution)) {
             warn!("{caution}");
         }
@@ -91,14 +91,14 @@ impl Link {
     }
 
     /// Takes a fault for what it is: the connection may be of no use any more.
-    pub(super) async fn fault(&self, error: RedisError) -> StoreFault {
+    pub(super) async fn fault(&self, error: RedisError) -> StoreError {
         if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
             self.standing.lock().await.take();
         }
         self.explain(&error)
     }
 
-    async fn connect(&self) -> Result<Standing, StoreFault> {
+    async fn connect(&self) -> Result<Standing, StoreError> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(ANSWER_WITHIN))
             .set_response_timeout(Some(self.answer_within));
@@ -113,16 +113,16 @@ impl Link {
     }
 
     /// The server's run id; refuses a server that can't do.
-    fn examine(&self, info: &str) -> Result<Arc<str>, StoreFault> {
+    fn examine(&self, info: &str) -> Result<Arc<str>, StoreError> {
         if field(info, "cluster_enabled") == Some("1") {
-            return Err(StoreFault::Unfit(format!(
+            return Err(StoreError::Unfit(format!(
                 "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
                  Redis server",
                 self.address()
             )));
         }
         match field(info, "run_id").unwrap_or_default() {
-            "" => Err(StoreFault::Damaged(format!("INFO of {} has no run_id", self.address()))),
+            "" => Err(StoreError::Damaged(format!("INFO of {} has no run_id", self.address()))),
             run_id => Ok(run_id.into()),
         }
     }
@@ -147,8 +147,8 @@ impl Link {
         cautions
     }
 
-    fn explain(&self, error: &RedisError) -> StoreFault {
-        StoreFault::Unavailable(format!("Redis at {}: {error}", self.address()))
+    fn explain(&self, error: &RedisError) -> StoreError {
+        StoreError::Unavailable(format!("Redis at {}: {error}", self.address()))
     }
 
     /// Where the server is, without the password.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult};
@@ -26,7 +26,7 @@ pub struct RedisLinks {
 
 impl RedisLinks {
     /// Makes sure that the server can be reached.
-    pub async fn open(url: &str) -> Result<RedisLinks, StoreFault> {
+    pub async fn open(url: &str) -> Result<RedisLinks, StoreError> {
         Ok(RedisLinks { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
     }
 
@@ -49,7 +49,7 @@ impl RedisLinks {
 
 #[async_trait]
 impl CategoryLinks for RedisLinks {
-    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreFault> {
+    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreError> {
         self.link.warn_of_forgetting().await?;
         let (key, mut added) = (format!("{PREFIX}{category}"), 0);
         for urls in urls.chunks(LINKS_AT_ONCE) {
@@ -64,7 +64,7 @@ impl CategoryLinks for RedisLinks {
         Ok(added)
     }
 
-    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreFault> {
+    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError> {
         match self.read().await {
             Ok(sets) => Ok(sets),
             Err(RedisFault::Store(fault)) => Err(fault),
@@ -74,12 +74,12 @@ impl CategoryLinks for RedisLinks {
 }
 
 enum RedisFault {
-    Store(StoreFault),
+    Store(StoreError),
     Redis(RedisError),
 }
 
-impl From<StoreFault> for RedisFault {
-    fn from(fault: StoreFault) -> RedisFault {
+impl From<StoreError> for RedisFault {
+    fn from(fault: StoreError) -> RedisFault {
         RedisFault::Store(fault)
     }
 }

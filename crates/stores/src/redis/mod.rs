@@ -9,7 +9,7 @@ mod links;
 mod pages;
 mod queue;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 pub use articles::RedisArticles;
 pub use examination::{RedisFacts, examine};
@@ -25,6 +25,6 @@ pub use queue::{
 use crate::politeness::Vigilant;
 
 /// Connects to the server that a `redis://` or `rediss://` address names, for politeness.
-pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreFault> {
+pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreError> {
     Ok(Vigilant::new(RedisKeeper::open(url).await?))
 }

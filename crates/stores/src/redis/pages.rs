@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::page_cache::PageCache;
 use redis::AsyncCommands;
 
@@ -23,16 +23,16 @@ impl RedisPages {
     pub const MAX_BODY_BYTES: usize = 512 * 1024 * 1024;
 
     /// Makes sure that the server can be reached.
-    pub async fn open(url: &str) -> Result<RedisPages, StoreFault> {
+    pub async fn open(url: &str) -> Result<RedisPages, StoreError> {
         Ok(RedisPages { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
     }
 }
 
 #[async_trait]
 impl PageCache for RedisPages {
-    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         if body.len() > RedisPages::MAX_BODY_BYTES {
-            return Err(StoreFault::TooLarge(format!(
+            return Err(StoreError::TooLarge(format!(
                 "{key} has {} bytes, and Redis holds {} under one key; fetch less of it, or cache pages \
                  elsewhere",
                 body.len(),
@@ -48,7 +48,7 @@ impl PageCache for RedisPages {
         }
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let answer: Result<Option<Vec<u8>>, _> = connection.get(key).await;
         match answer {
@@ -58,7 +58,7 @@ impl PageCache for RedisPages {
     }
 
     /// Redis forgets by itself.
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 }

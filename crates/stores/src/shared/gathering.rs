@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Submission, Submitted};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -24,7 +24,7 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 const MAX_WAITING: usize = 1_024;
 
 /// What became of a submission.
-pub(crate) type Answer = Result<Submitted, StoreFault>;
+pub(crate) type Answer = Result<Submitted, StoreError>;
 
 /// Accepts submissions together.
 pub(crate) trait Desk: Send + Sync + 'static {
@@ -58,7 +58,7 @@ impl Submitter {
 
     /// Returns once the messages are committed.
     pub(crate) async fn submit(&self, submission: Submission) -> Answer {
-        let gone = || StoreFault::Unavailable("the store is being closed".to_owned());
+        let gone = || StoreError::Unavailable("the store is being closed".to_owned());
         let (answer, answered) = oneshot::channel();
         self.waiting.send(Waiting { submission, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
@@ -155,7 +155,7 @@ mod tests {
         async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
             self.groups.lock().unwrap().push((self.began.elapsed(), group.len()));
             sleep(COMMIT).await;
-            group.iter().map(|_| Err(StoreFault::Unavailable(String::new()))).collect()
+            group.iter().map(|_| Err(StoreError::Unavailable(String::new()))).collect()
         }
     }
 

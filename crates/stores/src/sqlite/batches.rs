@@ -5,7 +5,7 @@ use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches
 use fetchwell_engine::ports::dead_letters::{
     DeadLetter, DeadLetters, LETTERS_PER_PAGE, Letters, Revision,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use sha2::{Digest, Sha256};
 
@@ -14,12 +14,12 @@ use super::queue::read_ledger;
 
 #[async_trait]
 impl BatchQueue for SqliteQueue {
-    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError> {
         self.enqueue(batches.iter().map(job).collect()).await?;
         Ok(())
     }
 
-    async fn waiting(&self) -> Result<u64, StoreFault> {
+    async fn waiting(&self) -> Result<u64, StoreError> {
         let queue = self.queue;
         let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
         Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
@@ -28,7 +28,7 @@ impl BatchQueue for SqliteQueue {
 
 #[async_trait]
 impl DeadBatches for SqliteQueue {
-    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreError> {
         let mut batches = Vec::new();
         let mut from = None;
         loop {
@@ -43,7 +43,7 @@ impl DeadBatches for SqliteQueue {
         }
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreError> {
         let mut retried = RetriedBatches::default();
         let Some(ids) = ids else {
             retried.count = self.revise(&Letters::All, Revision::Retry).await?;

@@ -7,7 +7,7 @@
 use std::fs;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use rusqlite::{Connection, OptionalExtension};
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension};
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The clock of the store.
-pub async fn clock(db: &Db) -> Result<Clock, StoreFault> {
+pub async fn clock(db: &Db) -> Result<Clock, StoreError> {
     // Without a name for this run of the machine, one of another run might be taken for it.
     let Ok(boot_id) = fs::read_to_string(BOOT_ID) else {
         return Ok(Clock::since_boot(Clock::booted_at()));

@@ -5,7 +5,7 @@ use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, Ending, LETTERS_PER_PAGE, LettersPage, Revision,
     SettleWithDetails, SinkThenBury,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
 use rusqlite::{Connection, Row};
@@ -29,7 +29,7 @@ impl DeadLetters for SqliteQueue {
         &self,
         from: Option<&[u8]>,
         most: usize,
-    ) -> Result<LettersPage, StoreFault> {
+    ) -> Result<LettersPage, StoreError> {
         let (queue, most) = (self.queue, most.min(LETTERS_PER_PAGE));
         let (url, id) = from.map_or_else(Default::default, read_place);
         let letters: Vec<DeadLetter> = self
@@ -47,7 +47,7 @@ impl DeadLetters for SqliteQueue {
         Ok(LettersPage { letters, next })
     }
 
-    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreFault> {
+    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreError> {
         let (queue, url) = (self.queue, url.to_owned());
         self.db
             .write(move |tx| {
@@ -58,7 +58,7 @@ impl DeadLetters for SqliteQueue {
             .await
     }
 
-    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreFault> {
+    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError> {
         let (queue, clock, letters) = (self.queue, self.clock.clone(), letters.to_vec());
         let revised = self
             .db
@@ -79,7 +79,7 @@ impl DeadLetters for SqliteQueue {
 
 #[async_trait]
 impl SettleWithDetails for SqliteInstance {
-    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreError> {
         let mut ends: Vec<(LeaseId, Settlement)> = Vec::with_capacity(batch.len());
         let mut details = Vec::with_capacity(batch.len());
         for (lease, settlement, known) in batch {

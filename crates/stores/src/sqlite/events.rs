@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published, judge_by_size};
 use fetchwell_sqlite::db::Db;
 
@@ -33,7 +33,7 @@ impl SqliteEvents {
     }
 
     /// At most `most` events after the cursor; 0 is the beginning.
-    pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreFault> {
+    pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreError> {
         let events: Vec<(i64, Event)> = self
             .db
             .write(move |tx| {
@@ -53,7 +53,7 @@ impl SqliteEvents {
     }
 
     /// Takes out what was published longer ago than `keep`. Returns how many.
-    pub async fn sweep(&self, keep: Duration) -> Result<u64, StoreFault> {
+    pub async fn sweep(&self, keep: Duration) -> Result<u64, StoreError> {
         let before = self.clock.now() - keep;
         let mut swept = 0;
         loop {
@@ -77,7 +77,7 @@ impl SqliteEvents {
 
 #[async_trait]
 impl EventLog for SqliteEvents {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
         let published: Vec<Published> = events.iter().map(judge_by_size).collect();
         let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
         let taken: Vec<Event> = taken.map(|(event, _)| event.clone()).collect();

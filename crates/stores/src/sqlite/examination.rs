@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use fetchwell_sqlite::db::user_version;
 use fetchwell_sqlite::errors::unavailable;
@@ -24,7 +24,7 @@ pub struct SqliteFacts {
 }
 
 /// Looks at a file that is there.
-pub fn examine(path: &Path) -> Result<SqliteFacts, StoreFault> {
+pub fn examine(path: &Path) -> Result<SqliteFacts, StoreError> {
     let fault = |error: rusqlite::Error| unavailable(path, &error);
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;

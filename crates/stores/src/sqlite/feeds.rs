@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 use fetchwell_sqlite::db::Db;
 use rusqlite::{OptionalExtension, Row};
@@ -22,7 +22,7 @@ impl SqliteFeeds {
 
 #[async_trait]
 impl Feeds for SqliteFeeds {
-    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+    async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError> {
         let subscriptions = subscriptions.to_vec();
         self.db
             .write(move |tx| {
@@ -46,7 +46,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreFault> {
+    async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError> {
         let subscriptions = subscriptions.to_vec();
         self.db
             .write(move |tx| {
@@ -61,7 +61,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreFault> {
+    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         self.db
             .write(|tx| {
                 tx.prepare_cached("SELECT * FROM subscription ORDER BY category, url")?
@@ -71,7 +71,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreFault> {
+    async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreError> {
         let urls = owned(urls);
         self.db
             .write(move |tx| {
@@ -87,7 +87,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreFault> {
+    async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError> {
         let (urls, holder) = (owned(urls), claim.holder.to_owned());
         let (now, until) = (claim.now.as_micros(), claim.until.as_micros());
         self.db
@@ -107,10 +107,10 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreFault> {
+    async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError> {
         let (url, holder) = (url.to_owned(), holder.to_owned());
         let memory = serde_json::to_string(memory)
-            .map_err(|error| StoreFault::Damaged(error.to_string()))?;
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
         self.db
             .write(move |tx| {
                 let kept = tx
@@ -124,7 +124,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreFault> {
+    async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError> {
         let (urls, holder) = (owned(urls), holder.to_owned());
         self.db
             .write(move |tx| {
@@ -140,7 +140,7 @@ impl Feeds for SqliteFeeds {
             .await
     }
 
-    async fn forget(&self, urls: &[&str]) -> Result<(), StoreFault> {
+    async fn forget(&self, urls: &[&str]) -> Result<(), StoreError> {
         let urls = owned(urls);
         self.db
             .write(move |tx| {

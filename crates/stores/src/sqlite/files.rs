@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_sqlite::db::Db;
@@ -49,7 +49,7 @@ pub async fn revise_length(
     db: &Db,
     path: &Path,
     revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let name = output_name(path)?;
     db.write(move |tx| revise_length_of(tx, &name, revise)).await
 }
@@ -75,20 +75,20 @@ pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Optio
 }
 
 /// Two spellings of one path are one output.
-pub(super) fn output_name(path: &Path) -> Result<String, StoreFault> {
+pub(super) fn output_name(path: &Path) -> Result<String, StoreError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let folder = folder.canonicalize().map_err(|error| {
-        StoreFault::Unavailable(format!("the folder {}: {error}", folder.display()))
+        StoreError::Unavailable(format!("the folder {}: {error}", folder.display()))
     })?;
     Ok(folder.join(path.file_name().unwrap_or_default()).to_string_lossy().into_owned())
 }
 
 #[async_trait]
 impl<R: Send + Sync> Finish<R> for FileFinish<R> {
-    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         let settlements: Vec<(LeaseId, Settlement)> =
             batch.iter().map(|f| (f.lease.id, f.settlement.clone())).collect();
         let rendered: Vec<Vec<u8>> = batch

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
@@ -34,12 +34,12 @@ pub async fn open_retriever(
     clock: Clock,
     lease_ttl: Duration,
     poll: Duration,
-) -> Result<RetrieverStore, StoreFault> {
+) -> Result<RetrieverStore, StoreError> {
     let writer = open(path, Durability::Disk)?;
     let queue = async |name| {
         let queue =
             SqliteQueue::open(writer.clone(), name, clock.clone(), lease_ttl, false).await?;
-        Ok::<_, StoreFault>(queue.polled_every(poll))
+        Ok::<_, StoreError>(queue.polled_every(poll))
     };
     let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
     let results = Bell::default();
@@ -76,14 +76,14 @@ impl SqliteInbox {
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         self.messages.db.write(work).await
     }
 }
 
 #[async_trait]
 impl Inbox for SqliteInbox {
-    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault> {
+    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError> {
         self.submitter.submit(submission).await
     }
 
@@ -91,7 +91,7 @@ impl Inbox for SqliteInbox {
         &self,
         id: MessageId,
         of: Option<&str>,
-    ) -> Result<Option<Message>, StoreFault> {
+    ) -> Result<Option<Message>, StoreError> {
         let (queue, of) = (self.messages.queue, of.map(str::to_owned));
         self.reader.write(move |tx| message(tx, queue, id, of.as_deref())).await
     }
@@ -101,55 +101,55 @@ impl Inbox for SqliteInbox {
         caller: &str,
         after: Option<i64>,
         most: OutboxMost,
-    ) -> Result<OutboxPage, StoreFault> {
+    ) -> Result<OutboxPage, StoreError> {
         let caller = caller.to_owned();
         self.reader.write(move |tx| outbox::page(tx, &caller, after, most)).await
     }
 
-    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         let token = *token;
         self.reader.write(move |tx| callers::caller_of(tx, &token)).await
     }
 
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault> {
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError> {
         let caller = caller.to_owned();
         self.reader.write(move |tx| callers::token_of(tx, &caller)).await
     }
 
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault> {
+    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
         let (caller, token, clock) = (caller.clone(), *token, self.messages.clock.clone());
         self.write(move |tx| callers::add(tx, &caller, &token, clock.wall())).await
     }
 
-    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreFault> {
+    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
         self.reader.write(callers::all).await
     }
 
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreFault> {
+    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
         let (name, clock) = (name.to_owned(), self.messages.clock.clone());
         self.write(move |tx| callers::revoke(tx, &name, clock.wall())).await
     }
 
-    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreFault> {
+    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
         self.write(move |tx| entries.iter().try_for_each(|entry| callers::audit(tx, entry))).await
     }
 
-    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault> {
+    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         self.reader.write(move |tx| callers::audit_trail(tx, most)).await
     }
 
-    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault> {
+    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
         let clock = self.messages.clock.clone();
         self.write(move |tx| retention::prune(tx, keep, most, clock.now(), clock.wall())).await
     }
 
-    async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
         let queue = self.messages.queue;
         self.reader.write(move |tx| read_ledger(tx, queue)).await
     }
 
-    async fn check(&self) -> Result<(), StoreFault> {
+    async fn check(&self) -> Result<(), StoreError> {
         let now = self.messages.clock.wall().as_micros().to_string();
         // Something must be written, or a full disk would not be noticed.
         let write = "INSERT INTO meta VALUES ('checked_at', ?1)

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -23,7 +23,7 @@ impl SqliteLinks {
 
 #[async_trait]
 impl CategoryLinks for SqliteLinks {
-    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreFault> {
+    async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreError> {
         if urls.is_empty() {
             return Ok(0);
         }
@@ -44,7 +44,7 @@ impl CategoryLinks for SqliteLinks {
             .await
     }
 
-    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreFault> {
+    async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError> {
         let clock = self.clock.clone();
         self.db.write(move |tx| living(tx, clock.now())).await
     }

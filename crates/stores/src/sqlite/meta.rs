@@ -1,13 +1,13 @@
 //! What a store remembers of itself.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Which politeness store goes with this store: the first one named stays. Returns that one.
 ///
 /// Two processes on one store but on two politeness stores would each keep a pace of their own.
-pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreFault> {
+pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreError> {
     let politeness = politeness.to_owned();
     db.write(move |tx| {
         if let Some(bound) = value(tx, "politeness")? {
@@ -20,7 +20,7 @@ pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreF
 }
 
 /// The store that `migrate` has moved the retriever's messages of this file to.
-pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreFault> {
+pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreError> {
     db.write(|tx| value(tx, "moved_to")).await
 }
 

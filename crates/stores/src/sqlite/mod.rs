@@ -34,7 +34,7 @@ mod waiting;
 
 use std::path::Path;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::{Db, Durability};
 
 pub use articles::SqliteArticles;
@@ -53,6 +53,6 @@ pub use queue::{SqliteInstance, SqliteQueue};
 pub use waiting::SqliteWaiting;
 
 /// Opens the file for the queue, for politeness, or both.
-pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreFault> {
+pub fn open(path: &Path, durability: Durability) -> Result<Db, StoreError> {
     Db::open(path, durability, schema::NEWEST, schema::migrate)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
@@ -28,12 +28,12 @@ const MAX_BYTES: usize = 4 << 20;
 const RESCUE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A queue of the file, to see whether anybody is at work on it.
-pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreFault> {
+pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
     SqliteQueue::open(db.clone(), name, clock.clone(), RESCUE_WITHIN, false).await
 }
 
 /// A name of the file that no other has.
-pub(crate) async fn identity(db: &Db) -> Result<String, StoreFault> {
+pub(crate) async fn identity(db: &Db) -> Result<String, StoreError> {
     db.write(|tx| {
         tx.execute(
             "INSERT INTO meta VALUES ('identity', lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING",

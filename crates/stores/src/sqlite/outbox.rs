@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
     Bell, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
@@ -40,7 +40,7 @@ impl End {
 
 #[async_trait]
 impl Finish<FetchResult> for MessageFinish {
-    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreError> {
         let ends: Vec<End> = batch
             .iter()
             .map(|finished| End {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -29,7 +29,7 @@ impl SqlitePages {
 
 #[async_trait]
 impl PageCache for SqlitePages {
-    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         let (key, expires_at) = (key.to_owned(), self.clock.now() + ttl);
         self.db
             .write(move |tx| {
@@ -43,7 +43,7 @@ impl PageCache for SqlitePages {
             .await
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let (key, now) = (key.to_owned(), self.clock.now());
         let body: Option<Vec<u8>> = self
             .db
@@ -56,7 +56,7 @@ impl PageCache for SqlitePages {
         Ok(body.map(Bytes::from))
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         let mut swept = 0;
         loop {
             let now: Time = self.clock.now();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{
     Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
@@ -43,7 +43,7 @@ impl SqlitePoliteness {
 
 #[async_trait]
 impl Politeness for SqlitePoliteness {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreFault> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let (reports, asks) = (reports.to_vec(), asks.to_vec());
         let (clock, rule, chance) = (self.clock.clone(), self.rule, self.chance.clone());
         self.db
@@ -74,7 +74,7 @@ impl Politeness for SqlitePoliteness {
         site: &Site,
         permit: &Permit,
         rate: Rate,
-    ) -> Result<(Spend, Time), StoreFault> {
+    ) -> Result<(Spend, Time), StoreError> {
         let (site, permit, clock) = (site.clone(), *permit, self.clock.clone());
         self.db
             .write(move |tx| {
@@ -85,12 +85,12 @@ impl Politeness for SqlitePoliteness {
             .await
     }
 
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreFault> {
+    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         let origin = origin.to_string();
         self.db.write(move |tx| read(tx, ROBOTS, &origin)).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         let (origin, record) = (origin.to_string(), to_text(record)?);
         self.db
             .write(move |tx| {
@@ -104,12 +104,12 @@ impl Politeness for SqlitePoliteness {
             .await
     }
 
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreFault> {
+    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         let (site, clock) = (site.clone(), self.clock.clone());
         self.db.write(move |tx| Ok((state_of(tx, &site)?, clock.now()))).await
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         let mut after = String::new();
         loop {
@@ -124,7 +124,7 @@ impl Politeness for SqlitePoliteness {
         }
     }
 
-    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreFault> {
+    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
         let clock = self.clock.clone();
         self.db
             .write(move |tx| Ok(RecentOrders { now: clock.now(), sites: ordered(tx, since)? }))
@@ -189,10 +189,10 @@ fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Opti
     Ok((sites.into_iter().next_back().map(|(site, _)| site), forgotten))
 }
 
-fn to_text(value: &impl Serialize) -> Result<String, StoreFault> {
-    serde_json::to_string(value).map_err(|error| StoreFault::Damaged(error.to_string()))
+fn to_text(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
-fn other(fault: StoreFault) -> rusqlite::Error {
+fn other(fault: StoreError) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(fault))
 }

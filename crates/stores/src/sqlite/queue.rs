@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
@@ -61,7 +61,7 @@ impl SqliteQueue {
         clock: Clock,
         lease_ttl: Duration,
         run_once: bool,
-    ) -> Result<SqliteQueue, StoreFault> {
+    ) -> Result<SqliteQueue, StoreError> {
         let name = name.to_owned();
         let queue = db
             .write(move |tx| {
@@ -86,7 +86,7 @@ impl SqliteQueue {
 
     /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
     /// already is not put in again.
-    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
+    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
         let (queue, clock) = (self.queue, self.clock.clone());
         let accepted = self
             .db
@@ -108,7 +108,7 @@ impl SqliteQueue {
         &self,
         output: &Path,
         choose: impl FnOnce(u64) -> io::Result<Vec<NewJob>> + Send + 'static,
-    ) -> Result<usize, StoreFault> {
+    ) -> Result<usize, StoreError> {
         let (queue, clock) = (self.queue, self.clock.clone());
         let output = output_name(output)?;
         self.db
@@ -124,7 +124,7 @@ impl SqliteQueue {
     }
 
     /// Whether an instance is at work on the queue.
-    pub async fn is_in_use(&self) -> Result<bool, StoreFault> {
+    pub async fn is_in_use(&self) -> Result<bool, StoreError> {
         let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
         self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
     }
@@ -135,7 +135,7 @@ impl SqliteQueue {
         &self,
         output: &Path,
         revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
-    ) -> Result<bool, StoreFault> {
+    ) -> Result<bool, StoreError> {
         let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
         let output = output_name(output)?;
         self.db
@@ -151,7 +151,7 @@ impl SqliteQueue {
 
     /// Empties the queue, dead letters and ledger included, unless an instance is at work on it.
     /// Returns whether it did.
-    pub async fn reset_unless_in_use(&self) -> Result<bool, StoreFault> {
+    pub async fn reset_unless_in_use(&self) -> Result<bool, StoreError> {
         let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
         self.db
             .write(move |tx| {
@@ -170,13 +170,13 @@ impl SqliteQueue {
     }
 
     /// Takes the queue away, with all that is in it.
-    pub async fn discard(&self) -> Result<(), StoreFault> {
+    pub async fn discard(&self) -> Result<(), StoreError> {
         let queue = self.queue;
         self.db.write(move |tx| discard(tx, queue)).await
     }
 
     /// Takes away the queues whose names begin with `prefix` and that no instance is at work on.
-    pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreFault> {
+    pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreError> {
         let (prefix, clock, store) = (prefix.to_owned(), clock.clone(), db.path().to_owned());
         db.write(move |tx| {
             let queues: Vec<i64> = tx
@@ -194,20 +194,20 @@ impl SqliteQueue {
     }
 
     /// How many jobs stand where, by the counters.
-    pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
         let queue = self.queue;
         self.db.write(move |tx| read_ledger(tx, queue)).await
     }
 
     /// How long ago the oldest job was accepted that waits, delayed or not.
-    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
         let oldest = self.oldest_waiting().await?;
         Ok(oldest.map(|accepted_at| self.clock.now().since(accepted_at)))
     }
 
     /// When the oldest job was accepted that waits, delayed or not. The index of what waits is looked through: none
     /// of what has ended is.
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let queue = self.queue;
         self.db
             .write(move |tx| {
@@ -222,7 +222,7 @@ impl SqliteQueue {
     }
 
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
         let queue = self.queue;
         self.db
             .write(move |tx| {
@@ -263,7 +263,7 @@ impl SqliteInstance {
 
 #[async_trait]
 impl Source for SqliteInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let SqliteQueue { queue, run_once, lease_ttl, poll, .. } = self.queue;
         let (epoch, clock, demand) = (self.epoch(), self.queue.clock.clone(), demand.clone());
         let turn = self.turn.load(Ordering::Relaxed);
@@ -303,7 +303,7 @@ impl Source for SqliteInstance {
         Ok(taken)
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         let epoch = self.epoch.swap(NO_EPOCH, Ordering::Relaxed);
         let (queue, clock) = (self.queue.queue, self.queue.clock.clone());
         self.queue
@@ -322,7 +322,7 @@ impl Source for SqliteInstance {
         Some(self.queue.news.clone())
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         let (epoch, leases) = (self.epoch(), leases.to_vec());
         self.queue
             .db
@@ -338,7 +338,7 @@ impl Source for SqliteInstance {
             .await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let SqliteQueue { queue, lease_ttl, .. } = self.queue;
         let (before, clock) = (self.epoch(), self.queue.clock.clone());
         let store = self.queue.db.path().to_owned();
@@ -381,14 +381,14 @@ impl Source for SqliteInstance {
         self.rescued.load(Ordering::Relaxed)
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         self.queue.oldest_waiting().await
     }
 }
 
 #[async_trait]
 impl Settle for SqliteInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let batch: Vec<(LeaseId, Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, (*settlement).clone())).collect();
         let (queue, epoch, clock) = (self.queue.queue, self.epoch(), self.queue.clock.clone());

@@ -1,7 +1,7 @@
 //! Rounds of a schedule on SQLite.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::rounds::{MEMORY, Put, Round, Rounds};
 use fetchwell_policy::time::Time;
@@ -14,7 +14,7 @@ use super::queue::read_ledger;
 
 #[async_trait]
 impl Rounds for SqliteQueue {
-    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreFault> {
+    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreError> {
         let queue = self.queue;
         let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
         self.db
@@ -22,7 +22,7 @@ impl Rounds for SqliteQueue {
             .await
     }
 
-    async fn waiting(&self) -> Result<u64, StoreFault> {
+    async fn waiting(&self) -> Result<u64, StoreError> {
         let queue = self.queue;
         self.db.write(move |tx| waiting(tx, queue)).await
     }
@@ -32,7 +32,7 @@ impl Rounds for SqliteQueue {
         round: &Round,
         urls: &[String],
         max_waiting: u64,
-    ) -> Result<Put, StoreFault> {
+    ) -> Result<Put, StoreError> {
         let (queue, clock) = (self.queue, self.clock.clone());
         let (Round { entry, due }, urls) = (round.clone(), urls.to_vec());
         let put = self

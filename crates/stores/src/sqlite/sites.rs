@@ -1,7 +1,7 @@
 //! The sites of a file, and orders to them.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{ORDERS_AT_ONCE, ORDERS_TOLD_FOR, RobotsRecord};
 use fetchwell_engine::ports::sites::{
     KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of,
@@ -20,12 +20,12 @@ const NOTABLE_SITES: &str =
 
 #[async_trait]
 impl Sites for SqlitePoliteness {
-    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreFault> {
+    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
         let (query, clock) = (query.clone(), self.clock.clone());
         self.db.write(move |tx| page(tx, &query, clock.now())).await
     }
 
-    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreFault> {
+    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
         let (site, clock) = (site.clone(), self.clock.clone());
         self.db
             .write(move |tx| {
@@ -36,7 +36,7 @@ impl Sites for SqlitePoliteness {
             .await
     }
 
-    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreFault> {
+    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         let (site, by, clock) = (site.clone(), by.to_owned(), self.clock.clone());
         self.db
             .write(move |tx| {

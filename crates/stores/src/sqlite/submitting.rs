@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, Idempotency, MessageId, Submission, Submitted};
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
@@ -44,7 +44,7 @@ impl gathering::Desk for Desk {
 struct Trouble {
     /// Whether it is with what was to be written, and not with the store.
     is_refusal: bool,
-    fault: StoreFault,
+    fault: StoreError,
 }
 
 impl Desk {

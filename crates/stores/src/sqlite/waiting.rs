@@ -1,7 +1,7 @@
 //! How much waits for sites, in all queues of a file.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::db::Db;
@@ -27,7 +27,7 @@ impl SqliteWaiting {
 
 #[async_trait]
 impl Waiting for SqliteWaiting {
-    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {
         let sites = sites.to_vec();
         self.db
             .write(move |tx| {

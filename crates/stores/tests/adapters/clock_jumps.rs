@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
@@ -48,14 +48,14 @@ impl Jumpy {
 
 #[async_trait]
 impl Keeper for Jumpy {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         let server = self.0.lock().unwrap();
         let texts = |site| server.sites.get(site).cloned().unwrap_or_default();
         let sites = sites.iter().map(texts).collect();
         Ok(Reading { now: server.clock.now(), lost_until: server.lost_until, sites })
     }
 
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
         let mut server = self.0.lock().unwrap();
         let mut replace = |change: &Change| {
             let kept = server.sites.entry(change.site.clone()).or_default();
@@ -68,37 +68,37 @@ impl Keeper for Jumpy {
         Ok(changes.iter().map(&mut replace).collect())
     }
 
-    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+    async fn distrust_the_past(&self) -> Result<(), StoreError> {
         let mut server = self.0.lock().unwrap();
         server.lost_until = server.clock.now();
         Ok(())
     }
 
-    async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreFault> {
+    async fn names(&self, _: &str, _: bool, _: usize) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreFault> {
+    async fn note_order(&self, _: &Site, _: Time, _: Time) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+    async fn ordered(&self, _: Time, _: usize) -> Result<Vec<(String, Time)>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         Ok(vec![None; origins.len()])
     }
 
-    async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreFault> {
+    async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn sweep(&self, _: Time) -> Result<u64, StoreFault> {
+    async fn sweep(&self, _: Time) -> Result<u64, StoreError> {
         Ok(0)
     }
 }

@@ -1,6 +1,6 @@
 //! What may stand in a label: few words, and never a site, a URL or a caller.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 
@@ -199,12 +199,12 @@ words! {
 
 impl StoreTrouble {
     /// By its fault.
-    pub fn of(fault: &StoreFault) -> StoreTrouble {
+    pub fn of(fault: &StoreError) -> StoreTrouble {
         match fault {
-            StoreFault::Unavailable(_) => StoreTrouble::Unavailable,
-            StoreFault::Damaged(_) => StoreTrouble::Damaged,
-            StoreFault::Unfit(_) => StoreTrouble::Unfit,
-            StoreFault::TooLarge(_) => StoreTrouble::TooLarge,
+            StoreError::Unavailable(_) => StoreTrouble::Unavailable,
+            StoreError::Damaged(_) => StoreTrouble::Damaged,
+            StoreError::Unfit(_) => StoreTrouble::Unfit,
+            StoreError::TooLarge(_) => StoreTrouble::TooLarge,
         }
     }
 }

@@ -91,7 +91,7 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::pipeline::Window;
-    use fetchwell_engine::ports::error::StoreFault;
+    use fetchwell_engine::ports::error::StoreError;
     use fetchwell_engine::ports::queue::Ledger;
     use fetchwell_policy::url::Site;
 
@@ -114,7 +114,7 @@ mod tests {
             News::RateBreach { site: site.clone(), early_by },
             News::Rescued(7),
             News::Stale,
-            News::StoreFailed(StoreFault::Unavailable("gone".to_owned())),
+            News::StoreFailed(StoreError::Unavailable("gone".to_owned())),
             News::CircuitOpened { site, next_probe_in: Duration::from_secs(30) },
             News::Window(Window { leases: 5, in_flight: 2, sites: 3, sites_known: 9, oldest }),
         ] {

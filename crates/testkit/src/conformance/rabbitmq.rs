@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_stores::rabbitmq::{REASON_HEADER, RabbitQueue};
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
@@ -109,22 +109,22 @@ struct RabbitPlace {
 
 #[async_trait]
 impl BatchQueue for RabbitPlace {
-    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreFault> {
+    async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError> {
         self.queue.publish(batches).await
     }
 
-    async fn waiting(&self) -> Result<u64, StoreFault> {
+    async fn waiting(&self) -> Result<u64, StoreError> {
         self.queue.waiting().await
     }
 }
 
 #[async_trait]
 impl DeadBatches for RabbitPlace {
-    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreFault> {
+    async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreError> {
         self.queue.dead_batches().await
     }
 
-    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreFault> {
+    async fn retry_dead(&self, ids: Option<&[String]>) -> Result<RetriedBatches, StoreError> {
         self.queue.retry_dead(ids).await
     }
 }

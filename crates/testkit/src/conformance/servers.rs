@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_engine::ports::politeness::RobotsRecord;
@@ -363,12 +363,12 @@ impl HandTimed {
 
 #[async_trait]
 impl Keeper for HandTimed {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreFault> {
+    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         let reading = self.keeper().await.read(sites).await?;
         Ok(Reading { now: self.clock.now(), lost_until: Time::EPOCH, ..reading })
     }
 
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreFault> {
+    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
         let mut changes = changes.to_vec();
         for change in changes.iter_mut().filter(|_| self.forgets_by_itself) {
             change.forgettable_at = None;
@@ -376,7 +376,7 @@ impl Keeper for HandTimed {
         self.keeper().await.replace(&changes).await
     }
 
-    async fn distrust_the_past(&self) -> Result<(), StoreFault> {
+    async fn distrust_the_past(&self) -> Result<(), StoreError> {
         self.keeper().await.distrust_the_past().await
     }
 
@@ -385,7 +385,7 @@ impl Keeper for HandTimed {
         after: &str,
         notable: bool,
         most: usize,
-    ) -> Result<Vec<String>, StoreFault> {
+    ) -> Result<Vec<String>, StoreError> {
         self.keeper().await.names(after, notable, most).await
     }
 
@@ -394,27 +394,27 @@ impl Keeper for HandTimed {
         site: &Site,
         at: Time,
         forget_before: Time,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         self.keeper().await.note_order(site, at, forget_before).await
     }
 
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreFault> {
+    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
         self.keeper().await.ordered(since, most).await
     }
 
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreFault> {
+    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         self.keeper().await.robots(origins).await
     }
 
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreFault> {
+    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
         self.keeper().await.forget_robots(origins).await
     }
 
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreFault> {
+    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         self.keeper().await.keep_robots(origin, record).await
     }
 
-    async fn sweep(&self, now: Time) -> Result<u64, StoreFault> {
+    async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
         self.keeper().await.sweep(now).await
     }
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::queue::Ledger;
 
 pub use attempt::{Attempt, attempts_of};
@@ -28,11 +28,11 @@ pub trait Inbox: Send + Sync {
     /// Accepts messages, all or none: they are committed when this returns. Those that come at the same
     /// time share a commit. One under an id that is there already, or that can't be stored, refuses its
     /// own submission and no other.
-    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreFault>;
+    async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError>;
 
     /// A message with its result; `of`: only if it is this caller's.
     async fn message(&self, id: MessageId, of: Option<&str>)
-    -> Result<Option<Message>, StoreFault>;
+    -> Result<Option<Message>, StoreError>;
 
     /// Results of a caller in the order of their commits, after this one; `None`: from the oldest on.
     async fn outbox(
@@ -40,39 +40,39 @@ pub trait Inbox: Send + Sync {
         caller: &str,
         after: Option<i64>,
         most: OutboxMost,
-    ) -> Result<OutboxPage, StoreFault>;
+    ) -> Result<OutboxPage, StoreError>;
 
     /// Whose token this is, unless it was revoked.
-    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault>;
+    async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError>;
 
     /// What is kept of a caller's token, unless it was revoked: webhooks are signed by it.
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreFault>;
+    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError>;
 
     /// Adds a caller, or gives a revoked one another token. `false`: there is one of that name.
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreFault>;
+    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError>;
 
     /// All callers, by name.
-    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreFault>;
+    async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError>;
 
     /// Takes a caller's token away. `false`: there is no such caller, or it has none.
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreFault>;
+    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError>;
 
     /// Keeps these for whoever looks into what happened.
-    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreFault>;
+    async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError>;
 
     /// The latest entries of the audit, the newest first.
-    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreFault>;
+    async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError>;
 
     /// Takes out messages that ended longer ago than `keep`, with their results and all that belongs to
     /// them, the audit of their submission included; a caller's results go in the order of their commits. Returns how many messages, `most` at
     /// most.
-    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreFault>;
+    async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError>;
 
     /// How many messages stand where.
-    async fn ledger(&self) -> Result<Ledger, StoreFault>;
+    async fn ledger(&self) -> Result<Ledger, StoreError>;
 
     /// Whether the store can be read and written.
-    async fn check(&self) -> Result<(), StoreFault>;
+    async fn check(&self) -> Result<(), StoreError>;
 }
 
 /// Messages that are accepted together.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Filter, MESSAGES_PER_PAGE, Oversight};
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::inbox::MessageId;
 
 /// The most messages that one move acts on.
@@ -136,7 +136,7 @@ pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     act: Act,
     filter: &Filter,
     most: usize,
-) -> Result<Acted, StoreFault> {
+) -> Result<Acted, StoreError> {
     let mut filter = filter.clone();
     let (mut acted, mut from) = (Acted::default(), None);
     loop {

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::error::StoreFault;
+use crate::ports::error::StoreError;
 use crate::ports::inbox::{Attempt, MessageId, OutboxMessage};
 use crate::ports::queue::Ledger;
 
@@ -249,16 +249,16 @@ pub trait Oversight: Send + Sync {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreFault>;
+    ) -> Result<Sightings, StoreError>;
 
     /// How many messages match.
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreFault>;
+    async fn count(&self, filter: &Filter) -> Result<Count, StoreError>;
 
     /// All that is known of a message.
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreFault>;
+    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError>;
 
     /// Why messages failed, and where.
-    async fn failures(&self) -> Result<Failures, StoreFault>;
+    async fn failures(&self) -> Result<Failures, StoreError>;
 
     /// Acts on these messages, [`MESSAGES_PER_ACT`] at most, as one move; what came in or ended after
     /// `as_of` is left alone. Returns what was done with each, in order.
@@ -267,27 +267,27 @@ pub trait Oversight: Send + Sync {
         act: Act,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreFault>;
+    ) -> Result<Vec<Deed>, StoreError>;
 
     /// Acts on messages that match, the newest first, `most` of them at most. What came in or ended while
     /// this goes on, or after the filter's own moment, is left alone.
-    async fn act(&self, act: Act, filter: &Filter, most: usize) -> Result<Acted, StoreFault> {
+    async fn act(&self, act: Act, filter: &Filter, most: usize) -> Result<Acted, StoreError> {
         acting::act_on_matches(self, act, filter, most).await
     }
 
     /// Who is at work on the store.
-    async fn instances(&self) -> Result<Vec<InstanceView>, StoreFault>;
+    async fn instances(&self) -> Result<Vec<InstanceView>, StoreError>;
 
     /// How far the results of each caller reach, by name.
-    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreFault>;
+    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreError>;
 
     /// Every queue of the store, by name, as its counters have it.
-    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault>;
+    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreError>;
 
     /// For how long the oldest job has waited that waits in each queue, by the queue's name. One in which
     /// nothing waits is left out.
-    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault>;
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError>;
 
     /// Counts the rows of every queue and compares. This takes its time where there are many.
-    async fn recount(&self) -> Result<Vec<Recount>, StoreFault>;
+    async fn recount(&self) -> Result<Vec<Recount>, StoreError>;
 }

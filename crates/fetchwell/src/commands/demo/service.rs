@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_settings::Settings;
@@ -68,7 +68,7 @@ impl Service {
         Ok(accepted)
     }
 
-    async fn wait_for_all(&self, stop: &CancellationToken) -> Result<(), StoreFault> {
+    async fn wait_for_all(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
             let ledger = self.store.inbox.ledger().await?;
             let is_over = ledger.queued + ledger.delayed + ledger.in_flight == 0;
@@ -79,7 +79,7 @@ impl Service {
     }
 
     /// What lies in the outboxes of all callers, as they would read it.
-    pub(super) async fn outcomes(&self) -> Result<Vec<Outcome>, StoreFault> {
+    pub(super) async fn outcomes(&self) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::new();
         for caller in CALLERS {
             let mut after = None;
@@ -104,7 +104,7 @@ impl Service {
         &self,
         accepted: &[MessageId],
         outcomes: &[Outcome],
-    ) -> Result<Account, StoreFault> {
+    ) -> Result<Account, StoreError> {
         let recounts = self.store.oversight.recount().await?;
         let audit = recounts.into_iter().find(|found| found.told.queue == QUEUE).map_or_else(
             || (Default::default(), Some("there is none".to_owned())),

@@ -12,7 +12,7 @@ use fetchwell_engine::gate::{Gate, RobotsView};
 use fetchwell_engine::internal_fetch::{RobotsErrand, RobotsStep};
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -249,7 +249,7 @@ struct Keep(Arc<std::sync::Mutex<Option<RobotsRecord>>>);
 
 #[async_trait]
 impl Sink<RobotsRecord> for Keep {
-    async fn write(&self, records: &[&RobotsRecord]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&RobotsRecord]) -> Result<(), StoreError> {
         if let (Ok(mut kept), Some(record)) = (self.0.lock(), records.first()) {
             *kept = Some((*record).clone());
         }

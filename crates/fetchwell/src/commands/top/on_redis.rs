@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::dead_letters::{DeadLetter, DeadLetters};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_settings::Settings;
 use fetchwell_stores::redis::RedisQueue;
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl RedisQueues {
         })
     }
 
-    pub(super) async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreFault> {
+    pub(super) async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreError> {
         let backlog = self.pages.backlog().await?;
         let mut pages = QueueLine::of(&self.pages_name, &backlog.ledger).with_list(backlog.on_list);
         pages.oldest_waiting_seconds = seconds(self.pages.waited_longest().await?);
@@ -38,7 +38,7 @@ impl RedisQueues {
         Ok(vec![pages, claims])
     }
 
-    pub(super) async fn failures(&self, most: usize) -> Result<Vec<FailureLine>, StoreFault> {
+    pub(super) async fn failures(&self, most: usize) -> Result<Vec<FailureLine>, StoreError> {
         let page = self.pages.dead_letters(None, most).await?;
         let mut failures: Vec<_> = page.letters.iter().map(failure_of_letter).collect();
         failures.sort_by(|one, other| other.at.cmp(&one.at));

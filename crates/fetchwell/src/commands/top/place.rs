@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::oversight::{Filter, MessageState, QueueLedger, Sighting};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// Looks once; `filter`: only sites with this in their names are wanted.
-    pub(super) async fn look(&self, filter: &str) -> Result<Glance, StoreFault> {
+    pub(super) async fn look(&self, filter: &str) -> Result<Glance, StoreError> {
         let (sites, has_all_sites) = self.look_at_sites(filter).await?;
         let mut queues = self.queues.ledgers().await?;
         queues.retain(|line| line.accepted > 0);
@@ -83,7 +83,7 @@ impl Place {
         })
     }
 
-    async fn look_at_sites(&self, filter: &str) -> Result<(Vec<SiteLine>, bool), StoreFault> {
+    async fn look_at_sites(&self, filter: &str) -> Result<(Vec<SiteLine>, bool), StoreError> {
         let text = (!filter.is_empty()).then(|| filter.to_owned());
         let mut found = BTreeMap::new();
         let mut query =
@@ -107,7 +107,7 @@ impl Place {
 }
 
 impl Queues {
-    async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreFault> {
+    async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreError> {
         match self {
             Queues::Database(store) => {
                 let oldest = store.oversight.oldest_waiting().await?;
@@ -124,7 +124,7 @@ impl Queues {
         }
     }
 
-    async fn failures(&self) -> Result<Vec<FailureLine>, StoreFault> {
+    async fn failures(&self) -> Result<Vec<FailureLine>, StoreError> {
         match self {
             Queues::Database(store) => {
                 let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };

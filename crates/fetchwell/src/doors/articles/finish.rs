@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::articles::{Articles, Gleaned};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_policy::time::Time;
 use tracing::{info, warn};
@@ -30,7 +30,7 @@ pub(super) struct Tally {
 
 #[async_trait]
 impl Finish<ArticleRecord> for KeepThenSettle {
-    async fn finish(&self, batch: &[Finished<ArticleRecord>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<ArticleRecord>]) -> Result<Vec<Settled>, StoreError> {
         let gleaned: Vec<Gleaned> =
             batch.iter().flat_map(|end| &end.records).map(ArticleRecord::gleaned).collect();
         if !gleaned.is_empty() {

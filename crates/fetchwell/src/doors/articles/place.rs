@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fetchwell_engine::ports::articles::Articles;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Settle;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_engine::ports::links::CategoryLinks;
@@ -79,7 +79,7 @@ impl Claims {
     }
 
     /// Puts links in, each unless it is there.
-    pub(super) async fn put(&self, mut jobs: Vec<NewJob>) -> Result<(), StoreFault> {
+    pub(super) async fn put(&self, mut jobs: Vec<NewJob>) -> Result<(), StoreError> {
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CLAIMS_AT_ONCE));
             match self {
@@ -108,7 +108,7 @@ impl Claims {
     }
 
     /// How many links stand where.
-    pub(super) async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub(super) async fn ledger(&self) -> Result<Ledger, StoreError> {
         match self {
             #[cfg(feature = "redis")]
             Claims::Redis(queue) => queue.ledger().await,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Timeouts;
@@ -68,7 +68,7 @@ pub(super) async fn run(
 }
 
 /// The snapshot minus what was attempted. A link's categories are in the order of their names.
-async fn new_links(place: &Place, run: Time) -> Result<Vec<(String, Link)>, StoreFault> {
+async fn new_links(place: &Place, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
     let mut links: BTreeMap<String, Link> = BTreeMap::new();
     for set in place.links.snapshot().await? {
         for url in set.urls {
@@ -98,7 +98,7 @@ async fn fetch(
     run: Time,
     tally: &Arc<Tally>,
     stop: &CancellationToken,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let (source, ends) = claims.join();
     let links = (source, ends.clone());
     let articles = place.articles.clone();

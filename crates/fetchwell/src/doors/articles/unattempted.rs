@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::links::LINKS_TTL;
@@ -41,7 +41,7 @@ impl Unattempted {
     }
 
     /// Of our leases, those that are to be fetched. The others end, before any is passed on.
-    async fn sift(&self, unseen: &mut Vec<Lease>) -> Result<Vec<Lease>, StoreFault> {
+    async fn sift(&self, unseen: &mut Vec<Lease>) -> Result<Vec<Lease>, StoreError> {
         let uids: Vec<String> = unseen.iter().map(|lease| uid(&lease.job.url)).collect();
         let pending = self.articles.pending(&uids, self.run).await?;
         // Links don't live longer: it was left by a run long ago.
@@ -62,7 +62,7 @@ impl Unattempted {
 
 #[async_trait]
 impl Source for Unattempted {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let mut unseen = self.unseen.lock().await;
         loop {
             if unseen.is_empty() {
@@ -78,11 +78,11 @@ impl Source for Unattempted {
         }
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.inner.started(leases).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let renewal = self.inner.renew().await?;
         if renewal == Renewal::Lost {
             self.unseen.lock().await.clear();
@@ -94,11 +94,11 @@ impl Source for Unattempted {
         self.inner.rescued()
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         self.inner.oldest_waiting().await
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.inner.leave().await
     }
 
@@ -130,36 +130,36 @@ mod tests {
 
     #[async_trait]
     impl Articles for Books {
-        async fn now(&self) -> Result<Time, StoreFault> {
+        async fn now(&self) -> Result<Time, StoreError> {
             Ok(NOW)
         }
 
-        async fn pending(&self, uids: &[String], _: Time) -> Result<Vec<bool>, StoreFault> {
+        async fn pending(&self, uids: &[String], _: Time) -> Result<Vec<bool>, StoreError> {
             if self.is_gone.load(Ordering::Relaxed) {
-                return Err(StoreFault::Unavailable("gone".to_owned()));
+                return Err(StoreError::Unavailable("gone".to_owned()));
             }
             let attempted = self.attempted.lock().unwrap();
             Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())
         }
 
-        async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreFault> {
+        async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreError> {
             self.attempted.lock().unwrap().extend(gleaned.iter().map(|one| one.uid.clone()));
             Ok(())
         }
 
-        async fn trim(&self) -> Result<(), StoreFault> {
+        async fn trim(&self) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn find(&self, _: &str) -> Result<Option<Fields>, StoreFault> {
+        async fn find(&self, _: &str) -> Result<Option<Fields>, StoreError> {
             Ok(None)
         }
 
-        async fn list(&self, _: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+        async fn list(&self, _: &Wanted) -> Result<Vec<Fields>, StoreError> {
             Ok(Vec::new())
         }
 
-        async fn count(&self) -> Result<Counts, StoreFault> {
+        async fn count(&self) -> Result<Counts, StoreError> {
             Ok(Counts::default())
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     impl Rig {
-        async fn take(&self) -> Result<Vec<String>, StoreFault> {
+        async fn take(&self) -> Result<Vec<String>, StoreError> {
             let demand = Demand { most: 10, most_per_site: 10, ..Demand::default() };
             Ok(match self.source.take(&demand).await? {
                 Taken::Jobs(leases) => leases.into_iter().map(|lease| lease.job.url).collect(),

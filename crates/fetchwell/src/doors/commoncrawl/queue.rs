@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_settings::Settings;
 #[cfg(feature = "rabbitmq")]
 use fetchwell_stores::rabbitmq::RabbitQueue;
@@ -96,7 +96,7 @@ pub(super) struct BoundedQueue {
 impl BoundedQueue {
     /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
     /// not published stays so.
-    pub(super) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreFault> {
+    pub(super) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreError> {
         let mut is_told = false;
         loop {
             let waiting = self.queue.waiting().await?;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use tracing::{info, warn};
@@ -88,7 +88,7 @@ impl Round {
     }
 
     /// Claims the feeds that are due, and queues them.
-    pub(super) async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreFault> {
+    pub(super) async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreError> {
         let total = feeds.len();
         let due = self.due(feeds, all).await?;
         let urls: Vec<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
@@ -112,7 +112,7 @@ impl Round {
         &self,
         feeds: Vec<Subscribed>,
         all: bool,
-    ) -> Result<Vec<(Subscribed, FeedMemory)>, StoreFault> {
+    ) -> Result<Vec<(Subscribed, FeedMemory)>, StoreError> {
         let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
         let (memories, now) = (self.place.feeds.memories(&urls).await?, self.clock.wall());
         let due = feeds
@@ -161,21 +161,21 @@ impl Round {
     }
 
     /// Claims again and again what is in hand; ends only by a fault.
-    pub(super) async fn keep_claims(&self) -> StoreFault {
+    pub(super) async fn keep_claims(&self) -> StoreError {
         loop {
             tokio::time::sleep(CLAIM_LASTS / 3).await;
             let urls = self.urls_in_hand();
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
             match self.place.feeds.claim(&urls, &self.claim_now()).await {
                 // It is tried again in time.
-                Ok(_) | Err(StoreFault::Unavailable(_)) => {}
+                Ok(_) | Err(StoreError::Unavailable(_)) => {}
                 Err(fault) => return fault,
             }
         }
     }
 
     /// Gives back what has not come to its end.
-    pub(super) async fn release(&self) -> Result<(), StoreFault> {
+    pub(super) async fn release(&self) -> Result<(), StoreError> {
         let urls = self.urls_in_hand();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         self.lock().ingested.not_reached += urls.len();
@@ -187,7 +187,7 @@ impl Round {
     }
 
     /// Takes in what was found. May be done again.
-    async fn take_in(&self, found: &Found) -> Result<(), StoreFault> {
+    async fn take_in(&self, found: &Found) -> Result<(), StoreError> {
         match found {
             Found::Feed { url, reading } => {
                 self.add(url, &self.pages(url, reading)).await?;
@@ -215,7 +215,7 @@ impl Round {
         }
     }
 
-    async fn add(&self, url: &str, pages: &[String]) -> Result<(), StoreFault> {
+    async fn add(&self, url: &str, pages: &[String]) -> Result<(), StoreError> {
         let categories = self.lock().in_hand.get(url).map(|some| some.feed.categories.clone());
         for category in categories.unwrap_or_default() {
             let new = self.place.links.add(&category, pages).await?;
@@ -243,7 +243,7 @@ impl Round {
         }
     }
 
-    async fn keep_if_ended(&self, url: &str) -> Result<(), StoreFault> {
+    async fn keep_if_ended(&self, url: &str) -> Result<(), StoreError> {
         let ended = |some: &InHand| Some((some.end()?.cloned(), some.new_links));
         let Some((memory, new_links)) = self.lock().in_hand.get(url).and_then(ended) else {
             return Ok(());
@@ -277,7 +277,7 @@ struct AddThenSettle {
 
 #[async_trait]
 impl Finish<Found> for AddThenSettle {
-    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreError> {
         for found in batch.iter().flat_map(|finished| &finished.records) {
             self.round.take_in(found).await?;
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
@@ -111,7 +111,7 @@ struct Collected(Arc<Mutex<Vec<Found>>>);
 
 #[async_trait]
 impl Sink<Found> for Collected {
-    async fn write(&self, records: &[&Found]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&Found]) -> Result<(), StoreError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(records.iter().copied().cloned());
         Ok(())

@@ -20,7 +20,7 @@ use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, SinkThenSettle};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::source::Source;
@@ -342,7 +342,7 @@ impl Run<'_> {
     }
 
     /// How a run ends that the store, or the output, did not let go on.
-    fn gave_up(&self, fault: &StoreFault, health: &StoreHealth, to_file: bool) -> Exit {
+    fn gave_up(&self, fault: &StoreError, health: &StoreHealth, to_file: bool) -> Exit {
         let values = &self.settings.values;
         let failing = health.failing_anywhere(|_| true);
         let again = if to_file { " with --resume" } else { "" };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::sqlite::{SqliteQueue, revise_length};
@@ -34,7 +34,7 @@ impl Stdout {
 
 #[async_trait]
 impl Sink<Row> for Stdout {
-    async fn write(&self, rows: &[&Row]) -> Result<(), StoreFault> {
+    async fn write(&self, rows: &[&Row]) -> Result<(), StoreError> {
         let bytes: Vec<u8> = rows.iter().flat_map(|row| (self.render)(row)).collect();
         let mut stdout = io::stdout().lock();
         match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
@@ -43,7 +43,7 @@ impl Sink<Row> for Stdout {
                 Ok(())
             }
             written => written
-                .map_err(|error| StoreFault::Unavailable(format!("standard output: {error}"))),
+                .map_err(|error| StoreError::Unavailable(format!("standard output: {error}"))),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
@@ -176,7 +176,7 @@ pub(super) struct Counted<F> {
 
 #[async_trait]
 impl<F: Finish<Row>> Finish<Row> for Counted<F> {
-    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreError> {
         let settled = self.inner.finish(batch).await?;
         for (finished, settled) in batch.iter().zip(&settled) {
             if *settled == Settled::Confirmed {

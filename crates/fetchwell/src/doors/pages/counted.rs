@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use tracing::info;
 
@@ -18,7 +18,7 @@ pub(super) struct Counted {
 
 #[async_trait]
 impl Finish<PageRecord> for Counted {
-    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreError> {
         let settled = self.inner.finish(batch).await?;
         for (finished, settled) in batch.iter().zip(&settled) {
             if *settled == Settled::Confirmed {

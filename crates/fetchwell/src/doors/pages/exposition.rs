@@ -111,7 +111,7 @@ impl Exposition {
 mod tests {
     use async_trait::async_trait;
     use fetchwell_engine::clock::Clock;
-    use fetchwell_engine::ports::error::StoreFault;
+    use fetchwell_engine::ports::error::StoreError;
     use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
     use fetchwell_sqlite::db::Durability;
     use fetchwell_stores::sqlite::{self, SqliteQueue};
@@ -124,8 +124,8 @@ mod tests {
 
     #[async_trait]
     impl EventLog for Away {
-        async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreFault> {
-            Err(StoreFault::Unavailable("Kafka's topic webpage_log at k:9092".to_owned()))
+        async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreError> {
+            Err(StoreError::Unavailable("Kafka's topic webpage_log at k:9092".to_owned()))
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             (answer.status, String::from_utf8(answer.body).unwrap())
         };
         assert_eq!(ready().await, (200, "ok\n".to_owned()));
-        health.failed(StoreCall::Take, &StoreFault::Unavailable("the disk is full".to_owned()));
+        health.failed(StoreCall::Take, &StoreError::Unavailable("the disk is full".to_owned()));
         let (status, why) = ready().await;
         assert!(status == 503 && why.starts_with("no work can be taken: "), "{status} {why}");
         assert!(why.contains("the disk is full"), "{why}");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ impl WatchedLog {
     }
 
     /// Asks the server whether it is there.
-    pub(super) async fn ask(&self, question: impl Future<Output = Result<(), StoreFault>>) {
+    pub(super) async fn ask(&self, question: impl Future<Output = Result<(), StoreError>>) {
         drop(self.asking.watch(question).await);
     }
 
@@ -46,7 +46,7 @@ impl WatchedLog {
 
 #[async_trait]
 impl EventLog for WatchedLog {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
         self.publishing.watch(self.log.publish(events)).await
     }
 }
@@ -54,8 +54,8 @@ impl EventLog for WatchedLog {
 impl CallWatch {
     async fn watch<T>(
         &self,
-        call: impl Future<Output = Result<T, StoreFault>>,
-    ) -> Result<T, StoreFault> {
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let result = call.await;
         let mut history = self.lock();
@@ -105,10 +105,10 @@ mod tests {
 
     #[async_trait]
     impl EventLog for Switched {
-        async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+        async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
             if self.is_away.load(Ordering::Relaxed) {
                 tokio::time::sleep(PATIENCE).await;
-                return Err(StoreFault::Unavailable("Kafka's topic t at k:9092".to_owned()));
+                return Err(StoreError::Unavailable("Kafka's topic t at k:9092".to_owned()));
             }
             Ok(vec![Published::Confirmed; events.len()])
         }
@@ -156,7 +156,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_is_away_though_nothing_is_published() {
         let log = WatchedLog::new(Arc::new(Switched::default()));
-        log.ask(async { Err(StoreFault::Unavailable("no answer".to_owned())) }).await;
+        log.ask(async { Err(StoreError::Unavailable("no answer".to_owned())) }).await;
         tokio::time::advance(LIMIT).await;
         // Where there is nothing to publish, nothing else could tell.
         assert!(log.away_for(LIMIT).unwrap().contains("no answer"));

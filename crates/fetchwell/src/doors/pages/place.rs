@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::finish::Finish;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
@@ -95,7 +95,7 @@ impl UrlList {
     }
 
     /// Puts URLs in, also those that make no sense: they become dead letters.
-    pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreFault> {
+    pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "redis")]
             UrlList::Redis(queue) => queue.push(urls).await,
@@ -110,7 +110,7 @@ impl UrlList {
 
     /// Whoever leaves last puts back on the list what waits outside of it, and what dead instances held. Waits until
     /// it is known who is the last.
-    pub(super) async fn put_back_when_alone(&self) -> Result<(), StoreFault> {
+    pub(super) async fn put_back_when_alone(&self) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "redis")]
             UrlList::Redis(queue) => put_back(queue.unparking_when_alone()).await.map(|_| ()),
@@ -119,7 +119,7 @@ impl UrlList {
     }
 
     /// How many URLs stand where, at one moment.
-    pub(super) async fn standing(&self) -> Result<UrlsStanding, StoreFault> {
+    pub(super) async fn standing(&self) -> Result<UrlsStanding, StoreError> {
         Ok(match self {
             UrlList::Sqlite(queue) => {
                 let ledger = queue.ledger().await?;
@@ -137,7 +137,7 @@ impl UrlList {
     }
 
     /// How long ago the oldest URL was accepted that has not ended.
-    pub(super) async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+    pub(super) async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
         match self {
             UrlList::Sqlite(queue) => queue.waited_longest().await,
             #[cfg(feature = "redis")]
@@ -171,7 +171,7 @@ impl Log {
     }
 
     /// Takes out events that are older than that. Kafka does it by itself.
-    pub(super) async fn sweep(&self, keep: Duration) -> Result<(), StoreFault> {
+    pub(super) async fn sweep(&self, keep: Duration) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "kafka")]
             Log::Kafka(_) => Ok(()),
@@ -180,7 +180,7 @@ impl Log {
     }
 
     /// Whether events could be published: asks Kafka for the topic.
-    pub(super) async fn check(&self) -> Result<(), StoreFault> {
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "kafka")]
             Log::Kafka(log) => log.check().await,

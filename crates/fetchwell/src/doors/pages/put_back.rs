@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_stores::redis::{UnparkStep, Unparked, Unparking};
 use tracing::info;
 
@@ -12,7 +12,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_AFTER_AT_LEAST: Duration = Duration::from_millis(10);
 
 /// Takes steps until there is nothing left to wait for.
-pub(super) async fn put_back(mut unparking: Unparking) -> Result<Unparked, StoreFault> {
+pub(super) async fn put_back(mut unparking: Unparking) -> Result<Unparked, StoreError> {
     let mut is_said = false;
     loop {
         match unparking.step().await? {

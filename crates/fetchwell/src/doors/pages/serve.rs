@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_policy::robots::WhenUnreachable;
@@ -93,7 +93,7 @@ async fn flow(
     parts: &Parts,
     (metrics, log): (&Arc<PageMetrics>, &Arc<WatchedLog>),
     stop: &CancellationToken,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let values = &settings.values;
     let (source, ends) = place.queue.join();
     let clock = parts.clock.clone();
@@ -184,7 +184,7 @@ async fn sweep(place: &Place, keep_events: Duration, stop: &CancellationToken) {
     }
 }
 
-async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreFault> {
+async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreError> {
     place.cache.sweep().await?;
     place.log.sweep(keep_events).await
 }

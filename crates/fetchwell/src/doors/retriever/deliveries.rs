@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -70,7 +70,7 @@ impl Ready {
         }
     }
 
-    async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreFault> {
+    async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreError> {
         let Some(message) = self.inbox.message(id, None).await? else { return Ok(None) };
         let caller = message.caller.clone();
         // Read anew each time: the caller may have another token by now, or none.
@@ -103,7 +103,7 @@ fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
 
 #[async_trait]
 impl Source for Ready {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let mut taken = self.inner.take(demand).await?;
         if let Taken::Jobs(leases) = &mut taken {
             for lease in leases {
@@ -114,11 +114,11 @@ impl Source for Ready {
         Ok(taken)
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.inner.started(leases).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         self.inner.renew().await
     }
 
@@ -126,11 +126,11 @@ impl Source for Ready {
         self.inner.rescued()
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         self.inner.oldest_waiting().await
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.inner.leave().await
     }
 

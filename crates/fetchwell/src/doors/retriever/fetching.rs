@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::gate::{Gate, GroupPace};
 use fetchwell_engine::pipeline::{self, Door, Plant, Watcher};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::web::Timeouts;
@@ -57,7 +57,7 @@ pub(crate) async fn flow<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let source = door.source.clone();
     let ended = pipeline::run(door, plant, stop).await;
     if let Err(fault) = source.leave().await {

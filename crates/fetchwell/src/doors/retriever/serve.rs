@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{Door, Limits};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Inbox, Message};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -141,8 +141,8 @@ fn rules(values: &Values) -> Rules {
 /// A flow that can't go on ends everything: a server that accepts and never fetches helps nobody.
 async fn ending_all(
     stop: &CancellationToken,
-    flow: impl Future<Output = Result<(), StoreFault>>,
-) -> Result<(), StoreFault> {
+    flow: impl Future<Output = Result<(), StoreError>>,
+) -> Result<(), StoreError> {
     let ended = flow.await;
     stop.cancel();
     ended
@@ -154,7 +154,7 @@ async fn deliveries(
     parts: &Parts,
     store: &RetrieverStore,
     stop: CancellationToken,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let secrets = Secrets::default();
     let sign = secrets.signer();
     let inner = store.deliveries.source.clone();

@@ -16,7 +16,7 @@ use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::plan::immediate::{by_payload, dead};
 use fetchwell_engine::plan::one_page::{OnePage, Weighed};
 use fetchwell_engine::plan::redirect_chain::Arrival;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
@@ -158,7 +158,7 @@ impl Sitemaps {
     }
 
     /// Puts what a sitemap lists on the list. May be done again.
-    async fn put(&self, found: &Found) -> Result<Option<Put>, StoreFault> {
+    async fn put(&self, found: &Found) -> Result<Option<Put>, StoreError> {
         let (Ok(sitemap), Ok(url)) = (&found.what, WebUrl::parse(&found.url)) else {
             return Ok(None);
         };
@@ -284,7 +284,7 @@ struct PutThenSettle {
 
 #[async_trait]
 impl Finish<Found> for PutThenSettle {
-    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreError> {
         for found in batch.iter().flat_map(|finished| &finished.records) {
             let put = self.sitemaps.put(found).await?;
             self.sitemaps.note(found, put);

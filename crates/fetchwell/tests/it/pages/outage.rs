@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell::doors::pages::{self, CacheThenEvent, PageRecord, PageRules};
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door as EngineDoor;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
@@ -117,7 +117,7 @@ struct Letters(Arc<Mutex<Vec<PageRecord>>>);
 
 #[async_trait]
 impl Sink<PageRecord> for Letters {
-    async fn write(&self, records: &[&PageRecord]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&PageRecord]) -> Result<(), StoreError> {
         let dead = |record: &&&PageRecord| matches!(record, PageRecord::DeadLetter { .. });
         self.0.lock().unwrap().extend(records.iter().filter(dead).map(|&record| record.clone()));
         Ok(())

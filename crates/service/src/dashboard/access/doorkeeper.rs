@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role, TokenHash};
 
 /// Whose word is asked for.
@@ -22,7 +22,7 @@ pub(super) const ONLOOKER: &str = "onlooker";
 
 impl Doorkeeper {
     /// Whose token this is, unless it was revoked.
-    pub(super) async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreFault> {
+    pub(super) async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         match self {
             Doorkeeper::Callers(inbox) => inbox.caller_of(token).await,
             // Both are hashes of random bits: how long a comparison takes tells nothing of the token.

@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, Revision,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ pub(super) async fn revise(
     group: &DeadGroup,
     (as_of, most): (Time, usize),
     revision: Revision,
-) -> Result<usize, StoreFault> {
+) -> Result<usize, StoreError> {
     let (mut revised, mut from) = (0, None);
     loop {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, GroupSize};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use tokio::time::{Instant, timeout};
 
@@ -36,7 +36,7 @@ impl Census {
         self: &Arc<Census>,
         letters: &Arc<dyn DeadLetters>,
         clock: &Clock,
-    ) -> Result<Option<Arc<Counted>>, StoreFault> {
+    ) -> Result<Option<Arc<Counted>>, StoreError> {
         if let Some((at, counted)) = self.last()
             && at.elapsed() < KEEPS
         {
@@ -59,7 +59,7 @@ impl Census {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn count(&self, letters: &dyn DeadLetters, as_of: Time) -> Result<(), StoreFault> {
+    async fn count(&self, letters: &dyn DeadLetters, as_of: Time) -> Result<(), StoreError> {
         let Ok(_alone) = self.counting.try_lock() else { return Ok(()) };
         let mut groups: Vec<_> = letters.dead_groups().await?.into_iter().collect();
         groups.sort_by_key(|(_, size)| std::cmp::Reverse(size.letters));

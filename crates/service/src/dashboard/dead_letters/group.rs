@@ -8,7 +8,7 @@ use axum::response::Response;
 use fetchwell_engine::ports::dead_letters::{
     CANARIES, DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use http::Uri;
 
@@ -107,7 +107,7 @@ async fn sample(
     letters: &dyn DeadLetters,
     group: &DeadGroup,
     size: Option<&GroupSize>,
-) -> Result<Vec<DeadLetter>, StoreFault> {
+) -> Result<Vec<DeadLetter>, StoreError> {
     let (mut found, mut from) = (Vec::new(), None);
     for _ in 0..PAGES_EXAMINED {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;

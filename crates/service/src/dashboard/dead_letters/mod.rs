@@ -15,7 +15,7 @@ use askama::Template;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use futures::stream::BoxStream;
 use http::Uri;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -31,7 +31,7 @@ pub(super) use census::Census;
 const MOST_GROUPS: usize = 50;
 
 /// Lines of JSON, some at a time.
-type Lines = BoxStream<'static, Result<Bytes, StoreFault>>;
+type Lines = BoxStream<'static, Result<Bytes, StoreError>>;
 
 #[derive(Template)]
 #[template(path = "absent_letters.html")]

@@ -1,6 +1,6 @@
 //! The sites that hold things up, for the overview.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::{Condition, SiteQuery};
 use futures::future::try_join_all;
 
@@ -19,7 +19,7 @@ pub(in super::super) struct Trouble {
 }
 
 /// Some of them.
-pub(in super::super) async fn of(subject: &Subject) -> Result<Vec<Trouble>, StoreFault> {
+pub(in super::super) async fn of(subject: &Subject) -> Result<Vec<Trouble>, StoreError> {
     let conditions = [Condition::BreakerOpen, Condition::Paused, Condition::Resting];
     // Asked together: a store that is busy is waited for once.
     let pages = try_join_all(conditions.map(async |condition| {

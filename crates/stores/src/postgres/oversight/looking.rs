@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::oversight::{
@@ -109,7 +109,7 @@ async fn stretch(
     queue: QueueId,
     among: Among,
     from: Option<i64>,
-) -> Result<Stretch, StoreFault> {
+) -> Result<Stretch, StoreError> {
     let from = from.unwrap_or(LeaseId::MAX);
     let (query, most) = match among {
         // From the next row that is there: what was taken out need not be looked through.
@@ -152,7 +152,7 @@ pub(super) async fn list(
     ledger: &Ledger,
     from: Option<i64>,
     most: u32,
-) -> Result<Sightings, StoreFault> {
+) -> Result<Sightings, StoreError> {
     let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, from).await?;
@@ -177,7 +177,7 @@ pub(super) async fn count(
     queue: QueueId,
     look: &Look,
     ledger: &Ledger,
-) -> Result<Count, StoreFault> {
+) -> Result<Count, StoreError> {
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, None).await?;
     let (place, _) = place(among);
@@ -196,7 +196,7 @@ pub(super) async fn dossier(
     db: &Database,
     queue: QueueId,
     id: MessageId,
-) -> Result<Option<Dossier>, StoreFault> {
+) -> Result<Option<Dossier>, StoreError> {
     let rows = db.read(sqlx::query(DOSSIER).bind(queue).bind(id.0.to_vec())).await?;
     let dossier = rows.first().map(dossier_of).transpose();
     dossier.map_err(|error| db.fault(&error))
@@ -207,7 +207,7 @@ pub(super) async fn failures(
     db: &Database,
     queue: QueueId,
     as_of: Time,
-) -> Result<Failures, StoreFault> {
+) -> Result<Failures, StoreError> {
     let stretch = stretch(db, queue, Among::Failed, None).await?;
     let query = sqlx::query(FAILURES)
         .bind(queue)

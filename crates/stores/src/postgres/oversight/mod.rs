@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
     Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
@@ -41,13 +41,13 @@ const SETTLED: &str = "
             AND pid <> pg_backend_pid()))) * 1000000)::BIGINT)";
 
 impl PostgresOversight {
-    async fn moment(&self) -> Result<Time, StoreFault> {
+    async fn moment(&self) -> Result<Time, StoreError> {
         let rows = self.db.read(sqlx::query(SETTLED).bind(self.clock.given())).await?;
         let micros = rows.first().map_or(Ok(0), |row| row.try_get(0));
         micros.map(Time::from_micros).map_err(|error| self.db.fault(&error))
     }
 
-    async fn look(&self, filter: &Filter) -> Result<Look, StoreFault> {
+    async fn look(&self, filter: &Filter) -> Result<Look, StoreError> {
         let as_of = match filter.as_of {
             Some(as_of) => as_of,
             None => self.moment().await?,
@@ -63,12 +63,12 @@ impl Oversight for PostgresOversight {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreFault> {
+    ) -> Result<Sightings, StoreError> {
         let (look, ledger) = (self.look(filter).await?, self.messages.ledger().await?);
         looking::list(&self.db, self.messages.queue, &look, &ledger, from, most).await
     }
 
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreFault> {
+    async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
         let (look, ledger) = (self.look(filter).await?, self.messages.ledger().await?);
         match told_by_ledger(&look, &ledger) {
             Some(found) => Ok(Count { found, is_exact: true, as_of: look.as_of }),
@@ -76,11 +76,11 @@ impl Oversight for PostgresOversight {
         }
     }
 
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreFault> {
+    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError> {
         looking::dossier(&self.db, self.messages.queue, id).await
     }
 
-    async fn failures(&self) -> Result<Failures, StoreFault> {
+    async fn failures(&self) -> Result<Failures, StoreError> {
         let as_of = self.moment().await?;
         looking::failures(&self.db, self.messages.queue, as_of).await
     }
@@ -90,7 +90,7 @@ impl Oversight for PostgresOversight {
         act: Act,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreFault> {
+    ) -> Result<Vec<Deed>, StoreError> {
         let ids = ids.get(..MESSAGES_PER_ACT).unwrap_or(ids);
         let moves = Moves::begin(&self.db, &self.clock).await?;
         let queues = (self.messages.queue, self.deliveries.queue);
@@ -104,25 +104,25 @@ impl Oversight for PostgresOversight {
         Ok(deeds)
     }
 
-    async fn instances(&self) -> Result<Vec<InstanceView>, StoreFault> {
+    async fn instances(&self) -> Result<Vec<InstanceView>, StoreError> {
         overview::instances(&self.db).await
     }
 
-    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreFault> {
+    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreError> {
         overview::outboxes(&self.db).await
     }
 
-    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault> {
+    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreError> {
         overview::ledgers(&self.db).await
     }
 
-    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
         let since = overview::waiting_since(&self.db).await?;
         let now = self.moment().await?;
         Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
     }
 
-    async fn recount(&self) -> Result<Vec<Recount>, StoreFault> {
+    async fn recount(&self) -> Result<Vec<Recount>, StoreError> {
         overview::recount(&self.db).await
     }
 }

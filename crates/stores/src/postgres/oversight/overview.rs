@@ -1,6 +1,6 @@
 //! Who is at work on a database, and how its queues stand.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -11,7 +11,7 @@ use crate::postgres::ledger;
 use crate::postgres::moves::QueueId;
 
 /// Who is at work.
-pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreFault> {
+pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreError> {
     let query = sqlx::query(
         "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
              (SELECT count(*) FROM fetchwell_job AS job
@@ -34,7 +34,7 @@ pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreF
 }
 
 /// How far each caller's results reach.
-pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreFault> {
+pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreError> {
     let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
     read(db, &db.read(query).await?, |row| {
         let (caller, pruned, newest) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -43,7 +43,7 @@ pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreFa
 }
 
 /// Every queue by its counters.
-pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreFault> {
+pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreError> {
     let mut ledgers = Vec::new();
     for (id, queue) in queues(db).await? {
         ledgers.push(QueueLedger { queue, ledger: ledger::read(db, id).await? });
@@ -53,7 +53,7 @@ pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreFaul
 
 /// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance; adding to
 /// the id keeps the server from walking through all that has ended in search of the first one that waits.
-pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreFault> {
+pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreError> {
     let query = sqlx::query(
         "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
          JOIN fetchwell_job AS job ON job.id = (
@@ -65,7 +65,7 @@ pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, 
 }
 
 /// Every queue by its counters, and by its rows.
-pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreFault> {
+pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreError> {
     let mut recounts = Vec::new();
     for (id, queue) in queues(db).await? {
         let (ledger, difference) = ledger::recount(db, id).await?;
@@ -74,7 +74,7 @@ pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreFault> {
     Ok(recounts)
 }
 
-async fn queues(db: &Database) -> Result<Vec<(QueueId, String)>, StoreFault> {
+async fn queues(db: &Database) -> Result<Vec<(QueueId, String)>, StoreError> {
     let query = sqlx::query("SELECT id, name FROM fetchwell_queue ORDER BY name");
     read(db, &db.read(query).await?, |row| Ok((row.try_get(0)?, row.try_get(1)?)))
 }
@@ -83,6 +83,6 @@ fn read<T>(
     db: &Database,
     rows: &[PgRow],
     of: impl Fn(&PgRow) -> sqlx::Result<T>,
-) -> Result<Vec<T>, StoreFault> {
+) -> Result<Vec<T>, StoreError> {
     rows.iter().map(of).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))
 }

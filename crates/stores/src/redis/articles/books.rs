@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::articles::{
     ARTICLE_TTL, ATTEMPTED_FOR, Gleaned, RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
 
@@ -38,7 +38,7 @@ impl Default for Scripts {
 
 impl RedisArticles {
     /// What the server's clock shows.
-    pub(super) async fn server_time(&self) -> Result<Time, StoreFault> {
+    pub(super) async fn server_time(&self) -> Result<Time, StoreError> {
         let (secs, micros): (i64, i64) = self.ask(&redis::cmd("TIME")).await?;
         Ok(Time::from_micros(secs.saturating_mul(1_000_000).saturating_add(micros)))
     }
@@ -47,7 +47,7 @@ impl RedisArticles {
         &self,
         uids: &[String],
         run: Time,
-    ) -> Result<Vec<bool>, StoreFault> {
+    ) -> Result<Vec<bool>, StoreError> {
         let mut call = self.call(&self.scripts.pending);
         call.arg(run.as_micros());
         for uid in uids {
@@ -56,7 +56,7 @@ impl RedisArticles {
         self.run(&call).await
     }
 
-    pub(super) async fn keep_one(&self, gleaned: &Gleaned, run: Time) -> Result<(), StoreFault> {
+    pub(super) async fn keep_one(&self, gleaned: &Gleaned, run: Time) -> Result<(), StoreError> {
         let Gleaned { uid, categories, fetched_ts, fields, failure } = gleaned;
         let mut call = self.call(&self.scripts.keep);
         call.key(names::INDEX).key(names::FAILURES);
@@ -86,7 +86,7 @@ impl RedisArticles {
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         call: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         match call.invoke_async(&mut connection).await {
             Ok(answer) => Ok(answer),
@@ -94,7 +94,7 @@ impl RedisArticles {
         }
     }
 
-    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreFault> {
+    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         match command.query_async(&mut connection).await {
             Ok(answer) => Ok(answer),

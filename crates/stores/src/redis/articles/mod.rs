@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::articles::{Articles, Counts, Fields, Gleaned, Wanted};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 
 use super::link::Link;
@@ -31,7 +31,7 @@ pub struct RedisArticles {
 
 impl RedisArticles {
     /// Makes sure that the server can be reached.
-    pub async fn open(url: &str, clock: StoreClock) -> Result<RedisArticles, StoreFault> {
+    pub async fn open(url: &str, clock: StoreClock) -> Result<RedisArticles, StoreError> {
         let link = Link::open_patiently(url, ANSWER_WITHIN).await?;
         Ok(RedisArticles { link, clock, scripts: Scripts::default() })
     }
@@ -39,14 +39,14 @@ impl RedisArticles {
 
 #[async_trait]
 impl Articles for RedisArticles {
-    async fn now(&self) -> Result<Time, StoreFault> {
+    async fn now(&self) -> Result<Time, StoreError> {
         match self.clock.given() {
             Some(micros) => Ok(Time::from_micros(micros)),
             None => self.server_time().await,
         }
     }
 
-    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault> {
+    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError> {
         let mut pending = Vec::with_capacity(uids.len());
         for uids in uids.chunks(LINKS_AT_ONCE) {
             pending.extend(self.ask_pending(uids, run).await?);
@@ -54,29 +54,29 @@ impl Articles for RedisArticles {
         Ok(pending)
     }
 
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreFault> {
+    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError> {
         // All are sent at once, and each is a move of its own.
         let moves = gleaned.iter().map(|gleaned| self.keep_one(gleaned, run));
         futures::future::try_join_all(moves).await.map(|_| ())
     }
 
-    async fn trim(&self) -> Result<(), StoreFault> {
+    async fn trim(&self) -> Result<(), StoreError> {
         self.forget_attempts().await?;
         self.time_the_untimed().await?;
         self.trim_index().await?;
         self.trim_categories().await
     }
 
-    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault> {
+    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError> {
         let fields = self.ask(redis::cmd("HGETALL").arg(names::article(uid))).await?;
         Ok(Some(readable(fields)).filter(|fields| !fields.is_empty()))
     }
 
-    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError> {
         self.read_newest(wanted).await
     }
 
-    async fn count(&self) -> Result<Counts, StoreFault> {
+    async fn count(&self) -> Result<Counts, StoreError> {
         self.count_all().await
     }
 }

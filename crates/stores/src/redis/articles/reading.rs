@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use fetchwell_engine::ports::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use redis::Cmd;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
@@ -19,7 +19,7 @@ struct Place {
 }
 
 impl RedisArticles {
-    pub(super) async fn read_newest(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+    pub(super) async fn read_newest(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError> {
         let mut places = Vec::new();
         if wanted.status != Some(Status::Failure) {
             places.extend(self.places_of_articles(wanted.category.as_deref()).await?);
@@ -43,7 +43,7 @@ impl RedisArticles {
         Ok(found)
     }
 
-    pub(super) async fn count_all(&self) -> Result<Counts, StoreFault> {
+    pub(super) async fn count_all(&self) -> Result<Counts, StoreError> {
         let mut by_category = BTreeMap::new();
         for key in self.category_keys().await? {
             let articles: u64 = self.ask(redis::cmd("SCARD").arg(&key)).await?;
@@ -58,7 +58,7 @@ impl RedisArticles {
     }
 
     /// The keys of all categories that have articles.
-    pub(super) async fn category_keys(&self) -> Result<Vec<String>, StoreFault> {
+    pub(super) async fn category_keys(&self) -> Result<Vec<String>, StoreError> {
         let mut keys = redis::cmd("SCAN");
         keys.cursor_arg(0).arg("MATCH").arg(format!("{}*", names::BY_CATEGORY));
         keys.arg("COUNT").arg(LINKS_AT_ONCE).arg("TYPE").arg("set");
@@ -66,14 +66,14 @@ impl RedisArticles {
     }
 
     /// All members of a set.
-    pub(super) async fn members(&self, key: &str) -> Result<Vec<String>, StoreFault> {
+    pub(super) async fn members(&self, key: &str) -> Result<Vec<String>, StoreError> {
         let mut members = redis::cmd("SSCAN");
         members.arg(key).cursor_arg(0).arg("COUNT").arg(LINKS_AT_ONCE);
         self.scan(members).await
     }
 
     /// All that a scan finds, each once.
-    async fn scan(&self, scan: Cmd) -> Result<Vec<String>, StoreFault> {
+    async fn scan(&self, scan: Cmd) -> Result<Vec<String>, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let found = async {
             let mut items = scan.iter_async::<String>(&mut connection).await?;
@@ -89,7 +89,7 @@ impl RedisArticles {
         }
     }
 
-    async fn places_of_articles(&self, category: Option<&str>) -> Result<Vec<Place>, StoreFault> {
+    async fn places_of_articles(&self, category: Option<&str>) -> Result<Vec<Place>, StoreError> {
         let mut all = redis::cmd("ZRANGE");
         all.arg(names::INDEX).arg(0).arg(-1).arg("WITHSCORES");
         let all: Vec<(String, f64)> = self.ask(&all).await?;
@@ -104,7 +104,7 @@ impl RedisArticles {
     }
 
     /// Failures are kept as long as articles are; who failed before that is in the list for ever.
-    async fn places_of_failures(&self) -> Result<Vec<Place>, StoreFault> {
+    async fn places_of_failures(&self) -> Result<Vec<Place>, StoreError> {
         let since = (self.now().await? - ARTICLE_TTL).as_micros() / 1_000_000;
         let mut recent = redis::cmd("ZRANGEBYSCORE");
         recent.arg(names::FAILURES).arg(since).arg("+inf").arg("WITHSCORES");
@@ -115,7 +115,7 @@ impl RedisArticles {
         Ok(recent.into_iter().filter_map(place).collect())
     }
 
-    async fn count_failures(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
+    async fn count_failures(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         let (mut failures, mut cursor): (BTreeMap<String, u64>, u64) = (BTreeMap::new(), 0);
         loop {
             let mut page = redis::cmd("ZRANGE");

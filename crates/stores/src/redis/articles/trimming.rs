@@ -1,11 +1,11 @@
 //! What is over leaves the indexes. Each step is small, and may be done by several at once.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
 
 impl RedisArticles {
-    pub(super) async fn forget_attempts(&self) -> Result<(), StoreFault> {
+    pub(super) async fn forget_attempts(&self) -> Result<(), StoreError> {
         loop {
             let mut call = self.call(&self.scripts.forget);
             call.arg(LINKS_AT_ONCE);
@@ -17,7 +17,7 @@ impl RedisArticles {
 
     /// Other programs note attempts without a time. That is seen by the sizes, since looking at each costs
     /// much.
-    pub(super) async fn time_the_untimed(&self) -> Result<(), StoreFault> {
+    pub(super) async fn time_the_untimed(&self) -> Result<(), StoreError> {
         let noted: u64 = self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?;
         let timed: u64 = self.ask(redis::cmd("ZCARD").arg(names::ATTEMPTED_AT)).await?;
         if noted == timed {
@@ -32,7 +32,7 @@ impl RedisArticles {
     }
 
     /// It is in the order of time: where a whole stretch is alive, all that follows is.
-    pub(super) async fn trim_index(&self) -> Result<(), StoreFault> {
+    pub(super) async fn trim_index(&self) -> Result<(), StoreError> {
         loop {
             let mut oldest = redis::cmd("ZRANGE");
             oldest.arg(names::INDEX).arg(0).arg(LINKS_AT_ONCE - 1);
@@ -43,7 +43,7 @@ impl RedisArticles {
         }
     }
 
-    pub(super) async fn trim_categories(&self) -> Result<(), StoreFault> {
+    pub(super) async fn trim_categories(&self) -> Result<(), StoreError> {
         for key in self.category_keys().await? {
             for uids in self.members(&key).await?.chunks(LINKS_AT_ONCE) {
                 self.drop_expired(&key, "SREM", uids).await?;
@@ -57,7 +57,7 @@ impl RedisArticles {
         index: &str,
         command: &str,
         uids: &[String],
-    ) -> Result<usize, StoreFault> {
+    ) -> Result<usize, StoreError> {
         let mut call = self.call(&self.scripts.drop_expired);
         call.key(index).arg(command);
         for uid in uids {

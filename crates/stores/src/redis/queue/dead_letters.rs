@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, LettersPage, Revision,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ impl DeadLetters for RedisQueue {
         &self,
         from: Option<&[u8]>,
         most: usize,
-    ) -> Result<LettersPage, StoreFault> {
+    ) -> Result<LettersPage, StoreError> {
         if from.is_none() {
             self.compare_with_dead_list(true).await?;
         }
@@ -54,7 +54,7 @@ impl DeadLetters for RedisQueue {
         self.letters_between(&from, b"+", most.min(LETTERS_PER_PAGE)).await
     }
 
-    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreFault> {
+    async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreError> {
         self.follow_list(&[url.as_bytes().to_vec()], true).await?;
         let mut letters = Vec::new();
         let mut from = Some([b"[", url.as_bytes(), b"\0"].concat());
@@ -67,7 +67,7 @@ impl DeadLetters for RedisQueue {
         Ok(letters)
     }
 
-    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreFault> {
+    async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError> {
         let ids = letters.iter().map(LeaseId::to_string).collect();
         let asked = Asked { ids, retry: revision == Revision::Retry };
         let revised = self.scripts.run(&self.scripts.revise, &asked).await?;
@@ -79,7 +79,7 @@ impl DeadLetters for RedisQueue {
 impl RedisQueue {
     /// Forgets the dead letters that other clients took off the list, with their details. Those who read letters
     /// need not ask for it.
-    pub async fn follow_dead_list(&self) -> Result<(), StoreFault> {
+    pub async fn follow_dead_list(&self) -> Result<(), StoreError> {
         // What others put there becomes ours when somebody asks for it: a list may be shared with other queues.
         self.compare_with_dead_list(false).await
     }
@@ -89,7 +89,7 @@ impl RedisQueue {
         from: &[u8],
         to: &[u8],
         most: usize,
-    ) -> Result<LettersPage, StoreFault> {
+    ) -> Result<LettersPage, StoreError> {
         let scripts = &self.scripts;
         let rows: Vec<Row> =
             scripts.run_with(&scripts.letters, &AtMost { most }, &[from, to]).await?;
@@ -105,7 +105,7 @@ impl RedisQueue {
 
     /// Compares our index with the list, in stretches. What differs is judged once more in the script that changes
     /// the index, so what others do meanwhile does no harm.
-    async fn compare_with_dead_list(&self, adopts: bool) -> Result<(), StoreFault> {
+    async fn compare_with_dead_list(&self, adopts: bool) -> Result<(), StoreError> {
         let hasher = RandomState::new();
         // By hashes: a million letters are some megabytes here.
         let mut surplus: HashMap<u64, i64> = HashMap::new();
@@ -137,7 +137,7 @@ impl RedisQueue {
     }
 
     /// Makes the index say of these URLs what the list says.
-    async fn follow_list(&self, urls: &[Vec<u8>], adopts: bool) -> Result<(), StoreFault> {
+    async fn follow_list(&self, urls: &[Vec<u8>], adopts: bool) -> Result<(), StoreError> {
         let sites = urls.iter().map(|url| site_of(url)).collect();
         let asked = Following { sites, adopts, reason: FOREIGN };
         let urls: Vec<&[u8]> = urls.iter().map(Vec::as_slice).collect();
@@ -145,7 +145,7 @@ impl RedisQueue {
     }
 
     /// Goes on to the next stretch; `false` at the end.
-    async fn read_stretch(&self, stretch: &mut Stretch) -> Result<bool, StoreFault> {
+    async fn read_stretch(&self, stretch: &mut Stretch) -> Result<bool, StoreError> {
         #[derive(Serialize)]
         struct Asked {
             at: usize,

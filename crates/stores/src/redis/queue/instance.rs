@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::{self, SettleWithDetails};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -80,14 +80,14 @@ impl RedisInstance {
 
     /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
     /// is what we know of.
-    async fn give_back_the_unknown(&self) -> Result<(), StoreFault> {
+    async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
         let Some(known) = self.held.if_unsure() else { return Ok(()) };
         self.give_back(&known, false).await?;
         self.held.is_sure_again();
         Ok(())
     }
 
-    async fn give_back(&self, known: &[LeaseId], leaves: bool) -> Result<(), StoreFault> {
+    async fn give_back(&self, known: &[LeaseId], leaves: bool) -> Result<(), StoreError> {
         let scripts = &self.queue.scripts;
         let known = known.iter().map(LeaseId::to_string).collect();
         let asked = GivenBack { epoch: self.epoch(), known, most: MOST_PER_SCRIPT, leaves };
@@ -96,7 +96,7 @@ impl RedisInstance {
     }
 
     /// Renews once, and rescues as much as one script does.
-    async fn renew_once(&self) -> Result<Left, StoreFault> {
+    async fn renew_once(&self) -> Result<Left, StoreError> {
         #[derive(Serialize)]
         struct Asked {
             epoch: i64,
@@ -119,7 +119,7 @@ impl RedisInstance {
 
     /// The rest of what the dead left: what they held, and what they moved and did not file. Then what others did
     /// to the list of dead letters.
-    async fn do_the_rest(&self, mut left: Left) -> Result<(), StoreFault> {
+    async fn do_the_rest(&self, mut left: Left) -> Result<(), StoreError> {
         while left.has_more {
             left = self.renew_once().await?;
         }
@@ -149,7 +149,7 @@ impl RedisInstance {
 
 #[async_trait]
 impl Source for RedisInstance {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let _taking = self.taking.lock().await;
         self.give_back_the_unknown().await?;
         let scripts = &self.queue.scripts;
@@ -180,7 +180,7 @@ impl Source for RedisInstance {
         }
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         #[derive(Serialize)]
         struct Asked {
             epoch: i64,
@@ -191,7 +191,7 @@ impl Source for RedisInstance {
         scripts.run(&scripts.started, &Asked { epoch: self.epoch(), ids }).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let before = self.epoch();
         let left = self.renew_once().await?;
         let kept = before == NO_EPOCH || before == self.epoch();
@@ -206,7 +206,7 @@ impl Source for RedisInstance {
         self.rescued.load(Ordering::Relaxed)
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let (now, oldest) = self.queue.oldest().await?;
         let moment = self.queue.scripts.clock.moment(now.as_micros());
         Ok(oldest.map(|accepted_at| moment.to_local(accepted_at)))
@@ -214,7 +214,7 @@ impl Source for RedisInstance {
 
     /// Hands everything back. The last one to leave puts what waits back on the list, too; where it can't be known
     /// yet who is the last, [`RedisQueue::unparking_when_alone`] is how to find out.
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.give_back(&[], true).await?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
         self.held.let_all_go();
@@ -229,7 +229,7 @@ impl Source for RedisInstance {
 
 #[async_trait]
 impl Settle for RedisInstance {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let batch: Vec<_> =
             batch.iter().map(|(lease, settlement)| (*lease, *settlement, None)).collect();
         self.settle_with(&batch).await
@@ -241,7 +241,7 @@ impl SettleWithDetails for RedisInstance {
     async fn settle_with(
         &self,
         batch: &[dead_letters::Ending<'_>],
-    ) -> Result<Vec<Settled>, StoreFault> {
+    ) -> Result<Vec<Settled>, StoreError> {
         #[derive(Serialize)]
         struct Asked<'a> {
             epoch: i64,

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::dead_letters::SinkThenBury;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
@@ -89,7 +89,7 @@ impl RedisQueue {
         lease_ttl: Duration,
         run_once: bool,
         poll: Duration,
-    ) -> Result<RedisQueue, StoreFault> {
+    ) -> Result<RedisQueue, StoreError> {
         let link = Link::open(url).await?;
         link.warn_of_forgetting().await?;
         let scripts = Arc::new(Scripts::new(link, names, clock));
@@ -98,7 +98,7 @@ impl RedisQueue {
 
     /// Notes which politeness store the server's queues go with, the first time; later it stays with that one.
     /// Returns which it is.
-    pub async fn bind_politeness(&self, politeness: &str) -> Result<String, StoreFault> {
+    pub async fn bind_politeness(&self, politeness: &str) -> Result<String, StoreError> {
         self.scripts.settle_on(POLITENESS_KEY, politeness).await
     }
 
@@ -108,7 +108,7 @@ impl RedisQueue {
     }
 
     /// Puts URLs on the list, as producers do.
-    pub async fn push(&self, urls: &[String]) -> Result<(), StoreFault> {
+    pub async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
         for urls in urls.chunks(MOST_PER_SCRIPT) {
             let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
             self.scripts.run_with::<()>(&self.scripts.push, &Nothing {}, &urls).await?;
@@ -119,7 +119,7 @@ impl RedisQueue {
 
     /// Puts jobs in, past the list: accepted means that Redis has them. Returns how many went in; one whose
     /// key is there already is not put in again. Lanes are kept, and take no turns.
-    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreFault> {
+    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
         #[derive(Serialize)]
         struct Asked<'a> {
             jobs: Vec<Entry<'a>>,
@@ -134,12 +134,12 @@ impl RedisQueue {
     }
 
     /// How many jobs stand where, by the counters. What is in the list is not accepted yet.
-    pub async fn ledger(&self) -> Result<Ledger, StoreFault> {
+    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
         Ok(self.backlog().await?.ledger)
     }
 
     /// How many URLs stand where, at one moment.
-    pub async fn backlog(&self) -> Result<Backlog, StoreFault> {
+    pub async fn backlog(&self) -> Result<Backlog, StoreError> {
         let (ledger, counted, waiting) = self.count().await?;
         let many = |count: i64| u64::try_from(count).unwrap_or(0);
         Ok(Backlog {
@@ -151,7 +151,7 @@ impl RedisQueue {
     }
 
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreFault> {
+    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
         let (told, counted, _) = self.count().await?;
         let Counted { unfiled, parked, delayed, leased, dead, jobs, under_way, .. } = counted;
         let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
@@ -171,24 +171,24 @@ impl RedisQueue {
 
     /// How many URLs wait: on the list, parked, delayed, and leased by instances that have not begun to fetch them.
     /// The key `{list}:size` says the same.
-    pub async fn waiting(&self) -> Result<u64, StoreFault> {
+    pub async fn waiting(&self) -> Result<u64, StoreError> {
         Ok(self.backlog().await?.waiting)
     }
 
     /// How many URLs stand on the list of dead letters. Others may have put some there, or taken some off.
-    pub async fn dead_list(&self) -> Result<u64, StoreFault> {
+    pub async fn dead_list(&self) -> Result<u64, StoreError> {
         Ok(self.backlog().await?.dead_list)
     }
 
     /// How long ago the oldest URL was accepted that has not ended: it waits, is delayed, or is in somebody's hands.
     /// What is on the list is not accepted yet.
-    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreFault> {
+    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
         let (now, oldest) = self.oldest().await?;
         Ok(oldest.map(|accepted_at| now.since(accepted_at)))
     }
 
     /// What time it is, and when the oldest URL was accepted that has not ended, by the server's clock.
-    async fn oldest(&self) -> Result<(Time, Option<Time>), StoreFault> {
+    async fn oldest(&self) -> Result<(Time, Option<Time>), StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
         let (now_us, oldest_us): (i64, Option<i64>) =
             self.scripts.run(&self.scripts.oldest, &asked).await?;
@@ -196,12 +196,12 @@ impl RedisQueue {
     }
 
     /// Moves heads of the list into our hands. They are to be filed.
-    async fn move_heads(&self) -> Result<Vec<Filing>, StoreFault> {
+    async fn move_heads(&self) -> Result<Vec<Filing>, StoreError> {
         self.to_be_filed(&self.scripts.move_heads).await
     }
 
     /// Files what was moved and not filed. What its mover is about to file is filed by one of the two.
-    async fn file_the_unfiled(&self) -> Result<(), StoreFault> {
+    async fn file_the_unfiled(&self) -> Result<(), StoreError> {
         loop {
             let filings = self.to_be_filed(&self.scripts.unfiled).await?;
             let is_last = filings.len() < MOST_PER_SCRIPT;
@@ -215,14 +215,14 @@ impl RedisQueue {
         }
     }
 
-    async fn to_be_filed(&self, script: &redis::Script) -> Result<Vec<Filing>, StoreFault> {
+    async fn to_be_filed(&self, script: &redis::Script) -> Result<Vec<Filing>, StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
         let urls: Vec<(LeaseId, Vec<u8>)> = self.scripts.run(script, &asked).await?;
         Ok(urls.into_iter().map(|(id, url)| (id.to_string(), site_of(&url))).collect())
     }
 
     /// By the counters, by the keys themselves, and how many wait.
-    async fn count(&self) -> Result<(Ledger, Counted, i64), StoreFault> {
+    async fn count(&self) -> Result<(Ledger, Counted, i64), StoreError> {
         let (told, counted, waiting): ([i64; 7], [i64; 9], i64) =
             self.scripts.run(&self.scripts.count, &Nothing {}).await?;
         let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;

@@ -1,7 +1,7 @@
 //! Rounds of a schedule on Redis.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::{MEMORY, Put, Round, Rounds};
 use fetchwell_policy::time::Time;
 use serde::Serialize;
@@ -22,7 +22,7 @@ struct Asked<'a> {
 
 #[async_trait]
 impl Rounds for RedisQueue {
-    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreFault> {
+    async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreError> {
         let mut last = Vec::with_capacity(entries.len());
         for entries in entries.chunks(MOST_PER_LOOK) {
             let entries: Vec<&[u8]> = entries.iter().map(|entry| entry.as_bytes()).collect();
@@ -33,7 +33,7 @@ impl Rounds for RedisQueue {
         Ok(last)
     }
 
-    async fn waiting(&self) -> Result<u64, StoreFault> {
+    async fn waiting(&self) -> Result<u64, StoreError> {
         RedisQueue::waiting(self).await
     }
 
@@ -42,7 +42,7 @@ impl Rounds for RedisQueue {
         round: &Round,
         urls: &[String],
         max_waiting: u64,
-    ) -> Result<Put, StoreFault> {
+    ) -> Result<Put, StoreError> {
         let asked = Asked {
             entry: &round.entry,
             due: round.due.as_micros(),

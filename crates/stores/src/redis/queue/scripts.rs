@@ -1,6 +1,6 @@
 //! The scripts: each is one move, and names all the keys of the queue.
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use redis::{FromRedisValue, Script};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ impl Scripts {
 
     /// Writes a value where there is none, and gives the one that is there. It needs no script: who writes first
     /// is the server's to say.
-    pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreFault> {
+    pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();
         both.cmd("SETNX").arg(key).arg(value).ignore().cmd("GET").arg(key);
@@ -95,7 +95,7 @@ impl Scripts {
         &self,
         script: &Script,
         asked: &impl Serialize,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         self.run_with(script, asked, &[]).await
     }
 
@@ -105,9 +105,9 @@ impl Scripts {
         script: &Script,
         asked: &impl Serialize,
         bytes: &[&[u8]],
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         let asked = serde_json::to_string(asked)
-            .map_err(|error| StoreFault::Damaged(format!("a question can't be put: {error}")))?;
+            .map_err(|error| StoreError::Damaged(format!("a question can't be put: {error}")))?;
         let now = self.clock.given().map_or_else(String::new, |micros| micros.to_string());
         let mut call = script.prepare_invoke();
         for key in &self.keys {

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use serde::Serialize;
 
 use super::scripts::Nothing;
@@ -69,7 +69,7 @@ impl RedisQueue {
         Unparking::new(self, true)
     }
 
-    async fn unpark_now(&self, only_when_alone: bool) -> Result<u64, StoreFault> {
+    async fn unpark_now(&self, only_when_alone: bool) -> Result<u64, StoreError> {
         #[derive(Serialize)]
         struct Asked {
             most: usize,
@@ -90,7 +90,7 @@ impl RedisQueue {
     }
 
     /// What instances hold whose leases have ended waits again.
-    async fn rescue(&self) -> Result<(), StoreFault> {
+    async fn rescue(&self) -> Result<(), StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
         while self.scripts.run::<usize>(&self.scripts.rescue, &asked).await? == MOST_PER_SCRIPT {}
         Ok(())
@@ -104,7 +104,7 @@ impl Unparking {
     }
 
     /// Puts back what can be put back now, and says whether there may be more.
-    pub async fn step(&mut self) -> Result<UnparkStep, StoreFault> {
+    pub async fn step(&mut self) -> Result<UnparkStep, StoreError> {
         let scripts = &self.queue.scripts;
         // Before anything is put back: whoever is gone by then has nothing any more that would be missed.
         let (instances, in_no_hands): (Vec<Instance>, i64) =

@@ -1,7 +1,7 @@
 //! How much waits for sites, by their places in the one sorted set.
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_policy::url::Site;
 
@@ -10,7 +10,7 @@ use super::RedisQueue;
 /// What is still on the list stands under no site yet, and does not count.
 #[async_trait]
 impl Waiting for RedisQueue {
-    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreFault> {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {
         #[derive(serde::Serialize)]
         struct Asked<'a> {
             sites: &'a [Site],

@@ -8,7 +8,7 @@ use fetchwell_engine::ports::articles::{
     ARTICLE_TTL, ATTEMPTED_FOR, Articles, Counts, Failure, Fields, Gleaned, RUNS_UNTIL_ATTEMPTED,
     SITE_FAILURES_TTL, Wanted,
 };
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use rusqlite::{Connection, OptionalExtension};
@@ -28,11 +28,11 @@ impl SqliteArticles {
 
 #[async_trait]
 impl Articles for SqliteArticles {
-    async fn now(&self) -> Result<Time, StoreFault> {
+    async fn now(&self) -> Result<Time, StoreError> {
         Ok(self.clock.now())
     }
 
-    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreFault> {
+    async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError> {
         let (uids, clock) = (uids.to_vec(), self.clock.clone());
         self.db
             .write(move |tx| {
@@ -42,7 +42,7 @@ impl Articles for SqliteArticles {
             .await
     }
 
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreFault> {
+    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError> {
         let gleaned: Vec<Gleaned> = gleaned.iter().map(|one| (*one).clone()).collect();
         let clock = self.clock.clone();
         self.db
@@ -53,22 +53,22 @@ impl Articles for SqliteArticles {
             .await
     }
 
-    async fn trim(&self) -> Result<(), StoreFault> {
+    async fn trim(&self) -> Result<(), StoreError> {
         let clock = self.clock.clone();
         self.db.write(move |tx| trim(tx, clock.now())).await
     }
 
-    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreFault> {
+    async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError> {
         let (uid, clock) = (uid.to_owned(), self.clock.clone());
         self.db.write(move |tx| reading::find(tx, &uid, clock.now())).await
     }
 
-    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreFault> {
+    async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError> {
         let (wanted, clock) = (wanted.clone(), self.clock.clone());
         self.db.write(move |tx| reading::list(tx, &wanted, clock.now())).await
     }
 
-    async fn count(&self) -> Result<Counts, StoreFault> {
+    async fn count(&self) -> Result<Counts, StoreError> {
         self.db.write(reading::count).await
     }
 }

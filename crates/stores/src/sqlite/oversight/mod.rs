@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
     Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
@@ -37,24 +37,24 @@ impl SqliteOversight {
         messages: SqliteQueue,
         deliveries: SqliteQueue,
         results: Bell,
-    ) -> Result<SqliteOversight, StoreFault> {
+    ) -> Result<SqliteOversight, StoreError> {
         Ok(SqliteOversight { reader: Db::open_for_reading(path)?, messages, deliveries, results })
     }
 
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         self.reader.write(work).await
     }
 
     /// Now, with no writer at work: whatever is committed after this bears a later time.
-    async fn moment(&self) -> Result<Time, StoreFault> {
+    async fn moment(&self) -> Result<Time, StoreError> {
         let clock = self.messages.clock.clone();
         self.messages.db.write(move |_| Ok(clock.now())).await
     }
 
-    async fn look(&self, filter: &Filter) -> Result<Look, StoreFault> {
+    async fn look(&self, filter: &Filter) -> Result<Look, StoreError> {
         let as_of = match filter.as_of {
             Some(as_of) => as_of,
             None => self.moment().await?,
@@ -70,12 +70,12 @@ impl Oversight for SqliteOversight {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreFault> {
+    ) -> Result<Sightings, StoreError> {
         let (queue, look) = (self.messages.queue, self.look(filter).await?);
         self.read(move |tx| looking::list(tx, queue, &look, from, most)).await
     }
 
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreFault> {
+    async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
         let (queue, look) = (self.messages.queue, self.look(filter).await?);
         self.read(move |tx| {
             let ledger = super::queue::read_ledger(tx, queue)?;
@@ -87,12 +87,12 @@ impl Oversight for SqliteOversight {
         .await
     }
 
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreFault> {
+    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError> {
         let queue = self.messages.queue;
         self.read(move |tx| looking::dossier(tx, queue, id)).await
     }
 
-    async fn failures(&self) -> Result<Failures, StoreFault> {
+    async fn failures(&self) -> Result<Failures, StoreError> {
         let (queue, as_of) = (self.messages.queue, self.moment().await?);
         self.read(move |tx| looking::failures(tx, queue, as_of)).await
     }
@@ -102,7 +102,7 @@ impl Oversight for SqliteOversight {
         act: Act,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreFault> {
+    ) -> Result<Vec<Deed>, StoreError> {
         let ids: Vec<MessageId> = ids.iter().copied().take(MESSAGES_PER_ACT).collect();
         let (messages, deliveries) = (self.messages.queue, self.deliveries.queue);
         let clock = self.messages.clock.clone();
@@ -119,25 +119,25 @@ impl Oversight for SqliteOversight {
         Ok(deeds)
     }
 
-    async fn instances(&self) -> Result<Vec<InstanceView>, StoreFault> {
+    async fn instances(&self) -> Result<Vec<InstanceView>, StoreError> {
         self.read(overview::instances).await
     }
 
-    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreFault> {
+    async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreError> {
         self.read(overview::outboxes).await
     }
 
-    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreFault> {
+    async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreError> {
         self.read(overview::ledgers).await
     }
 
-    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
         let since = self.read(overview::waiting_since).await?;
         let now = self.moment().await?;
         Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
     }
 
-    async fn recount(&self) -> Result<Vec<Recount>, StoreFault> {
+    async fn recount(&self) -> Result<Vec<Recount>, StoreError> {
         self.read(overview::recount).await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Ledger;
@@ -33,7 +33,7 @@ struct Pages(Arc<Mutex<Vec<&'static str>>>);
 
 #[async_trait]
 impl Sink<Record> for Pages {
-    async fn write(&self, records: &[&Record]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&Record]) -> Result<(), StoreError> {
         let mut pages = self.0.lock().unwrap();
         pages.extend(records.iter().map(|record| match record {
             Record::Page(page) => *page,

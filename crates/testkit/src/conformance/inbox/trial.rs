@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
     Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost, OutboxPage,
@@ -79,7 +79,7 @@ impl Trial {
     pub(super) async fn try_to_submit(
         &self,
         submission: Submission,
-    ) -> Result<Submitted, StoreFault> {
+    ) -> Result<Submitted, StoreError> {
         let submitted = self.store.inbox.submit(submission).await;
         self.ledger().await;
         submitted

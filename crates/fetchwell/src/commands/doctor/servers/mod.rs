@@ -13,7 +13,7 @@ mod redis;
 mod skew;
 mod sqlite;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::store_url::StoreUrl;
 
 use super::Doors;
@@ -65,7 +65,7 @@ async fn store(check: &str, place: &StoreUrl) -> Vec<Finding> {
     }
 }
 
-fn unreachable(check: &str, fault: &StoreFault) -> Finding {
+fn unreachable(check: &str, fault: &StoreError) -> Finding {
     Finding::fail(
         check,
         fault.to_string(),

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::url::WebUrl;
@@ -68,9 +68,9 @@ impl ClusterSource {
     }
 
     /// Reads lines while there is room. True when none is left.
-    fn read_on(&self) -> Result<bool, StoreFault> {
+    fn read_on(&self) -> Result<bool, StoreError> {
         let damaged =
-            |why: String| StoreFault::Damaged(format!("cluster.idx can't be read: {why}"));
+            |why: String| StoreError::Damaged(format!("cluster.idx can't be read: {why}"));
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jobs = Vec::new();
         while !reading.is_over && self.ahead.has_room(reading.read) {
@@ -91,7 +91,7 @@ impl ClusterSource {
 
 #[async_trait]
 impl Source for ClusterSource {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let is_over = self.read_on()?;
         match self.instance.take(demand).await? {
             Taken::Exhausted if !is_over => {
@@ -101,11 +101,11 @@ impl Source for ClusterSource {
         }
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.instance.started(leases).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         self.instance.renew().await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::memory::MemoryInstance;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub(super) struct State {
 
 impl Publisher {
     /// No more blocks come: publishes what is left, and notes that this was all.
-    pub(super) async fn close(&self, is_end: bool) -> Result<Checkpoint, StoreFault> {
+    pub(super) async fn close(&self, is_end: bool) -> Result<Checkpoint, StoreError> {
         let mut state = self.state.lock().await;
         if is_end {
             let last = state.windows.close_last();
@@ -59,7 +59,7 @@ impl Publisher {
     }
 
     /// Publishes all that is ready. What was confirmed before a failure is not published again.
-    async fn publish(&self, state: &mut State) -> Result<(), StoreFault> {
+    async fn publish(&self, state: &mut State) -> Result<(), StoreError> {
         while !state.outgoing.is_empty() {
             let most = match &self.target {
                 Some(target) if state.outgoing.has_batches() => {
@@ -84,10 +84,10 @@ impl Publisher {
         Ok(())
     }
 
-    fn keep(&self, checkpoint: &Checkpoint) -> Result<(), StoreFault> {
+    fn keep(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let Some(target) = &self.target else { return Ok(()) };
         target.checkpoint.write(checkpoint).map_err(|error| {
-            StoreFault::Unavailable(format!("the checkpoint can't be written: {error}"))
+            StoreError::Unavailable(format!("the checkpoint can't be written: {error}"))
         })
     }
 }
@@ -95,7 +95,7 @@ impl Publisher {
 #[async_trait]
 impl Finish<BlockEnd> for Publisher {
     /// A block that comes again is not taken twice, so the whole may be tried again.
-    async fn finish(&self, batch: &[Finished<BlockEnd>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<BlockEnd>]) -> Result<Vec<Settled>, StoreError> {
         let mut state = self.state.lock().await;
         for end in batch.iter().flat_map(|finished| &finished.records) {
             for window in state.windows.take(end.clone()) {

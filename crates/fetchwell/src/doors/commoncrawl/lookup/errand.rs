@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -179,7 +179,7 @@ struct Keep<F>(Kept<F>);
 
 #[async_trait]
 impl<F: Clone + Send + Sync> Sink<End<F>> for Keep<F> {
-    async fn write(&self, ends: &[&End<F>]) -> Result<(), StoreFault> {
+    async fn write(&self, ends: &[&End<F>]) -> Result<(), StoreError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(end) = ends.last() {
             *kept = Some((*end).clone());

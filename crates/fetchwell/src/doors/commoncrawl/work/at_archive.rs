@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
@@ -18,7 +18,7 @@ pub(super) struct AtArchive {
 
 #[async_trait]
 impl Source for AtArchive {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let mut taken = self.inner.take(demand).await?;
         if let Taken::Jobs(leases) = &mut taken {
             for lease in leases {
@@ -28,11 +28,11 @@ impl Source for AtArchive {
         Ok(taken)
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.inner.started(leases).await
     }
 
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         self.inner.renew().await
     }
 
@@ -40,11 +40,11 @@ impl Source for AtArchive {
         self.inner.rescued()
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreFault> {
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         self.inner.oldest_waiting().await
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.inner.leave().await
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -49,14 +49,14 @@ impl Begun {
         folder: &Path,
         source: Arc<dyn Source>,
         ends: Arc<dyn Settle>,
-    ) -> Result<Begun, StoreFault> {
+    ) -> Result<Begun, StoreError> {
         let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
         let (held, uncounted) = (Mutex::default(), AsyncMutex::default());
         Ok(Begun { source, ends, db, worker, held, uncounted })
     }
 
-    async fn count_interruptions(&self, leases: &mut [Lease]) -> Result<(), StoreFault> {
+    async fn count_interruptions(&self, leases: &mut [Lease]) -> Result<(), StoreError> {
         let contents: Vec<String> =
             leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
         let ids = leases.iter().map(|lease| lease.id);
@@ -71,7 +71,7 @@ impl Begun {
         Ok(())
     }
 
-    async fn forget_own(&self) -> Result<(), StoreFault> {
+    async fn forget_own(&self) -> Result<(), StoreError> {
         self.held().clear();
         let worker = self.worker.clone();
         self.db
@@ -103,7 +103,7 @@ impl Begun {
 
 #[async_trait]
 impl Source for Begun {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreFault> {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let mut uncounted = self.uncounted.lock().await;
         if uncounted.is_empty() {
             match self.source.take(demand).await? {
@@ -115,7 +115,7 @@ impl Source for Begun {
         Ok(Taken::Jobs(std::mem::take(&mut uncounted)))
     }
 
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreFault> {
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
         self.source.started(leases).await?;
         let batches = self.batches_of(leases);
         let worker = self.worker.clone();
@@ -130,7 +130,7 @@ impl Source for Begun {
     }
 
     /// A broker that was away delivers all again, and nobody died of that.
-    async fn renew(&self) -> Result<Renewal, StoreFault> {
+    async fn renew(&self) -> Result<Renewal, StoreError> {
         let renewal = self.source.renew().await?;
         if matches!(renewal, Renewal::Lost) {
             self.uncounted.lock().await.clear();
@@ -139,7 +139,7 @@ impl Source for Begun {
         Ok(renewal)
     }
 
-    async fn leave(&self) -> Result<(), StoreFault> {
+    async fn leave(&self) -> Result<(), StoreError> {
         self.forget_own().await?;
         self.source.leave().await
     }
@@ -155,7 +155,7 @@ impl Source for Begun {
 
 #[async_trait]
 impl Settle for Begun {
-    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreFault> {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let settled = self.ends.settle(batch).await?;
         let ended = self.let_go(batch);
         let worker = self.worker.clone();

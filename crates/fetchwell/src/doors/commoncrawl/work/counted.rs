@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use tracing::warn;
 
@@ -21,7 +21,7 @@ pub(super) struct Counted<F> {
 
 #[async_trait]
 impl<F: Finish<WorkRecord>> Finish<WorkRecord> for Counted<F> {
-    async fn finish(&self, batch: &[Finished<WorkRecord>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<WorkRecord>]) -> Result<Vec<Settled>, StoreError> {
         let settled = self.inner.finish(batch).await?;
         for (finished, settled) in batch.iter().zip(&settled) {
             self.metrics.settled(&finished.records, &finished.settlement, *settled);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
 use fetchwell_engine::ports::source::Source;
 use fetchwell_service::metrics_server::{self, at_once};
@@ -101,7 +101,7 @@ impl Work<'_> {
         place: &BatchPlace,
         filter: DocumentFilter,
         stop: &CancellationToken,
-    ) -> Result<Ended, StoreFault> {
+    ) -> Result<Ended, StoreError> {
         let values = &self.settings.values;
         let (source, ends) = self.join(place)?;
         let rules = Arc::new(self.rules(filter));
@@ -125,7 +125,7 @@ impl Work<'_> {
 
     /// Joins as a worker. The folder counts who died over a batch: a broker does not, and the store does not
     /// know what else was under way.
-    fn join(&self, place: &BatchPlace) -> Result<Hold, StoreFault> {
+    fn join(&self, place: &BatchPlace) -> Result<Hold, StoreError> {
         let values = &self.settings.values;
         let (source, ends): Hold = match place {
             #[cfg(feature = "rabbitmq")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::page_cache::PageCache;
@@ -40,7 +40,7 @@ pub struct Written;
 
 #[async_trait]
 impl Sink<PageRecord> for Written {
-    async fn write(&self, _: &[&PageRecord]) -> Result<(), StoreFault> {
+    async fn write(&self, _: &[&PageRecord]) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -50,7 +50,7 @@ type Refusals = BTreeMap<usize, String>;
 
 #[async_trait]
 impl<F: Finish<PageRecord>> Finish<PageRecord> for CacheThenEvent<F> {
-    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreError> {
         let mut refusals = self.put_pages(batch).await?;
         self.publish_events(batch, &mut refusals).await?;
         if refusals.is_empty() {
@@ -69,11 +69,11 @@ impl<F: Finish<PageRecord>> Finish<PageRecord> for CacheThenEvent<F> {
 }
 
 impl<F> CacheThenEvent<F> {
-    async fn put_pages(&self, batch: &[Finished<PageRecord>]) -> Result<Refusals, StoreFault> {
+    async fn put_pages(&self, batch: &[Finished<PageRecord>]) -> Result<Refusals, StoreError> {
         let puts = pages_of(batch).map(|(at, content, event)| async move {
             match self.cache.put(&event.cache_key, content.clone(), self.ttl).await {
                 Ok(()) => Ok(None),
-                Err(StoreFault::TooLarge(reason)) => Ok(Some((at, reason))),
+                Err(StoreError::TooLarge(reason)) => Ok(Some((at, reason))),
                 Err(fault) => Err(fault),
             }
         });
@@ -87,7 +87,7 @@ impl<F> CacheThenEvent<F> {
         &self,
         batch: &[Finished<PageRecord>],
         refusals: &mut Refusals,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let cached = pages_of(batch).filter(|(at, ..)| !refusals.contains_key(at));
         let (places, events): (Vec<usize>, Vec<Event>) =
             cached.map(|(at, _, event)| (at, event.to_event())).unzip();

@@ -43,13 +43,13 @@ impl Stage {
         })
     }
 
-    fn asks(&self, whom: &'static str) -> Result<(), StoreFault> {
+    fn asks(&self, whom: &'static str) -> Result<(), StoreError> {
         self.diary.lock().unwrap().push(whom);
         let mut fails = self.fails.lock().unwrap();
         match fails.first() {
             Some(first) if *first == whom => {
                 fails.remove(0);
-                Err(StoreFault::Unavailable(format!("{whom} is away")))
+                Err(StoreError::Unavailable(format!("{whom} is away")))
             }
             _ => Ok(()),
         }
@@ -77,26 +77,26 @@ struct Player(Arc<Stage>);
 
 #[async_trait]
 impl PageCache for Player {
-    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreFault> {
+    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         self.0.asks("cache")?;
         if self.0.too_large == "page" && self.0.diary.lock().unwrap().len() == 3 {
-            return Err(StoreFault::TooLarge("a page too large".to_owned()));
+            return Err(StoreError::TooLarge("a page too large".to_owned()));
         }
         self.0.pages.put(key, body, ttl).await
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreFault> {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.0.pages.get(key).await
     }
 
-    async fn sweep(&self) -> Result<u64, StoreFault> {
+    async fn sweep(&self) -> Result<u64, StoreError> {
         self.0.pages.sweep().await
     }
 }
 
 #[async_trait]
 impl EventLog for Player {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreFault> {
+    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
         self.0.asks("log")?;
         let mut published = self.0.events.publish(events).await?;
         if self.0.too_large == "event" {
@@ -108,7 +108,7 @@ impl EventLog for Player {
 
 #[async_trait]
 impl Finish<PageRecord> for Player {
-    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreFault> {
+    async fn finish(&self, batch: &[Finished<PageRecord>]) -> Result<Vec<Settled>, StoreError> {
         self.0.asks("queue")?;
         let ends = batch
             .iter()

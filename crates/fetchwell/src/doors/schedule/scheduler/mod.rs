@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::{Put, Round, Rounds};
 use fetchwell_policy::time::Time;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -57,7 +57,7 @@ impl Scheduler {
     pub(super) async fn due_entries(
         &mut self,
         now: Time,
-    ) -> Result<Vec<(&Entry, Time)>, StoreFault> {
+    ) -> Result<Vec<(&Entry, Time)>, StoreError> {
         let due = self.due(now).await?;
         let entries =
             due.iter().filter_map(|due| Some((&self.places.get(due.place)?.entry, due.round.due)));
@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// Puts what is due on the list, and begins with the sitemaps that are.
-    pub(super) async fn pass(&mut self, now: Time) -> Result<(), StoreFault> {
+    pub(super) async fn pass(&mut self, now: Time) -> Result<(), StoreError> {
         self.note_ended().await?;
         let due = self.due(now).await?;
         if due.is_empty() || self.wait_for_the_list(due.len()).await? {
@@ -84,7 +84,7 @@ impl Scheduler {
     }
 
     /// Notes the rounds of entries whose sitemaps have all come to an end.
-    pub(super) async fn note_ended(&self) -> Result<(), StoreFault> {
+    pub(super) async fn note_ended(&self) -> Result<(), StoreError> {
         for Ended { round, is_all_put } in self.sitemaps.ended() {
             if is_all_put {
                 self.rounds.put(&round, &[], 0).await?;
@@ -94,7 +94,7 @@ impl Scheduler {
         Ok(())
     }
 
-    async fn due(&mut self, now: Time) -> Result<Vec<Due>, StoreFault> {
+    async fn due(&mut self, now: Time) -> Result<Vec<Due>, StoreError> {
         let is_worth_it =
             |place: &Place| place.look_at <= now && !self.sitemaps.is_under_way(&place.id);
         let looked_at: Vec<usize> = (0..)
@@ -122,7 +122,7 @@ impl Scheduler {
     }
 
     /// Whether the list is too long; then what is due waits, and is due the next time, too.
-    async fn wait_for_the_list(&mut self, due: usize) -> Result<bool, StoreFault> {
+    async fn wait_for_the_list(&mut self, due: usize) -> Result<bool, StoreError> {
         let waiting = self.rounds.waiting().await?;
         let is_too_deep = self.max_waiting > 0 && waiting >= self.max_waiting;
         if is_too_deep && !self.is_too_deep {
@@ -136,7 +136,7 @@ impl Scheduler {
         Ok(is_too_deep)
     }
 
-    async fn put_urls(&mut self, due: &[Due], now: Time) -> Result<(), StoreFault> {
+    async fn put_urls(&mut self, due: &[Due], now: Time) -> Result<(), StoreError> {
         let (places, rounds, max_waiting) = (&self.places, &self.rounds, self.max_waiting);
         let puts = due.iter().map(|Due { place, round }| async move {
             let url = places.get(*place).map(|place| place.entry.url.clone());

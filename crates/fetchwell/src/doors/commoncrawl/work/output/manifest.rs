@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::{Db, Durability};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -32,7 +32,7 @@ pub(in super::super) struct Written {
 const VERSION: i64 = 0;
 
 /// Opens the manifest, or makes it. One that a newer program has changed is refused.
-pub(super) fn open(path: &Path) -> Result<Db, StoreFault> {
+pub(super) fn open(path: &Path) -> Result<Db, StoreError> {
     Db::open(path, Durability::Disk, VERSION, prepare)
 }
 

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::time::Time;
 use fetchwell_settings::DocumentFormat;
@@ -80,7 +80,7 @@ impl Output {
         rule: SegmentRule,
         clock: Clock,
         metrics: Arc<WorkMetrics>,
-    ) -> Result<Output, StoreFault> {
+    ) -> Result<Output, StoreError> {
         let folder = made(folder)?;
         let db = manifest::open(&folder.join(MANIFEST))?;
         for left in recovery::left_behind(&db, &folder).await? {
@@ -91,7 +91,7 @@ impl Output {
     }
 
     /// Seals the segment if it is old: documents must not wait for others to come.
-    pub(super) async fn seal_when_old(&self) -> Result<(), StoreFault> {
+    pub(super) async fn seal_when_old(&self) -> Result<(), StoreError> {
         let mut open = self.open.lock().await;
         let now = self.clock.now();
         if open.as_ref().is_some_and(|open| now.since(open.since) >= self.rule.max_age) {
@@ -101,11 +101,11 @@ impl Output {
     }
 
     /// Seals what is open: the end of a run.
-    pub(super) async fn close(&self) -> Result<(), StoreFault> {
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.seal(&mut *self.open.lock().await).await
     }
 
-    async fn seal(&self, open: &mut Option<OpenSegment>) -> Result<(), StoreFault> {
+    async fn seal(&self, open: &mut Option<OpenSegment>) -> Result<(), StoreError> {
         if let Some(sealing) = open {
             if sealing.segment.is_begun() {
                 seal::seal(&self.db, &self.folder, sealing.segment.clone()).await?;
@@ -124,7 +124,7 @@ impl Output {
 
 #[async_trait]
 impl Sink<WorkRecord> for Output {
-    async fn write(&self, records: &[&WorkRecord]) -> Result<(), StoreFault> {
+    async fn write(&self, records: &[&WorkRecord]) -> Result<(), StoreError> {
         let lines = Lines::of(records);
         if lines.is_empty() {
             return Ok(());
@@ -143,14 +143,14 @@ impl Sink<WorkRecord> for Output {
 }
 
 /// The folder, made where it is missing, by its full name.
-fn made(folder: &Path) -> Result<PathBuf, StoreFault> {
+fn made(folder: &Path) -> Result<PathBuf, StoreError> {
     let make = || {
         std::fs::create_dir_all(folder)?;
         folder.canonicalize()
     };
     make().map_err(|error| {
         let folder = folder.display();
-        StoreFault::Unavailable(format!(
+        StoreError::Unavailable(format!(
             "the folder {folder} can't be used: {error}; --output names another"
         ))
     })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
 use rusqlite::Connection;
 
@@ -12,7 +12,7 @@ use super::segment::{PART, Segment, format_of};
 
 /// Takes over the segments of those that are gone. Meanwhile nobody begins one: that is done in a
 /// transaction, too.
-pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, StoreFault> {
+pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, StoreError> {
     let folder = folder.to_owned();
     db.write(move |tx| take_over_all(tx, &folder)).await
 }

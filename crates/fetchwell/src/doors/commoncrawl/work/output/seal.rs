@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fetchwell_engine::ports::error::StoreFault;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_settings::DocumentFormat;
 use fetchwell_sqlite::db::Db;
 use tracing::warn;
@@ -18,7 +18,7 @@ use super::segment::{Segment, sync_folder};
 const UNFINISHED: &str = ".unfinished";
 
 /// Seals a segment that is ours. When this is cut short, whoever opens the folder next does it again.
-pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreFault> {
+pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreError> {
     let name = segment.name.clone();
     let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
     let (folder, sealed) = (folder.to_owned(), segment.clone());
@@ -29,8 +29,8 @@ pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Resul
     let shaped = tokio::task::spawn_blocking(shape).await;
     let what = || format!("{} could not be closed", segment.name);
     shaped
-        .map_err(|error| StoreFault::Damaged(format!("{}: {error}", what())))?
-        .map_err(|error| StoreFault::Unavailable(format!("{}: {error}", what())))?;
+        .map_err(|error| StoreError::Damaged(format!("{}: {error}", what())))?
+        .map_err(|error| StoreError::Unavailable(format!("{}: {error}", what())))?;
     let part = segment.part(&folder);
     db.write(move |tx| {
         renamed(&folder, &sealed).map_err(io_fault)?;
