@@ -87,7 +87,7 @@ impl Source for Rounds {
         if self.settled.load(Ordering::Relaxed) < self.sites {
             return Ok(Taken::Idle { until: Clock::system().now() + Duration::from_millis(100) });
         }
-        let resident = resident_bytes().map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let resident = resident_bytes().map_err(|error| StoreError::bug(error.to_string()))?;
         self.resident_at_the_end.store(resident, Ordering::Relaxed);
         Ok(Taken::Exhausted)
     }

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn fault() -> StoreError {
-        StoreError::Unavailable("database or disk is full".to_owned())
+        StoreError::transient("database or disk is full")
     }
 
     #[tokio::test(start_paused = true)]

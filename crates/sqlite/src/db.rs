@@ -141,7 +141,7 @@ impl Db {
                 drop(connection);
                 drop(open);
             })
-            .map_err(|error| StoreError::Unavailable(format!("no thread for SQLite: {error}")))?;
+            .map_err(|error| StoreError::transient("no thread for SQLite").with_source(error))?;
         Ok(Db { work: sender, path: path.to_owned() })
     }
 
@@ -168,7 +168,8 @@ impl Db {
             });
             (worked, reply)
         });
-        let gone = || StoreError::Unavailable("the SQLite thread has ended".to_owned());
+        // While there is a handle, only a panic ends the thread.
+        let gone = || StoreError::bug("the SQLite thread has ended");
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
@@ -305,6 +306,8 @@ fn commit(
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::ports::error::StoreErrorKind;
+
     use super::*;
 
     fn open(path: &Path) -> Db {
@@ -436,7 +439,9 @@ mod tests {
         drop(newer);
         let before = std::fs::read(&path).unwrap();
         let opened = Db::open(&path, Durability::Disk, 7, |_| panic!("it is not prepared"));
-        let Err(StoreError::Unfit(text)) = opened else { panic!("it was opened") };
+        let Err(refusal) = opened else { panic!("it was opened") };
+        assert_eq!(refusal.kind(), StoreErrorKind::Incompatible);
+        let text = refusal.to_string();
         assert!(text.contains("version 8") && text.contains("up to 7"), "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }

@@ -24,7 +24,7 @@ pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreError {
         let is_full =
             matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let advice = if is_full { FREE_SPACE } else { "" };
-        return StoreError::Unavailable(format!("{error}{advice}"));
+        return StoreError::transient(format!("{error}{advice}"));
     }
     let advice = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
@@ -40,5 +40,5 @@ pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreError {
         }
         _ => "",
     };
-    StoreError::Unavailable(format!("SQLite file {}: {error}{advice}", path.display()))
+    StoreError::transient(format!("SQLite file {}: {error}{advice}", path.display()))
 }

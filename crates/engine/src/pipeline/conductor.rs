@@ -465,7 +465,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 |payload| panic_text(payload.as_ref()),
             );
             error!(panic = text, "the engine failed; what it holds will be rescued");
-            return Err(StoreError::Damaged(format!("a panic in the engine: {text}")));
+            return Err(StoreError::bug(format!("the engine panicked: {text}")));
         };
         self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);

@@ -1,20 +1,151 @@
 //! Why a store did not do what it was asked.
 
-use thiserror::Error;
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 
-/// Why a store did not do what it was asked.
-#[derive(Clone, Debug, Error)]
-pub enum StoreError {
-    /// The store could not be reached or is busy: try again.
-    #[error("the store is not available: {0}")]
-    Unavailable(String),
-    /// The store answered something that it never should.
-    #[error("the store is damaged: {0}")]
-    Damaged(String),
-    /// The store is not one that this program can use.
-    #[error("this store cannot be used: {0}")]
-    Unfit(String),
+/// What a store error means for whoever asked. Each adapter has one table that sorts its driver's codes into these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StoreErrorKind {
+    /// The store cannot be reached, is busy, or has no room left: the same call may work later.
+    Transient,
+    /// The store holds, or answered, something that it never should.
+    Corrupt,
+    /// The store is not one that this program can use as it is set up: another version, another schema, missing rights.
+    Incompatible,
     /// What was to be written is larger than the store can hold: it never will be.
-    #[error("the store can't hold it: {0}")]
-    TooLarge(String),
+    TooLarge,
+    /// This program asked for something that makes no sense, or failed in itself.
+    Bug,
+}
+
+impl StoreErrorKind {
+    /// The beginning of the message.
+    fn says(self) -> &'static str {
+        match self {
+            StoreErrorKind::Transient => "the store is not available",
+            StoreErrorKind::Corrupt => "the store is damaged",
+            StoreErrorKind::Incompatible => "this store cannot be used",
+            StoreErrorKind::TooLarge => "the store can't hold it",
+            StoreErrorKind::Bug => "this is a bug in Fetchwell",
+        }
+    }
+}
+
+/// Why a store did not do what it was asked. Its text says what failed, on what, why, and what to do next.
+#[derive(Clone, Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    /// On what, or while doing what.
+    context: Cow<'static, str>,
+    /// Shared, so that all who waited for one call can have its error.
+    source: Option<Arc<dyn Error + Send + Sync>>,
+    /// What to do next; empty where there is nothing to add.
+    advice: Cow<'static, str>,
+}
+
+impl StoreError {
+    /// An error of this kind. `context` says on what, or while doing what.
+    pub fn new(kind: StoreErrorKind, context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError { kind, context: context.into(), source: None, advice: Cow::Borrowed("") }
+    }
+
+    /// The store is away, busy or full: try again.
+    pub fn transient(context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError::new(StoreErrorKind::Transient, context)
+    }
+
+    /// The store holds what it never should.
+    pub fn corrupt(context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError::new(StoreErrorKind::Corrupt, context)
+    }
+
+    /// This program cannot use the store as it is set up.
+    pub fn incompatible(context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError::new(StoreErrorKind::Incompatible, context)
+    }
+
+    /// The store will never hold what was to be written.
+    pub fn too_large(context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError::new(StoreErrorKind::TooLarge, context)
+    }
+
+    /// A mistake of this program.
+    pub fn bug(context: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError::new(StoreErrorKind::Bug, context)
+    }
+
+    /// The same, caused by this.
+    #[must_use]
+    pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> StoreError {
+        StoreError { source: Some(Arc::new(source)), ..self }
+    }
+
+    /// The same, with what to do next.
+    #[must_use]
+    pub fn with_advice(self, advice: impl Into<Cow<'static, str>>) -> StoreError {
+        StoreError { advice: advice.into(), ..self }
+    }
+
+    /// What it means for whoever asked.
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may work later. Nothing else is tried again.
+    pub fn is_transient(&self) -> bool {
+        self.kind == StoreErrorKind::Transient
+    }
+
+    /// The text without the words for its kind.
+    pub fn detail(&self) -> String {
+        let mut text = self.context.to_string();
+        if let Some(source) = &self.source {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&source.to_string());
+        }
+        if !self.advice.is_empty() {
+            text.push_str("; ");
+            text.push_str(&self.advice);
+        }
+        text
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.says(), self.detail())
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_text_says_on_what_why_and_what_to_do() {
+        let full = io::Error::other("no space is left");
+        let error = StoreError::transient("SQLite file x.db")
+            .with_source(full)
+            .with_advice("free some space on its disk");
+        assert_eq!(
+            error.to_string(),
+            "the store is not available: SQLite file x.db: no space is left; free some space on its disk"
+        );
+        assert!(error.is_transient() && error.clone().source().is_some());
+        let plain = StoreError::bug("the engine panicked: x");
+        assert_eq!(plain.to_string(), "this is a bug in Fetchwell: the engine panicked: x");
+        assert!(!plain.is_transient() && plain.source().is_none());
+    }
 }

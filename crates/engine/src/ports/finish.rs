@@ -172,7 +172,7 @@ mod tests {
     #[async_trait]
     impl Sink<()> for FullDisk {
         async fn write(&self, _: &[&()]) -> Result<(), StoreError> {
-            Err(StoreError::Unavailable("no space is left".to_owned()))
+            Err(StoreError::transient("no space is left"))
         }
     }
 
@@ -196,6 +196,6 @@ mod tests {
         let (phases, share) = (Phases::default(), Share::none());
         let finish = SinkThenSettle { sink: FullDisk, source: NeverSettled };
         let fault = finish.finish(&[Finished { lease, records, settlement, phases, share }]).await;
-        assert!(matches!(fault, Err(StoreError::Unavailable(_))), "{fault:?}");
+        assert!(fault.unwrap_err().is_transient());
     }
 }

@@ -7,7 +7,7 @@ pub fn refuse_newer_store(store: &str, version: i64, newest_known: i64) -> Resul
     if version <= newest_known {
         return Ok(());
     }
-    Err(StoreError::Unfit(format!(
+    Err(StoreError::incompatible(format!(
         "{store} has version {version}, and fetchwell {} knows versions up to {newest_known}; a newer fetchwell has \
          changed it. Use that one, or name another store",
         env!("CARGO_PKG_VERSION")

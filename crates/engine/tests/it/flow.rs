@@ -292,7 +292,7 @@ async fn a_page_follows_its_robots_txt_only_if_the_store_answers_in_time() {
                 *told.lock().unwrap() = Some(began.elapsed());
             });
             match fails {
-                true => Err(StoreError::Unavailable("the store restarts".to_owned())),
+                true => Err(StoreError::transient("the store restarts")),
                 false => Ok(seconds(1.1)),
             }
         });

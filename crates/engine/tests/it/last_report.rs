@@ -131,7 +131,7 @@ async fn late_request_is_reported_at_once(failing_turns_take: Duration) {
     let mut rig = Rig::new(sites).with_watch(move |_| {
         if is_away.load(Ordering::Relaxed) {
             was_refused.store(true, Ordering::Relaxed);
-            return Err(StoreError::Unavailable("away".to_owned()));
+            return Err(StoreError::transient("away"));
         }
         Ok(Duration::ZERO)
     });

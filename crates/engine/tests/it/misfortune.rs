@@ -56,7 +56,7 @@ impl<Q: Settle> Finish<String> for Moody<Q> {
     async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreError> {
         let left = |n: usize| n.checked_sub(1);
         if self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
-            return Err(StoreError::Unavailable("the disk is full".to_owned()));
+            return Err(StoreError::transient("the disk is full"));
         }
         let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
         let settled = self.source.settle(&leases).await?;
@@ -477,7 +477,7 @@ impl<Q: Source> Source for CutOff<Q> {
     async fn renew(&self) -> Result<Renewal, StoreError> {
         match self.renewals.fetch_add(1, Ordering::SeqCst) {
             0 => self.source.renew().await,
-            _ => Err(StoreError::Unavailable("the store is gone".to_owned())),
+            _ => Err(StoreError::transient("the store is gone")),
         }
     }
 }
@@ -595,7 +595,7 @@ struct Nowhere;
 #[async_trait]
 impl Sink<String> for Nowhere {
     async fn write(&self, _: &[&String]) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("the broker is gone".to_owned()))
+        Err(StoreError::transient("the broker is gone"))
     }
 }
 

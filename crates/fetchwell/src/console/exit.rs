@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_telemetry::traces::TracesError;
 
 /// How the program ends.
@@ -69,12 +69,13 @@ impl From<std::io::Error> for Exit {
 
 impl From<StoreError> for Exit {
     fn from(fault: StoreError) -> Exit {
-        match fault {
+        match fault.kind() {
             // A Redis Cluster, or a store that a newer program has changed: another one must be named.
-            StoreError::Unfit(_) => Exit::Usage(fault.to_string()),
-            StoreError::Unavailable(_) | StoreError::Damaged(_) | StoreError::TooLarge(_) => {
-                Exit::Unreachable(fault.to_string())
-            }
+            StoreErrorKind::Incompatible => Exit::Usage(fault.to_string()),
+            StoreErrorKind::Transient
+            | StoreErrorKind::Corrupt
+            | StoreErrorKind::TooLarge
+            | StoreErrorKind::Bug => Exit::Unreachable(fault.to_string()),
         }
     }
 }

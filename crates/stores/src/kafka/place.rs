@@ -48,7 +48,7 @@ impl Place {
             }
             _ => error.to_string(),
         };
-        StoreError::Unavailable(format!("{self}: {what}"))
+        StoreError::transient(format!("{self}: {what}"))
     }
 
     /// Why an event is not taken, now or later.

@@ -40,7 +40,9 @@ pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), Stor
 async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError> {
     let (producer, topic) = (producer.clone(), place.topic.clone());
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
-    let looked = looked.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    let looked = looked.map_err(|error| {
+        StoreError::bug(format!("{place}: looking for the topic")).with_source(error)
+    })?;
     looked.map_err(|error| place.fault(&error))
 }
 
@@ -68,7 +70,7 @@ async fn create(place: &Place) -> Result<(), StoreError> {
     let created = admin.create_topics([&topic], &options).await;
     match created.map_err(|error| place.fault(&error))?.pop() {
         Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) | Some(Ok(_)) | None => Ok(()),
-        Some(Err((_, code))) => Err(StoreError::Unavailable(format!(
+        Some(Err((_, code))) => Err(StoreError::transient(format!(
             "{place} is not there and can't be made: {code}; have it made: kafka-topics.sh \
              --bootstrap-server {} --create --topic {}",
             place.servers, place.topic

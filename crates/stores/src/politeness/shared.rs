@@ -108,7 +108,7 @@ impl<S: Keeper> SharedPoliteness<S> {
             }
             open = beaten.into_iter().map(|(i, _)| i).collect();
         }
-        Err(StoreError::Unavailable(format!(
+        Err(StoreError::transient(format!(
             "others changed the politeness of {} each time it was about to be",
             sites[open[0]]
         )))
@@ -245,7 +245,7 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
 }
 
 fn stopped<T>() -> Result<T, StoreError> {
-    Err(StoreError::Unavailable("it was asked with others, and they were stopped".into()))
+    Err(StoreError::transient("it was asked with others, and they were stopped"))
 }
 
 /// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.

@@ -62,7 +62,11 @@ impl Connections {
 
     /// Says where it went wrong.
     pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreError {
-        StoreError::Unavailable(format!("{}: {error}", self.address()))
+        StoreError::transient(self.text(error))
+    }
+
+    pub(super) fn text(&self, error: &impl std::fmt::Display) -> String {
+        format!("{}: {error}", self.address())
     }
 
     /// Refuses a database that a newer program has changed.

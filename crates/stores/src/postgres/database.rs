@@ -115,7 +115,7 @@ impl Database {
     /// Whether the trouble is with what was written, or with the store: that may pass.
     pub(super) fn fault(&self, error: &sqlx::Error) -> StoreError {
         match self.lasting.fault(error) {
-            StoreError::Unavailable(text) if !may_pass(error) => StoreError::Damaged(text),
+            _ if !may_pass(error) => StoreError::corrupt(self.lasting.text(error)),
             fault => fault,
         }
     }
@@ -124,7 +124,9 @@ impl Database {
 /// What an address says, or how to write one.
 pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
-        StoreError::Unavailable(format!("{error}; write postgres://user:password@host:port/db"))
+        StoreError::incompatible("the address of PostgreSQL")
+            .with_source(error)
+            .with_advice("write postgres://user:password@host:port/db")
     })?;
     Ok(options.application_name("fetchwell"))
 }

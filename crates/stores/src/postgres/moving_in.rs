@@ -108,7 +108,7 @@ impl Arrival {
                         .map(|(table, count)| (table.what, *count))
                         .collect();
                     if sent != taken {
-                        return Err(StoreError::Damaged(format!(
+                        return Err(StoreError::bug(format!(
                             "{sent:?} were sent to the database and {taken:?} arrived; nothing was changed"
                         )));
                     }

@@ -45,7 +45,7 @@ impl Desk {
     async fn accept_alone(&self, submission: &Submission) -> Answer {
         let submitted = self.try_to_accept(&[submission]).await?;
         let submitted = submitted.map_err(|error| self.db.fault(&error))?;
-        let nothing = || StoreError::Damaged("a submission was not answered".to_owned());
+        let nothing = || StoreError::bug("a submission was not answered");
         submitted.into_iter().next().ok_or_else(nothing)
     }
 

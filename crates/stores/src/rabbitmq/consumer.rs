@@ -67,7 +67,7 @@ pub(super) struct Held {
 
 impl Deliveries {
     pub(super) fn new(clock: Clock) -> Deliveries {
-        let away = Some(StoreError::Unavailable("RabbitMQ: not connected yet".to_owned()));
+        let away = Some(StoreError::transient("RabbitMQ: not connected yet"));
         let (waiting, held) = (BTreeMap::new(), HashMap::new());
         let state = State { generation: 0, doubted: 0, away, next_id: 1, waiting, held };
         let (news, began, doubt) = (Arc::default(), Notify::new(), Notify::new());
@@ -257,8 +257,7 @@ impl Keeper {
         if !matches!(timeout(ANSWER_WITHIN, closing).await, Ok(Ok(()))) {
             warn!("RabbitMQ at {} did not hear that we leave; it will notice", self.link.address());
         }
-        let gone = "the connection was closed".to_owned();
-        self.deliveries.lose(StoreError::Unavailable(gone));
+        self.deliveries.lose(StoreError::transient("the connection was closed"));
     }
 }
 

@@ -24,7 +24,7 @@ impl Names {
     pub(super) fn of(queue: &str, transient: bool) -> Result<Names, StoreError> {
         let name = |text: String| {
             ShortString::try_new(text).map_err(|_| {
-                StoreError::Unfit("the name of a queue has 255 bytes at the most".to_owned())
+                StoreError::incompatible("the name of a queue has 255 bytes at the most")
             })
         };
         Ok(Names {

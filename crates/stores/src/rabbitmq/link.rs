@@ -26,9 +26,8 @@ impl Link {
     /// Reads the address; nothing is connected yet.
     pub(super) fn to(url: &str) -> Result<Link, StoreError> {
         let mut uri = parsed(url).map_err(|wrong| {
-            StoreError::Unavailable(format!(
-                "RabbitMQ's address can't be read: {wrong}; write amqp://user:password@host:port/vhost"
-            ))
+            StoreError::incompatible(format!("RabbitMQ's address can't be read: {wrong}"))
+                .with_advice("write amqp://user:password@host:port/vhost")
         })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
         Ok(Link { uri: Arc::new(uri) })
@@ -68,7 +67,7 @@ impl Link {
     }
 
     pub(super) fn unavailable(&self, what: &str) -> StoreError {
-        StoreError::Unavailable(format!("RabbitMQ at {}: {what}", self.address()))
+        StoreError::transient(format!("RabbitMQ at {}: {what}", self.address()))
     }
 
     /// Where the broker is, without the password.

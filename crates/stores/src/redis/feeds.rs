@@ -190,8 +190,8 @@ fn field(subscription: &Subscription) -> Result<String, StoreError> {
 }
 
 fn subscription(field: &str, details: &str) -> Result<Subscription, StoreError> {
-    let damaged = |error| {
-        StoreError::Damaged(format!("{SUBSCRIPTIONS} has a field {field:?} of no sense: {error}"))
+    let damaged = |error: serde_json::Error| {
+        StoreError::corrupt(format!("the field {field:?} of {SUBSCRIPTIONS}")).with_source(error)
     };
     let (url, category) = serde_json::from_str(field).map_err(damaged)?;
     let Details { interval_s, title } = serde_json::from_str(details).map_err(damaged)?;
@@ -199,5 +199,6 @@ fn subscription(field: &str, details: &str) -> Result<Subscription, StoreError> 
 }
 
 fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Damaged(error.to_string()))
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::bug("a record of a feed").with_source(error))
 }

@@ -177,7 +177,7 @@ impl Keeper for RedisKeeper {
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         let text = serde_json::to_string(record)
-            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+            .map_err(|error| StoreError::bug("a record of robots.txt").with_source(error))?;
         let mut connection = self.link.standing().await?.connection;
         let answer: Result<(), _> =
             connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;
@@ -234,7 +234,7 @@ fn robots_key(origin: &Origin) -> String {
 fn time(text: Option<&str>) -> Result<Time, StoreError> {
     let micros = text.and_then(|text| text.parse().ok());
     micros.map(Time::from_micros).ok_or_else(|| {
-        StoreError::Damaged(format!("Redis gave {text:?} where a time was expected"))
+        StoreError::corrupt(format!("Redis gave {text:?} where a time was expected"))
     })
 }
 

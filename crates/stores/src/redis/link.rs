@@ -51,7 +51,9 @@ impl Link {
         answer_within: Duration,
     ) -> Result<Link, StoreError> {
         let client = Client::open(url).map_err(|error| {
-            StoreError::Unavailable(format!("{error}; write redis://[user:password@]host:port/db"))
+            StoreError::incompatible("the address of Redis")
+                .with_source(error)
+                .with_advice("write redis://[user:password@]host:port/db")
         })?;
         let link = Link { client, answer_within, standing: Mutex::default() };
         link.refuse_newer().await?;
@@ -115,14 +117,17 @@ impl Link {
     /// The server's run id; refuses a server that can't do.
     fn examine(&self, info: &str) -> Result<Arc<str>, StoreError> {
         if field(info, "cluster_enabled") == Some("1") {
-            return Err(StoreError::Unfit(format!(
+            return Err(StoreError::incompatible(format!(
                 "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
                  Redis server",
                 self.address()
             )));
         }
         match field(info, "run_id").unwrap_or_default() {
-            "" => Err(StoreError::Damaged(format!("INFO of {} has no run_id", self.address()))),
+            "" => Err(StoreError::incompatible(format!(
+                "INFO of {} has no run_id: it is no Redis server",
+                self.address()
+            ))),
             run_id => Ok(run_id.into()),
         }
     }
@@ -148,7 +153,7 @@ impl Link {
     }
 
     fn explain(&self, error: &RedisError) -> StoreError {
-        StoreError::Unavailable(format!("Redis at {}: {error}", self.address()))
+        StoreError::transient(format!("Redis at {}: {error}", self.address()))
     }
 
     /// Where the server is, without the password.

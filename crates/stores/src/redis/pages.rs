@@ -32,7 +32,7 @@ impl RedisPages {
 impl PageCache for RedisPages {
     async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         if body.len() > RedisPages::MAX_BODY_BYTES {
-            return Err(StoreError::TooLarge(format!(
+            return Err(StoreError::too_large(format!(
                 "{key} has {} bytes, and Redis holds {} under one key; fetch less of it, or cache pages \
                  elsewhere",
                 body.len(),

@@ -58,7 +58,7 @@ impl Submitter {
 
     /// Returns once the messages are committed.
     pub(crate) async fn submit(&self, submission: Submission) -> Answer {
-        let gone = || StoreError::Unavailable("the store is being closed".to_owned());
+        let gone = || StoreError::transient("the store is being closed");
         let (answer, answered) = oneshot::channel();
         self.waiting.send(Waiting { submission, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
@@ -155,7 +155,7 @@ mod tests {
         async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
             self.groups.lock().unwrap().push((self.began.elapsed(), group.len()));
             sleep(COMMIT).await;
-            group.iter().map(|_| Err(StoreError::Unavailable(String::new()))).collect()
+            group.iter().map(|_| Err(StoreError::transient(String::new()))).collect()
         }
     }
 

@@ -81,7 +81,7 @@ pub(super) fn output_name(path: &Path) -> Result<String, StoreError> {
         _ => Path::new("."),
     };
     let folder = folder.canonicalize().map_err(|error| {
-        StoreError::Unavailable(format!("the folder {}: {error}", folder.display()))
+        StoreError::transient(format!("the folder {}", folder.display())).with_source(error)
     })?;
     Ok(folder.join(path.file_name().unwrap_or_default()).to_string_lossy().into_owned())
 }

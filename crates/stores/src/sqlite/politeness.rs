@@ -190,7 +190,8 @@ fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Opti
 }
 
 fn to_text(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Damaged(error.to_string()))
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::bug("the state of a site").with_source(error))
 }
 
 fn other(fault: StoreError) -> rusqlite::Error {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::StoreErrorKind;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use fetchwell_stores::kafka::KafkaLog;
 use fetchwell_testkit::conformance::kafka::{create_topic, read_topic, unused_topic};
@@ -52,7 +52,7 @@ async fn a_topic_with_an_impossible_name_is_a_fault_that_says_so() {
 #[tokio::test]
 async fn a_cluster_that_is_away_is_a_fault_that_names_it() {
     let fault = KafkaLog::open("127.0.0.1:1", "webpage_log").await.err().unwrap();
-    assert!(matches!(fault, StoreError::Unavailable(_)));
+    assert_eq!(fault.kind(), StoreErrorKind::Transient);
     let words = fault.to_string();
     assert!(
         words.contains("127.0.0.1:1") && words.contains("check that the servers run"),
@@ -88,7 +88,8 @@ async fn a_producer_that_is_done_for_is_replaced() {
     let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
     cluster.request_errors(RDKafkaApiKey::InitProducerId, &[denied]);
     let log = KafkaLog::open(&cluster.bootstrap_servers(), "webpage_log").await.unwrap();
-    assert!(matches!(log.publish(&[event(1)]).await, Err(StoreError::Unavailable(_))));
+    let fault = log.publish(&[event(1)]).await.unwrap_err();
+    assert!(fault.is_transient(), "{fault}");
     assert_eq!(log.publish(&[event(1)]).await.unwrap(), [Published::Confirmed]);
 }
 
@@ -120,7 +121,7 @@ async fn a_check_fails_while_the_brokers_are_away() {
     log.check().await.unwrap();
     cluster.broker_down(1).unwrap();
     let fault = log.check().await.unwrap_err();
-    assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
+    assert!(fault.is_transient(), "{fault:?}");
     assert!(fault.to_string().contains("topic webpage_log"), "{fault}");
     cluster.broker_up(1).unwrap();
     eventually_ok("the broker to be found", async || log.check().await).await;
@@ -142,7 +143,7 @@ async fn publish_until(
                 first += BATCH;
                 batches.fetch_add(1, Ordering::SeqCst);
             }
-            Err(StoreError::Unavailable(_)) => {
+            Err(fault) if fault.is_transient() => {
                 faults.fetch_add(1, Ordering::SeqCst);
             }
             Err(fault) => panic!("{fault}"),

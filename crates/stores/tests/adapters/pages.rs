@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::MemoryPages;
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::StoreErrorKind;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Durability;
@@ -83,7 +83,7 @@ async fn redis_conforms_and_knows_when_to_forget() {
     assert_eq!(pages.sweep().await.unwrap(), 0);
     let large = Bytes::from(vec![0; RedisPages::MAX_BODY_BYTES + 1]);
     let refusal = pages.put("large", large, HOUR).await.unwrap_err();
-    assert!(matches!(refusal, StoreError::TooLarge(_)), "{refusal}");
+    assert_eq!(refusal.kind(), StoreErrorKind::TooLarge, "{refusal}");
 }
 
 #[tokio::test]

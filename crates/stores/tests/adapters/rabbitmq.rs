@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue};
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::StoreErrorKind;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
@@ -49,7 +49,7 @@ async fn a_broker_that_is_away_is_a_fault_that_names_it() {
     let url = "amqp://me:secret@127.0.0.1:1/%2f";
     let opened = RabbitQueue::open(url, "batches", false, Clock::system()).await;
     let fault = opened.err().unwrap();
-    assert!(matches!(fault, StoreError::Unavailable(_)));
+    assert_eq!(fault.kind(), StoreErrorKind::Transient);
     let words = fault.to_string();
     assert!(
         words.contains("127.0.0.1:1") && words.contains("check that the broker runs"),

@@ -1,6 +1,6 @@
 //! What may stand in a label: few words, and never a site, a URL or a caller.
 
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 
@@ -194,17 +194,20 @@ words! {
         Unfit = "unfit",
         /// What was to be written is too large for it.
         TooLarge = "too_large",
+        /// This program asked for what makes no sense.
+        Bug = "bug",
     }
 }
 
 impl StoreTrouble {
     /// By its fault.
     pub fn of(fault: &StoreError) -> StoreTrouble {
-        match fault {
-            StoreError::Unavailable(_) => StoreTrouble::Unavailable,
-            StoreError::Damaged(_) => StoreTrouble::Damaged,
-            StoreError::Unfit(_) => StoreTrouble::Unfit,
-            StoreError::TooLarge(_) => StoreTrouble::TooLarge,
+        match fault.kind() {
+            StoreErrorKind::Transient => StoreTrouble::Unavailable,
+            StoreErrorKind::Corrupt => StoreTrouble::Damaged,
+            StoreErrorKind::Incompatible => StoreTrouble::Unfit,
+            StoreErrorKind::TooLarge => StoreTrouble::TooLarge,
+            StoreErrorKind::Bug => StoreTrouble::Bug,
         }
     }
 }

@@ -114,7 +114,7 @@ mod tests {
             News::RateBreach { site: site.clone(), early_by },
             News::Rescued(7),
             News::Stale,
-            News::StoreFailed(StoreError::Unavailable("gone".to_owned())),
+            News::StoreFailed(StoreError::transient("gone")),
             News::CircuitOpened { site, next_probe_in: Duration::from_secs(30) },
             News::Window(Window { leases: 5, in_flight: 2, sites: 3, sites_known: 9, oldest }),
         ] {

@@ -136,7 +136,7 @@ mod tests {
 
         async fn pending(&self, uids: &[String], _: Time) -> Result<Vec<bool>, StoreError> {
             if self.is_gone.load(Ordering::Relaxed) {
-                return Err(StoreError::Unavailable("gone".to_owned()));
+                return Err(StoreError::transient("gone"));
             }
             let attempted = self.attempted.lock().unwrap();
             Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())

@@ -167,9 +167,9 @@ impl Round {
             let urls = self.urls_in_hand();
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
             match self.place.feeds.claim(&urls, &self.claim_now()).await {
+                Err(fault) if !fault.is_transient() => return fault,
                 // It is tried again in time.
-                Ok(_) | Err(StoreError::Unavailable(_)) => {}
-                Err(fault) => return fault,
+                Ok(_) | Err(_) => {}
             }
         }
     }

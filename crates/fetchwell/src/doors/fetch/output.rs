@@ -43,7 +43,7 @@ impl Sink<Row> for Stdout {
                 Ok(())
             }
             written => written
-                .map_err(|error| StoreError::Unavailable(format!("standard output: {error}"))),
+                .map_err(|error| StoreError::transient("standard output").with_source(error)),
         }
     }
 }

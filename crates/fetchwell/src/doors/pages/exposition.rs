@@ -125,7 +125,7 @@ mod tests {
     #[async_trait]
     impl EventLog for Away {
         async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreError> {
-            Err(StoreError::Unavailable("Kafka's topic webpage_log at k:9092".to_owned()))
+            Err(StoreError::transient("Kafka's topic webpage_log at k:9092"))
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             (answer.status, String::from_utf8(answer.body).unwrap())
         };
         assert_eq!(ready().await, (200, "ok\n".to_owned()));
-        health.failed(StoreCall::Take, &StoreError::Unavailable("the disk is full".to_owned()));
+        health.failed(StoreCall::Take, &StoreError::transient("the disk is full"));
         let (status, why) = ready().await;
         assert!(status == 503 && why.starts_with("no work can be taken: "), "{status} {why}");
         assert!(why.contains("the disk is full"), "{why}");

@@ -108,7 +108,7 @@ mod tests {
         async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
             if self.is_away.load(Ordering::Relaxed) {
                 tokio::time::sleep(PATIENCE).await;
-                return Err(StoreError::Unavailable("Kafka's topic t at k:9092".to_owned()));
+                return Err(StoreError::transient("Kafka's topic t at k:9092"));
             }
             Ok(vec![Published::Confirmed; events.len()])
         }
@@ -156,7 +156,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_is_away_though_nothing_is_published() {
         let log = WatchedLog::new(Arc::new(Switched::default()));
-        log.ask(async { Err(StoreError::Unavailable("no answer".to_owned())) }).await;
+        log.ask(async { Err(StoreError::transient("no answer")) }).await;
         tokio::time::advance(LIMIT).await;
         // Where there is nothing to publish, nothing else could tell.
         assert!(log.away_for(LIMIT).unwrap().contains("no answer"));

@@ -69,17 +69,19 @@ impl ClusterSource {
 
     /// Reads lines while there is room. True when none is left.
     fn read_on(&self) -> Result<bool, StoreError> {
-        let damaged =
-            |why: String| StoreError::Damaged(format!("cluster.idx can't be read: {why}"));
+        const UNREADABLE: &str = "cluster.idx can't be read";
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jobs = Vec::new();
         while !reading.is_over && self.ahead.has_room(reading.read) {
             match reading.lines.next() {
                 None => reading.is_over = true,
                 Some(line) => {
-                    let line = line.map_err(|error| damaged(error.to_string()))?;
+                    let line = line
+                        .map_err(|error| StoreError::transient(UNREADABLE).with_source(error))?;
                     let job = block::job(&self.indexes, reading.read, &line);
-                    jobs.push(NewJob::now(job.map_err(|fault| damaged(fault.to_string()))?));
+                    let job =
+                        job.map_err(|fault| StoreError::corrupt(UNREADABLE).with_source(fault))?;
+                    jobs.push(NewJob::now(job));
                     reading.read += 1;
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::page_cache::PageCache;
@@ -73,7 +73,9 @@ impl<F> CacheThenEvent<F> {
         let puts = pages_of(batch).map(|(at, content, event)| async move {
             match self.cache.put(&event.cache_key, content.clone(), self.ttl).await {
                 Ok(()) => Ok(None),
-                Err(StoreError::TooLarge(reason)) => Ok(Some((at, reason))),
+                Err(fault) if fault.kind() == StoreErrorKind::TooLarge => {
+                    Ok(Some((at, fault.detail())))
+                }
                 Err(fault) => Err(fault),
             }
         });

@@ -49,7 +49,7 @@ impl Stage {
         match fails.first() {
             Some(first) if *first == whom => {
                 fails.remove(0);
-                Err(StoreError::Unavailable(format!("{whom} is away")))
+                Err(StoreError::transient(format!("{whom} is away")))
             }
             _ => Ok(()),
         }
@@ -80,7 +80,7 @@ impl PageCache for Player {
     async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         self.0.asks("cache")?;
         if self.0.too_large == "page" && self.0.diary.lock().unwrap().len() == 3 {
-            return Err(StoreError::TooLarge("a page too large".to_owned()));
+            return Err(StoreError::too_large("a page too large"));
         }
         self.0.pages.put(key, body, ttl).await
     }

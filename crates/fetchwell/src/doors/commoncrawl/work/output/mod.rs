@@ -149,10 +149,9 @@ fn made(folder: &Path) -> Result<PathBuf, StoreError> {
         folder.canonicalize()
     };
     make().map_err(|error| {
-        let folder = folder.display();
-        StoreError::Unavailable(format!(
-            "the folder {folder} can't be used: {error}; --output names another"
-        ))
+        StoreError::transient(format!("the folder {} can't be used", folder.display()))
+            .with_source(error)
+            .with_advice("--output names another")
     })
 }
 

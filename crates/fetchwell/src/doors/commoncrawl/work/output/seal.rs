@@ -29,8 +29,8 @@ pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Resul
     let shaped = tokio::task::spawn_blocking(shape).await;
     let what = || format!("{} could not be closed", segment.name);
     shaped
-        .map_err(|error| StoreError::Damaged(format!("{}: {error}", what())))?
-        .map_err(|error| StoreError::Unavailable(format!("{}: {error}", what())))?;
+        .map_err(|error| StoreError::bug(what()).with_source(error))?
+        .map_err(|error| StoreError::transient(what()).with_source(error))?;
     let part = segment.part(&folder);
     db.write(move |tx| {
         renamed(&folder, &sealed).map_err(io_fault)?;
