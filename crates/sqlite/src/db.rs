@@ -17,7 +17,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::errors::unavailable;
+use crate::errors::store_error;
 
 /// A store holds what users fetch and the hashes of their tokens: only its owner may read it. SQLite gives the files
 /// that belong to it the same mode.
@@ -75,7 +75,7 @@ impl Db {
         newest_known: i64,
         prepare: impl Fn(&mut Connection) -> rusqlite::Result<()>,
     ) -> Result<Db, StoreError> {
-        let fault = |error| unavailable(path, &error);
+        let fault = |error| store_error(path, error);
         make_private(path);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
@@ -109,7 +109,7 @@ impl Db {
     /// Opens a file that is there and prepared, for those who only read: they wait for no writer, and
     /// none waits for them.
     pub fn open_for_reading(path: &Path) -> Result<Db, StoreError> {
-        let fault = |error| unavailable(path, &error);
+        let fault = |error| store_error(path, error);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
         connection.pragma_update(None, "query_only", true).map_err(fault)?;
@@ -127,7 +127,7 @@ impl Db {
         // anew whenever that is bound again: at each use.
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-            .map_err(|error| unavailable(path, &error))?;
+            .map_err(|error| store_error(path, error))?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let thread_path = path.to_owned();
         let open = OpenConnection::count();
@@ -159,12 +159,13 @@ impl Db {
         let path = self.path.clone();
         let work: Work = Box::new(move |transaction| {
             let result = transaction.and_then(|transaction| {
-                work(transaction).map_err(|error| unavailable(&path, &error))
+                work(transaction).map_err(|error| store_error(&path, error))
             });
             let worked = result.is_ok();
             let reply: Reply = Box::new(move |committed| {
-                // A caller that has gone away does not want to know.
-                drop(sender.send(committed.and(result)));
+                // Its own error says more than that of the commit, which may only follow from it. A caller that has
+                // gone away does not want to know.
+                drop(sender.send(result.and_then(|value| committed.map(|()| value))));
             });
             (worked, reply)
         });
@@ -265,13 +266,14 @@ fn serve(
             group.push_back(next);
         }
         let mut replies = Vec::with_capacity(group.len());
-        let committed = commit(connection, behaviour, &mut group, &mut replies);
+        let committed = commit(connection, behaviour, &mut group, &mut replies)
+            .map_err(|error| store_error(path, error));
         if let Err(error) = &committed {
             // Those that it did not come to.
-            replies.extend(group.into_iter().map(|work| work(Err(unavailable(path, error))).1));
+            replies.extend(group.into_iter().map(|work| work(Err(error.clone())).1));
         }
         for reply in replies {
-            reply(committed.as_ref().copied().map_err(|error| unavailable(path, error)));
+            reply(committed.clone());
         }
     }
 }

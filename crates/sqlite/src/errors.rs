@@ -1,44 +1,251 @@
-//! What SQLite says went wrong, and what to do about it.
+//! What SQLite says went wrong, what kind of store error that is, and what to do about it.
 
 use std::io;
 use std::path::Path;
 
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
+use rusqlite::ffi;
 
+use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
+
+/// What SQLite's result codes mean. An extended code counts before the primary one that it belongs to.
+///
+/// `CANTOPEN` is transient: SQLite also says it where no file descriptor is left. `READONLY` and `PERM` are not: no
+/// retry changes the rights of a file. `ERROR` is decided by its message, see [`kind_of_sql`].
+const KINDS: [(i32, StoreErrorKind); 30] = [
+    (ffi::SQLITE_IOERR_CORRUPTFS, Corrupt),
+    (ffi::SQLITE_IOERR_DATA, Corrupt),
+    (ffi::SQLITE_CANTOPEN_ISDIR, Incompatible),
+    (ffi::SQLITE_CANTOPEN_SYMLINK, Incompatible),
+    (ffi::SQLITE_INTERNAL, Bug),
+    (ffi::SQLITE_PERM, Incompatible),
+    (ffi::SQLITE_ABORT, Transient),
+    (ffi::SQLITE_BUSY, Transient),
+    (ffi::SQLITE_LOCKED, Transient),
+    (ffi::SQLITE_NOMEM, Transient),
+    (ffi::SQLITE_READONLY, Incompatible),
+    (ffi::SQLITE_INTERRUPT, Transient),
+    (ffi::SQLITE_IOERR, Transient),
+    (ffi::SQLITE_CORRUPT, Corrupt),
+    (ffi::SQLITE_NOTFOUND, Bug),
+    (ffi::SQLITE_FULL, Transient),
+    (ffi::SQLITE_CANTOPEN, Transient),
+    (ffi::SQLITE_PROTOCOL, Transient),
+    (ffi::SQLITE_EMPTY, Bug),
+    (ffi::SQLITE_SCHEMA, Transient),
+    (ffi::SQLITE_TOOBIG, TooLarge),
+    (ffi::SQLITE_CONSTRAINT, Bug),
+    (ffi::SQLITE_MISMATCH, Bug),
+    (ffi::SQLITE_MISUSE, Bug),
+    (ffi::SQLITE_NOLFS, Incompatible),
+    (ffi::SQLITE_AUTH, Incompatible),
+    (ffi::SQLITE_FORMAT, Incompatible),
+    (ffi::SQLITE_RANGE, Bug),
+    (ffi::SQLITE_NOTADB, Incompatible),
+    (ffi::SQLITE_ERROR, Bug),
+];
+
+/// The primary code is the lowest byte.
+const PRIMARY: i32 = 0xff;
+
+/// How the message of `SQLITE_ERROR` begins, or goes on, where tables are not as this program made them.
+const OTHER_SCHEMA: [&str; 4] =
+    ["no such table", "no such column", "has no column named", "columns but"];
+
+/// What it says where SQLite itself has undone a transaction, after an error that was told to somebody else.
+const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
+
+const FREE_SPACE: &str = "free some space on its disk";
+const MAKE_WRITABLE: &str = "make it writable, or name another with --store";
+
+/// An error of another file that is written in the same transaction. It undoes the transaction.
 pub fn io_fault(error: io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-/// A fault of another file that is written in the same transaction.
-fn other_file(error: &rusqlite::Error) -> Option<&io::Error> {
+/// An error of our own that undoes the transaction, and comes out of it as it is.
+pub fn own_error(error: StoreError) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+/// The one way from an error of SQLite to one of the store: the file at `path` was used.
+pub fn store_error(path: &Path, error: rusqlite::Error) -> StoreError {
+    let error = match error {
+        rusqlite::Error::ToSqlConversionFailure(inner) => match inner.downcast::<StoreError>() {
+            Ok(own) => return *own,
+            Err(inner) => match inner.downcast::<io::Error>() {
+                Ok(of_other_file) => return io_error(*of_other_file),
+                Err(inner) => rusqlite::Error::ToSqlConversionFailure(inner),
+            },
+        },
+        error => error,
+    };
+    let kind = kind_of(&error);
+    let advice = advice_for(&error, kind);
+    StoreError::new(kind, format!("SQLite file {}", path.display()))
+        .with_source(error)
+        .with_advice(advice)
+}
+
+fn io_error(error: io::Error) -> StoreError {
+    let (kind, advice) = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Transient, FREE_SPACE),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            (Incompatible, "make it writable")
+        }
+        io::ErrorKind::InvalidData => (Corrupt, ""),
+        _ => (Transient, ""),
+    };
+    StoreError::new(kind, "").with_source(error).with_advice(advice)
+}
+
+fn kind_of(error: &rusqlite::Error) -> StoreErrorKind {
+    use rusqlite::Error;
     match error {
-        rusqlite::Error::ToSqlConversionFailure(inner) => inner.downcast_ref(),
-        _ => None,
+        Error::SqliteFailure(code, message) => {
+            kind_of_code(code.extended_code, message.as_deref().unwrap_or_default())
+        }
+        Error::SqlInputError { error, msg, .. } => kind_of_code(error.extended_code, msg),
+        // What is in the file is not what this program writes there.
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::Utf8Error(..)
+        | Error::InvalidColumnType(..)
+        | Error::QueryReturnedNoRows => Corrupt,
+        _ => Bug,
     }
 }
 
-const FREE_SPACE: &str = "; free some space on its disk";
-
-pub fn unavailable(path: &Path, error: &rusqlite::Error) -> StoreError {
-    if let Some(error) = other_file(error) {
-        let is_full =
-            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let advice = if is_full { FREE_SPACE } else { "" };
-        return StoreError::transient(format!("{error}{advice}"));
+fn kind_of_code(extended: i32, message: &str) -> StoreErrorKind {
+    if extended & PRIMARY == ffi::SQLITE_ERROR {
+        return kind_of_sql(message);
     }
-    let advice = match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => FREE_SPACE,
-        Some(rusqlite::ErrorCode::DatabaseBusy) => {
-            "; another process is using it: wait for that process to finish, or stop it"
+    let known = |code: i32| KINDS.iter().find(|(known, _)| *known == code).map(|(_, kind)| *kind);
+    known(extended).or_else(|| known(extended & PRIMARY)).unwrap_or(Bug)
+}
+
+/// A missing table or column is no bug of the statement, which tests run on the schema of this program: somebody
+/// changed the schema.
+fn kind_of_sql(message: &str) -> StoreErrorKind {
+    let says = |words: &[&str]| words.iter().any(|words| message.contains(*words));
+    if says(&UNDONE) {
+        return Transient;
+    }
+    if says(&OTHER_SCHEMA) { Incompatible } else { Bug }
+}
+
+fn advice_for(error: &rusqlite::Error, kind: StoreErrorKind) -> &'static str {
+    use rusqlite::ErrorCode;
+    match (error.sqlite_error_code(), error.sqlite_extended_error_code()) {
+        (_, Some(ffi::SQLITE_READONLY_DBMOVED)) => {
+            "it was moved or removed while it was in use: put it back, and start again"
         }
-        Some(rusqlite::ErrorCode::CannotOpen) => {
-            "; check that its folder exists and can be written to, or name another with --store"
+        (Some(ErrorCode::DiskFull), _) => FREE_SPACE,
+        (Some(ErrorCode::DatabaseBusy), _) => {
+            "another process is using it: wait for that process to finish, or stop it"
         }
-        Some(rusqlite::ErrorCode::ReadOnly) => "; make it writable, or name another with --store",
-        Some(rusqlite::ErrorCode::NotADatabase) => {
-            "; it is no SQLite file: name another with --store"
+        (Some(ErrorCode::CannotOpen), _) => {
+            "check that its folder exists and can be written to, or name another with --store"
+        }
+        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => MAKE_WRITABLE,
+        (Some(ErrorCode::NotADatabase), _) => "it is no SQLite file: name another with --store",
+        (Some(ErrorCode::DatabaseCorrupt), _) => {
+            "restore a backup, or name another with --store; `fetchwell doctor` says what is damaged"
+        }
+        (Some(ErrorCode::Unknown) | None, _) if kind == Incompatible => {
+            "its tables are not as this program made them: restore a backup, or name another with --store"
         }
         _ => "",
-    };
-    StoreError::transient(format!("SQLite file {}: {error}{advice}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(code: i32, message: Option<&str>) -> StoreError {
+        let error = rusqlite::Error::SqliteFailure(
+            ffi::Error::new(code),
+            message.map(ToOwned::to_owned),
+        );
+        store_error(Path::new("x.db"), error)
+    }
+
+    #[test]
+    fn each_code_has_its_kind() {
+        for (code, kind) in [
+            (ffi::SQLITE_BUSY, Transient),
+            (ffi::SQLITE_BUSY_SNAPSHOT, Transient),
+            (ffi::SQLITE_LOCKED_SHAREDCACHE, Transient),
+            (ffi::SQLITE_NOMEM, Transient),
+            (ffi::SQLITE_IOERR_NOMEM, Transient),
+            (ffi::SQLITE_IOERR_WRITE, Transient),
+            (ffi::SQLITE_IOERR_FSYNC, Transient),
+            (ffi::SQLITE_FULL, Transient),
+            (ffi::SQLITE_CANTOPEN, Transient),
+            (ffi::SQLITE_PROTOCOL, Transient),
+            (ffi::SQLITE_INTERRUPT, Transient),
+            (ffi::SQLITE_CORRUPT, Corrupt),
+            (ffi::SQLITE_CORRUPT_INDEX, Corrupt),
+            (ffi::SQLITE_IOERR_CORRUPTFS, Corrupt),
+            (ffi::SQLITE_IOERR_DATA, Corrupt),
+            (ffi::SQLITE_NOTADB, Incompatible),
+            (ffi::SQLITE_READONLY, Incompatible),
+            (ffi::SQLITE_READONLY_DBMOVED, Incompatible),
+            (ffi::SQLITE_READONLY_DIRECTORY, Incompatible),
+            (ffi::SQLITE_PERM, Incompatible),
+            (ffi::SQLITE_AUTH, Incompatible),
+            (ffi::SQLITE_CANTOPEN_ISDIR, Incompatible),
+            (ffi::SQLITE_TOOBIG, TooLarge),
+            (ffi::SQLITE_CONSTRAINT_UNIQUE, Bug),
+            (ffi::SQLITE_MISMATCH, Bug),
+            (ffi::SQLITE_MISUSE, Bug),
+            (ffi::SQLITE_RANGE, Bug),
+            (ffi::SQLITE_ERROR, Bug),
+        ] {
+            assert_eq!(failure(code, None).kind(), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_is_not_ours_is_told_from_a_statement_that_makes_no_sense() {
+        for (message, kind) in [
+            ("no such table: job", Incompatible),
+            ("no such column: lane", Incompatible),
+            ("table job has no column named lane", Incompatible),
+            ("table job has 3 columns but 4 values were supplied", Incompatible),
+            ("near \"SELEKT\": syntax error", Bug),
+            ("no such function: f", Bug),
+            ("no such savepoint: _rusqlite_sp_1", Transient),
+            ("cannot commit - no transaction is active", Transient),
+        ] {
+            let error = failure(ffi::SQLITE_ERROR, Some(message));
+            assert_eq!(error.kind(), kind, "{message}");
+            let text = error.to_string();
+            assert!(text.contains("SQLite file x.db") && text.contains(message), "{text}");
+            assert_eq!(text.contains("not as this program made them"), kind == Incompatible);
+        }
+    }
+
+    #[test]
+    fn what_rusqlite_itself_refuses_has_its_kind() {
+        use rusqlite::types::Type;
+        let at = Path::new("x.db");
+        for (error, kind) in [
+            (rusqlite::Error::QueryReturnedNoRows, Corrupt),
+            (rusqlite::Error::IntegralValueOutOfRange(0, -1), Corrupt),
+            (rusqlite::Error::InvalidColumnType(0, "n".to_owned(), Type::Text), Corrupt),
+            (rusqlite::Error::InvalidColumnIndex(7), Bug),
+            (rusqlite::Error::InvalidParameterCount(1, 2), Bug),
+            (io_fault(io::Error::from(io::ErrorKind::StorageFull)), Transient),
+            (io_fault(io::Error::other("gone")), Transient),
+            (io_fault(io::Error::from(io::ErrorKind::PermissionDenied)), Incompatible),
+            (own_error(StoreError::too_large("x")), TooLarge),
+        ] {
+            let text = error.to_string();
+            assert_eq!(store_error(at, error).kind(), kind, "{text}");
+        }
+        let full = store_error(at, io_fault(io::Error::from(io::ErrorKind::StorageFull)));
+        assert!(full.to_string().ends_with("; free some space on its disk"), "{full}");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use fetchwell_sqlite::db::user_version;
-use fetchwell_sqlite::errors::unavailable;
+use fetchwell_sqlite::errors::store_error;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema::NEWEST;
@@ -25,7 +25,7 @@ pub struct SqliteFacts {
 
 /// Looks at a file that is there.
 pub fn examine(path: &Path) -> Result<SqliteFacts, StoreError> {
-    let fault = |error: rusqlite::Error| unavailable(path, &error);
+    let fault = |error: rusqlite::Error| store_error(path, error);
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fault)?;
     let look = || {

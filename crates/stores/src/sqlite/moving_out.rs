@@ -1,6 +1,5 @@
 //! How a retriever's messages leave a file for a database: see [`crate::migrate`].
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
-use fetchwell_sqlite::errors::io_fault;
+use fetchwell_sqlite::errors::{io_fault, own_error};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, Statement};
 use tokio::sync::{mpsc, oneshot};
@@ -244,7 +243,7 @@ impl Rows {
                 (Column::Bytes(column), Value::Null) => column.push(None),
                 (column, value) => {
                     let mismatch = format!("{value:?} where {column:?} has its place");
-                    return Err(io_fault(io::Error::other(mismatch)));
+                    return Err(own_error(StoreError::corrupt(mismatch)));
                 }
             }
         }
@@ -258,7 +257,7 @@ fn send(parts: &mpsc::Sender<Part>, part: Part) -> rusqlite::Result<()> {
 }
 
 fn nobody_listens() -> rusqlite::Error {
-    io_fault(io::Error::other("the database took no more"))
+    own_error(StoreError::transient("the database took no more"))
 }
 
 /// What is moved, in short: it changes with every message that is accepted, taken up or ended.

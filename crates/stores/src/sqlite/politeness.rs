@@ -15,6 +15,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::errors::own_error;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -149,7 +150,7 @@ pub(super) fn change<T>(
         )?
         .execute((
             site.as_str(),
-            to_text(&state).map_err(other)?,
+            to_text(&state).map_err(own_error)?,
             state.is_notable(now),
         ))?;
     }
@@ -192,8 +193,4 @@ fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Opti
 fn to_text(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
         .map_err(|error| StoreError::bug("the state of a site").with_source(error))
-}
-
-fn other(fault: StoreError) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(Box::new(fault))
 }

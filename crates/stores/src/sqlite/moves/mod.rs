@@ -8,6 +8,7 @@ mod rows;
 
 use std::collections::{BTreeMap, HashMap};
 
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
@@ -15,7 +16,7 @@ use fetchwell_engine::ports::source::Demand;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use fetchwell_sqlite::errors::io_fault;
+use fetchwell_sqlite::errors::own_error;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) use messages::Ending;
@@ -101,8 +102,9 @@ impl<'a> Moves<'a> {
                 .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
             if entered == 0 {
                 // Whatever came in would belong to nobody.
-                let gone = "another process has discarded this queue; run the command again";
-                return Err(io_fault(std::io::Error::other(gone)));
+                let gone = StoreError::incompatible("another process has discarded this queue")
+                    .with_advice("run the command again");
+                return Err(own_error(gone));
             }
         }
         for (lane, came) in self.messages {
