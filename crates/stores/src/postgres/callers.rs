@@ -15,7 +15,7 @@ pub(super) async fn caller_of(
 ) -> Result<Option<Caller>, StoreError> {
     let query = sqlx::query("SELECT name, role FROM fetchwell_caller WHERE token_hash = $1");
     let rows = db.read(query.bind(token.as_slice())).await?;
-    rows.first().map(caller_in).transpose().map_err(|error| db.fault(&error))
+    rows.first().map(caller_in).transpose().map_err(|error| db.fault(error))
 }
 
 /// The token of a caller that is not revoked.
@@ -25,7 +25,7 @@ pub(super) async fn token_of(db: &Database, caller: &str) -> Result<Option<Token
     );
     let rows = db.read(query.bind(caller)).await?;
     let hash = |row: &PgRow| row.try_get::<TokenHash, _>(0);
-    rows.first().map(hash).transpose().map_err(|error| db.fault(&error))
+    rows.first().map(hash).transpose().map_err(|error| db.fault(error))
 }
 
 /// Adds a caller, or gives a revoked one another token.
@@ -65,7 +65,7 @@ pub(super) async fn all(db: &Database) -> Result<Vec<CallerRecord>, StoreError> 
             revoked_at: row.try_get::<Option<i64>, _>(3)?.map(Time::from_micros),
         })
     };
-    rows.iter().map(record).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))
+    rows.iter().map(record).collect::<sqlx::Result<_>>().map_err(|error| db.fault(error))
 }
 
 /// Takes a caller's token away.
@@ -124,5 +124,5 @@ pub(super) async fn audit_trail(db: &Database, most: u32) -> Result<Vec<AuditEnt
             from: row.try_get(4)?,
         })
     };
-    rows.iter().map(entry).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))
+    rows.iter().map(entry).collect::<sqlx::Result<_>>().map_err(|error| db.fault(error))
 }

@@ -15,6 +15,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::errors::store_error;
 use super::schema::NEWEST;
 
 /// A server that does not answer within this is gone.
@@ -46,11 +47,12 @@ impl Connections {
 
     /// An idle connection, or a new one.
     pub(super) async fn take(&self) -> Result<Taken, StoreError> {
-        let room = self.room.clone().acquire_owned().await.map_err(|error| self.fault(&error))?;
+        let room = self.room.clone().acquire_owned().await;
+        let room = room.map_err(|error| StoreError::bug(self.address()).with_source(error))?;
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => within(self.options.connect()).await.map_err(|error| self.fault(&error))?,
+            None => within(self.options.connect()).await.map_err(|error| self.fault(error))?,
         };
         Ok(Taken { connection, idle: self.idle.clone(), _room: room })
     }
@@ -61,12 +63,8 @@ impl Connections {
     }
 
     /// Says where it went wrong.
-    pub(super) fn fault(&self, error: &impl std::fmt::Display) -> StoreError {
-        StoreError::transient(self.text(error))
-    }
-
-    pub(super) fn text(&self, error: &impl std::fmt::Display) -> String {
-        format!("{}: {error}", self.address())
+    pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
+        store_error(self.address(), error)
     }
 
     /// Refuses a database that a newer program has changed.

@@ -59,7 +59,7 @@ impl Database {
         let mut taken = migrating.take().await?;
         let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
             .await
-            .map_err(|error| migrating.fault(&error))?;
+            .map_err(|error| migrating.fault(error))?;
         migrating.refuse_newer(version)?;
         Ok(database)
     }
@@ -90,7 +90,7 @@ impl Database {
         let row = row.map_err(|error| {
             // A server that was started anew left the others behind, too: the next try is a good one.
             self.brisk.close_idle();
-            self.fault(&error)
+            self.fault(error)
         })?;
         taken.keep();
         Ok(row)
@@ -106,18 +106,15 @@ impl Database {
         let rows = rows.map_err(|error| {
             // A server that was started anew left the others behind, too.
             self.reading.close_idle();
-            self.fault(&error)
+            self.fault(error)
         })?;
         taken.keep();
         Ok(rows)
     }
 
-    /// Whether the trouble is with what was written, or with the store: that may pass.
-    pub(super) fn fault(&self, error: &sqlx::Error) -> StoreError {
-        match self.lasting.fault(error) {
-            _ if !may_pass(error) => StoreError::corrupt(self.lasting.text(error)),
-            fault => fault,
-        }
+    /// What an error of the driver means.
+    pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
+        self.lasting.fault(error)
     }
 }
 
@@ -148,7 +145,7 @@ impl Tx {
             }
         }
         let mut taken = connections.take().await?;
-        within(taken.execute(BEGIN)).await.map_err(|error| connections.fault(&error))?;
+        within(taken.execute(BEGIN)).await.map_err(|error| connections.fault(error))?;
         Ok(Tx { taken })
     }
 
@@ -165,7 +162,7 @@ impl Tx {
                 Ok(answer) => return Ok((Tx { taken }, answer)),
                 // As above.
                 Err(_) if tries < CONNECTIONS => tries += 1,
-                Err(error) => return Err(connections.fault(&error)),
+                Err(error) => return Err(connections.fault(error)),
             }
         }
     }
@@ -199,18 +196,6 @@ impl Tx {
         within(self.taken.execute("COMMIT")).await?;
         self.taken.keep();
         Ok(())
-    }
-}
-
-/// Whether the same statement may work the next time: not if the server refuses what it says. Classes of
-/// SQLSTATE: 22 is data, 23 a constraint, 42 a name or a right, 54 a size.
-pub(super) fn may_pass(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(refusal) => !refusal.code().is_some_and(|code| {
-            ["22", "23", "42", "54"].iter().any(|class| code.starts_with(class))
-        }),
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        _ => false,
     }
 }
 

@@ -39,8 +39,8 @@ pub async fn examine(url: &str) -> Result<PostgresFacts, StoreError> {
     let connections = Connections::new(options_of(url)?);
     let mut taken = connections.take().await?;
     let row = within(sqlx::query(QUESTION).fetch_one(&mut *taken)).await;
-    let mut facts = row.and_then(|row| facts(&row)).map_err(|error| connections.fault(&error))?;
-    let version = within(version(&mut taken)).await.map_err(|error| connections.fault(&error))?;
+    let mut facts = row.and_then(|row| facts(&row)).map_err(|error| connections.fault(error))?;
+    let version = within(version(&mut taken)).await.map_err(|error| connections.fault(error))?;
     facts.newer = connections.refuse_newer(version).err().map(|fault| fault.to_string());
     Ok(facts)
 }

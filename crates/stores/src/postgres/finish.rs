@@ -9,8 +9,8 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{Bell, FetchResult};
 use fetchwell_engine::ports::job::LeaseId;
 
-use super::database::may_pass;
 use super::ending::End;
+use super::errors::is_about_the_values;
 use super::instance::PostgresInstance;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
@@ -38,8 +38,8 @@ impl Finish<FetchResult> for MessageFinish {
         let conclusions: Vec<Conclusion<'_>> = batch.iter().map(conclusion_of).collect();
         let settled = match self.conclude(&conclusions).await? {
             Ok(settled) => settled,
-            Err(error) if may_pass(&error) => return Err(self.instance.queue.db.fault(&error)),
-            Err(_) => self.conclude_each(&conclusions).await?,
+            Err(error) if is_about_the_values(&error) => self.conclude_each(&conclusions).await?,
+            Err(error) => return Err(self.instance.queue.db.fault(error)),
         };
         self.instance.let_go(batch.iter().map(|finished| finished.lease.id));
         Ok(settled)
@@ -56,7 +56,7 @@ impl MessageFinish {
         let mut settled = Vec::new();
         for conclusion in conclusions {
             let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
-                Err(error) if !may_pass(&error) => {
+                Err(error) if is_about_the_values(&error) => {
                     let reason = format!("its result can't be stored: {error}");
                     let settlement = Settlement::Dead { reason };
                     self.conclude(&[Conclusion {
@@ -69,7 +69,7 @@ impl MessageFinish {
                 }
                 alone => alone,
             };
-            settled.extend(alone.map_err(|error| self.instance.queue.db.fault(&error))?);
+            settled.extend(alone.map_err(|error| self.instance.queue.db.fault(error))?);
         }
         Ok(settled)
     }

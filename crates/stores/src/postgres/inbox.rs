@@ -82,7 +82,7 @@ struct PostgresInbox {
 impl PostgresInbox {
     /// Says which statement of which server it was.
     fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
-        read.map_err(|error| self.db.fault(&error))
+        read.map_err(|error| self.db.fault(error))
     }
 }
 

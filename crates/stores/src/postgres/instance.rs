@@ -64,7 +64,7 @@ impl PostgresInstance {
             moves.give_back(*queue, self.epoch(), &known).await?;
             moves.commit().await
         };
-        given_back.await.map_err(|error| db.fault(&error))?;
+        given_back.await.map_err(|error| db.fault(error))?;
         self.held.is_sure_again();
         Ok(())
     }
@@ -78,7 +78,7 @@ impl PostgresInstance {
             moves.commit().await?;
             Ok(rescued as u64)
         };
-        let rescued = rescued.await.map_err(|error| db.fault(&error))?;
+        let rescued = rescued.await.map_err(|error| db.fault(error))?;
         self.rescued.fetch_add(rescued, Ordering::Relaxed);
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Source for PostgresInstance {
             moves.commit().await?;
             Ok(Taken::Idle { until })
         };
-        let taken = taken.await.map_err(|error| db.fault(&error))?;
+        let taken = taken.await.map_err(|error| db.fault(error))?;
         self.held.took(match &taken {
             Taken::Jobs(leases) => leases,
             Taken::Idle { .. } | Taken::Exhausted => &[],
@@ -143,7 +143,7 @@ impl Source for PostgresInstance {
             tx.execute(query.bind(leases).bind(self.epoch())).await?;
             tx.commit().await
         };
-        noted.await.map_err(|error| db.fault(&error))
+        noted.await.map_err(|error| db.fault(error))
     }
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
@@ -171,7 +171,7 @@ impl Source for PostgresInstance {
             moves.commit().await?;
             Ok(epoch)
         };
-        let epoch = joined.await.map_err(|error| db.fault(&error))?;
+        let epoch = joined.await.map_err(|error| db.fault(error))?;
         self.epoch.store(epoch, Ordering::Relaxed);
         self.held.let_all_go();
         Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
@@ -192,7 +192,7 @@ impl Source for PostgresInstance {
             moves.leave(*queue, self.epoch()).await?;
             moves.commit().await
         };
-        left.await.map_err(|error| db.fault(&error))?;
+        left.await.map_err(|error| db.fault(error))?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
         self.held.let_all_go();
         Ok(())
@@ -218,7 +218,7 @@ impl Settle for PostgresInstance {
             moves.commit().await?;
             Ok(settled)
         };
-        let settled = settled.await.map_err(|error| db.fault(&error))?;
+        let settled = settled.await.map_err(|error| db.fault(error))?;
         self.let_go(batch.iter().map(|(id, _)| *id));
         Ok(settled)
     }

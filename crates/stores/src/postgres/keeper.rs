@@ -103,7 +103,7 @@ impl PostgresKeeper {
         let connections = Connections::new(options.options([("synchronous_commit", "off")]));
         let mut taken = lasting.take().await?;
         let version = within(migrate(&mut taken)).await;
-        lasting.refuse_newer(version.map_err(|error| connections.fault(&error))?)?;
+        lasting.refuse_newer(version.map_err(|error| connections.fault(error))?)?;
         taken.keep();
         Ok(PostgresKeeper { connections, lasting })
     }
@@ -116,7 +116,7 @@ impl PostgresKeeper {
     async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreError> {
         let mut taken = self.connections.take().await?;
         let done = within(query.execute(&mut *taken)).await;
-        let done = done.map_err(|error| self.connections.fault(&error))?;
+        let done = done.map_err(|error| self.connections.fault(error))?;
         taken.keep();
         Ok(done.rows_affected())
     }
@@ -129,14 +129,14 @@ impl PostgresKeeper {
     ) -> Result<Vec<PgRow>, StoreError> {
         let mut taken = connections.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
-        let rows = rows.map_err(|error| self.connections.fault(&error))?;
+        let rows = rows.map_err(|error| self.connections.fault(error))?;
         taken.keep();
         Ok(rows)
     }
 
     /// What a row says, in a form that only another program's tables could break.
     fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
-        read.map_err(|error| self.connections.fault(&error))
+        read.map_err(|error| self.connections.fault(error))
     }
 }
 

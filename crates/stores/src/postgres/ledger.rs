@@ -33,7 +33,7 @@ const BESIDE_THE_ROWS: &str = concat!(
 pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreError> {
     let rows = db.read(sqlx::query(SUM).bind(queue)).await?;
     let ledger = rows.first().map_or(Ok(Ledger::default()), ledger_of);
-    ledger.map_err(|error| db.fault(&error))
+    ledger.map_err(|error| db.fault(error))
 }
 
 /// The sum, as a transaction sees it.
@@ -60,7 +60,7 @@ pub(super) async fn recount(
     let rows = db.read(sqlx::query(BESIDE_THE_ROWS).bind(queue)).await?;
     let Some(row) = rows.first() else { return Ok((Ledger::default(), None)) };
     let both = ledger_of(row).and_then(|ledger| Ok((ledger, row.try_get::<Vec<i64>, _>(7)?)));
-    let (ledger, counted) = both.map_err(|error| db.fault(&error))?;
+    let (ledger, counted) = both.map_err(|error| db.fault(error))?;
     let counted = counted.try_into().unwrap_or_default();
     Ok((ledger, ledger.difference_from(counted)))
 }

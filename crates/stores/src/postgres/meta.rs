@@ -19,5 +19,5 @@ pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, 
         tx.commit().await?;
         row.try_get(0)
     };
-    bound.await.map_err(|error| db.fault(&error))
+    bound.await.map_err(|error| db.fault(error))
 }

@@ -5,6 +5,7 @@ mod claiming;
 mod connections;
 mod database;
 mod ending;
+mod errors;
 mod examination;
 mod finish;
 mod following;

@@ -79,7 +79,7 @@ impl Arrival {
             };
             Ok((Time::from_micros(row.try_get(0)?), queues, standing))
         };
-        let (now, queues, standing) = looked.await.map_err(|error| db.fault(&error))?;
+        let (now, queues, standing) = looked.await.map_err(|error| db.fault(error))?;
         let identity = identity.to_owned();
         Ok(Arrival { db: db.clone(), tx, identity, standing, now, queues })
     }
@@ -95,7 +95,7 @@ impl Arrival {
             match part {
                 Part::Rows(table, columns) => {
                     let rows = insert(&mut self.tx, table, columns).await;
-                    let rows = rows.map_err(|error| self.db.fault(&error))?;
+                    let rows = rows.map_err(|error| self.db.fault(error))?;
                     match taken.last_mut() {
                         Some((what, count)) if *what == table.what => *count += rows,
                         _ => taken.push((table.what, rows)),
@@ -113,7 +113,7 @@ impl Arrival {
                         )));
                     }
                     let ended = self.end(&receipt).await;
-                    ended.map_err(|(db, error)| db.fault(&error))?;
+                    ended.map_err(|(db, error)| db.fault(error))?;
                     // If nobody waits for this any more, the next move finds out.
                     arrived.send(()).ok();
                     return Ok(taken);

@@ -58,7 +58,7 @@ impl Moves {
             let row = tx.fetch_one(sqlx::query(IS_LIVE).bind(clock.given()).bind(epoch)).await?;
             Ok((row.try_get::<i64, _>(0)?, row.try_get::<bool, _>(1)?))
         };
-        let (now, lives) = looked.await.map_err(|error| db.fault(&error))?;
+        let (now, lives) = looked.await.map_err(|error| db.fault(error))?;
         Ok((Moves::at(db, clock.moment(now), tx), lives))
     }
 
@@ -144,7 +144,7 @@ pub(super) async fn lengthen(
         .bind(i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX));
     let row = db.run_brisk(query).await?;
     let read = || Ok(Lengthened { is_held: row.try_get(0)?, has_dead: row.try_get(1)? });
-    read().map_err(|error| db.fault(&error))
+    read().map_err(|error| db.fault(error))
 }
 
 /// A new instance. Its transaction must wait for the disk: a number that was lost with the server would be

@@ -55,7 +55,7 @@ impl PostgresQueue {
             tx.commit().await?;
             Ok(id)
         };
-        let queue = opened.await.map_err(|error| db.fault(&error))?;
+        let queue = opened.await.map_err(|error| db.fault(error))?;
         Ok(PostgresQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll })
     }
 
@@ -78,7 +78,7 @@ impl PostgresQueue {
             moves.commit().await?;
             Ok(accepted)
         };
-        let accepted = put_in.await.map_err(|error| self.db.fault(&error))?;
+        let accepted = put_in.await.map_err(|error| self.db.fault(error))?;
         self.news.notify_one();
         Ok(accepted)
     }
@@ -107,7 +107,7 @@ impl PostgresQueue {
         let rows = self.db.read(query).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let read = || -> sqlx::Result<(i64, i64)> { Ok((row.try_get(0)?, row.try_get(1)?)) };
-        let (accepted_us, now_us) = read().map_err(|error| self.db.fault(&error))?;
+        let (accepted_us, now_us) = read().map_err(|error| self.db.fault(error))?;
         Ok(Some(self.clock.moment(now_us).to_local(Time::from_micros(accepted_us))))
     }
 
@@ -119,7 +119,7 @@ impl PostgresQueue {
         );
         let rows = self.db.read(query.bind(self.queue).bind(i64::from(most))).await?;
         let pairs = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(&error))
+        pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(error))
     }
 
     /// Ends a take that found nothing.

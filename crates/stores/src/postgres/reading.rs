@@ -48,7 +48,7 @@ pub(super) async fn message(
     of: Option<&str>,
 ) -> Result<Option<Message>, StoreError> {
     let rows = db.read(sqlx::query(MESSAGE).bind(queue).bind(id.0.to_vec()).bind(of)).await?;
-    rows.first().map(message_of).transpose().map_err(|error| db.fault(&error))
+    rows.first().map(message_of).transpose().map_err(|error| db.fault(error))
 }
 
 /// A part of a caller's results.
@@ -64,7 +64,7 @@ pub(super) async fn page(
         .bind(i64::from(most.results))
         .bind(i64::try_from(most.bytes).unwrap_or(i64::MAX));
     let rows = db.read(query).await?;
-    page_of(&rows, after).map_err(|error| db.fault(&error))
+    page_of(&rows, after).map_err(|error| db.fault(error))
 }
 
 fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {

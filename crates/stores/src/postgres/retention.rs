@@ -31,12 +31,12 @@ pub(super) async fn prune(
         .await?;
     let mut left = most;
     for caller in callers {
-        let caller: String = caller.try_get(0).map_err(|error| db.fault(&error))?;
+        let caller: String = caller.try_get(0).map_err(|error| db.fault(error))?;
         while left > 0 {
             let step = left.min(STEP);
             let moves = Moves::begin(db, clock).await?;
             let gone = prune_caller(moves, &caller, keep, step).await;
-            let gone = gone.map_err(|error| db.fault(&error))?;
+            let gone = gone.map_err(|error| db.fault(error))?;
             left -= gone;
             if gone < step {
                 break;
@@ -44,7 +44,7 @@ pub(super) async fn prune(
         }
     }
     let moves = Moves::begin(db, clock).await?;
-    let gone = prune_the_rest(moves, queue, keep, left).await.map_err(|error| db.fault(&error))?;
+    let gone = prune_the_rest(moves, queue, keep, left).await.map_err(|error| db.fault(error))?;
     Ok(u64::from(most - left) + gone)
 }
 

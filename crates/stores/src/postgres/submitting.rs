@@ -6,7 +6,8 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, Submission, Submitted};
 use tokio::sync::Notify;
 
-use super::database::{Database, may_pass};
+use super::database::Database;
+use super::errors::is_about_the_values;
 use super::moment::StoreClock;
 use super::moves::Moves;
 use super::submission::{Queues, accept_all};
@@ -28,14 +29,14 @@ impl gathering::Desk for Desk {
         match self.try_to_accept(&all).await {
             Ok(Ok(submitted)) => submitted.into_iter().map(Ok).collect(),
             // One of them is such that the server refuses it: the others shall not share its fate.
-            Ok(Err(error)) if !may_pass(&error) && group.len() > 1 => {
+            Ok(Err(error)) if is_about_the_values(&error) && group.len() > 1 => {
                 let mut answers = Vec::new();
                 for submission in all {
                     answers.push(self.accept_alone(submission).await);
                 }
                 answers
             }
-            Ok(Err(error)) => vec![Err(self.db.fault(&error)); group.len()],
+            Ok(Err(error)) => vec![Err(self.db.fault(error)); group.len()],
             Err(fault) => vec![Err(fault); group.len()],
         }
     }
@@ -44,7 +45,7 @@ impl gathering::Desk for Desk {
 impl Desk {
     async fn accept_alone(&self, submission: &Submission) -> Answer {
         let submitted = self.try_to_accept(&[submission]).await?;
-        let submitted = submitted.map_err(|error| self.db.fault(&error))?;
+        let submitted = submitted.map_err(|error| self.db.fault(error))?;
         let nothing = || StoreError::bug("a submission was not answered");
         submitted.into_iter().next().ok_or_else(nothing)
     }

@@ -26,7 +26,7 @@ impl Waiting for Database {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         let rows = self.read(sqlx::query(COUNT).bind(names).bind(i64::from(most))).await?;
         let counts: sqlx::Result<Vec<i64>> = rows.iter().map(|row| row.try_get(0)).collect();
-        let counts = counts.map_err(|error| self.fault(&error))?;
+        let counts = counts.map_err(|error| self.fault(error))?;
         Ok(counts.into_iter().map(|count| u64::try_from(count).unwrap_or(0)).collect())
     }
 }

@@ -140,7 +140,7 @@ async fn stretch(
             _ => Stretch { first: 0, last: 0, is_last: true },
         })
     });
-    let found = found.transpose().map_err(|error| db.fault(&error))?;
+    let found = found.transpose().map_err(|error| db.fault(error))?;
     Ok(found.unwrap_or(Stretch { first: 0, last: 0, is_last: true }))
 }
 
@@ -161,7 +161,7 @@ pub(super) async fn list(
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
     let read = |row: &PgRow| Ok((row.try_get("id")?, sighting_of(row)?));
     let seen: sqlx::Result<Vec<(LeaseId, Sighting)>> = rows.iter().map(read).collect();
-    let mut seen = seen.map_err(|error| db.fault(&error))?;
+    let mut seen = seen.map_err(|error| db.fault(error))?;
     let next = match seen.get(most) {
         Some((id, _)) => Some(*id),
         None => (!stretch.is_last).then_some(stretch.first - 1),
@@ -185,7 +185,7 @@ pub(super) async fn count(
     let most = usize::try_from(MOST_COUNTED).unwrap_or(usize::MAX);
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
     let found: sqlx::Result<i64> = rows.first().map_or(Ok(0), |row| row.try_get(0));
-    let found = found.map_err(|error| db.fault(&error))?;
+    let found = found.map_err(|error| db.fault(error))?;
     let found = u64::try_from(found).unwrap_or(0);
     let is_exact = stretch.is_last && found <= MOST_COUNTED;
     Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
@@ -199,7 +199,7 @@ pub(super) async fn dossier(
 ) -> Result<Option<Dossier>, StoreError> {
     let rows = db.read(sqlx::query(DOSSIER).bind(queue).bind(id.0.to_vec())).await?;
     let dossier = rows.first().map(dossier_of).transpose();
-    dossier.map_err(|error| db.fault(&error))
+    dossier.map_err(|error| db.fault(error))
 }
 
 /// The newest failures that nobody has tried anew, by reason and site.
@@ -220,14 +220,14 @@ pub(super) async fn failures(
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)))
         .collect();
-    let groups = groups.map_err(|error| db.fault(&error))?;
+    let groups = groups.map_err(|error| db.fault(error))?;
     let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
     let newest: Vec<LeaseId> = groups.iter().map(|(.., id)| *id).collect();
     let sql = concat!(sighting!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)");
     let rows = db.read(sqlx::query(sql).bind(newest)).await?;
     let samples: sqlx::Result<HashMap<LeaseId, Sighting>> =
         rows.iter().map(|row| Ok((row.try_get("id")?, sighting_of(row)?))).collect();
-    let mut samples = samples.map_err(|error| db.fault(&error))?;
+    let mut samples = samples.map_err(|error| db.fault(error))?;
     let groups = groups
         .into_iter()
         .take(usize::try_from(MOST_GROUPS).unwrap_or(0))

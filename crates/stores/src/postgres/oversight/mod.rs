@@ -44,7 +44,7 @@ impl PostgresOversight {
     async fn moment(&self) -> Result<Time, StoreError> {
         let rows = self.db.read(sqlx::query(SETTLED).bind(self.clock.given())).await?;
         let micros = rows.first().map_or(Ok(0), |row| row.try_get(0));
-        micros.map(Time::from_micros).map_err(|error| self.db.fault(&error))
+        micros.map(Time::from_micros).map_err(|error| self.db.fault(error))
     }
 
     async fn look(&self, filter: &Filter) -> Result<Look, StoreError> {
@@ -95,7 +95,7 @@ impl Oversight for PostgresOversight {
         let moves = Moves::begin(&self.db, &self.clock).await?;
         let queues = (self.messages.queue, self.deliveries.queue);
         let acted = acting::act_on(moves, queues, act, ids, as_of).await;
-        let (deeds, callers) = acted.map_err(|error| self.db.fault(&error))?;
+        let (deeds, callers) = acted.map_err(|error| self.db.fault(error))?;
         self.messages.news.notify_one();
         for caller in callers {
             self.deliveries.news.notify_one();

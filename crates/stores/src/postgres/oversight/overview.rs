@@ -84,5 +84,5 @@ fn read<T>(
     rows: &[PgRow],
     of: impl Fn(&PgRow) -> sqlx::Result<T>,
 ) -> Result<Vec<T>, StoreError> {
-    rows.iter().map(of).collect::<sqlx::Result<_>>().map_err(|error| db.fault(&error))
+    rows.iter().map(of).collect::<sqlx::Result<_>>().map_err(|error| db.fault(error))
 }
