@@ -11,6 +11,8 @@ use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::Mutex;
 use tracing::warn;
 
+use super::errors::store_error;
+
 /// A server that does not answer within this is gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -97,7 +99,7 @@ impl Link {
         if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
             self.standing.lock().await.take();
         }
-        self.explain(&error)
+        self.explain(error)
     }
 
     async fn connect(&self) -> Result<Standing, StoreError> {
@@ -105,11 +107,11 @@ impl Link {
             .set_connection_timeout(Some(ANSWER_WITHIN))
             .set_response_timeout(Some(self.answer_within));
         let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut connection = connected.map_err(|error| self.explain(&error))?;
+        let mut connection = connected.map_err(|error| self.explain(error))?;
         let info: String = redis::cmd("INFO")
             .query_async(&mut connection)
             .await
-            .map_err(|error| self.explain(&error))?;
+            .map_err(|error| self.explain(error))?;
         let run_id = self.examine(&info)?;
         Ok(Standing { connection, run_id, cautions: self.cautions(&info).into() })
     }
@@ -152,8 +154,8 @@ impl Link {
         cautions
     }
 
-    fn explain(&self, error: &RedisError) -> StoreError {
-        StoreError::transient(format!("Redis at {}: {error}", self.address()))
+    fn explain(&self, error: RedisError) -> StoreError {
+        store_error(format!("Redis at {}", self.address()), error)
     }
 
     /// Where the server is, without the password.

@@ -1,6 +1,7 @@
 //! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
 
 mod articles;
+mod errors;
 mod examination;
 mod feeds;
 mod keeper;

@@ -1,0 +1,185 @@
+//! What Redis and its driver say went wrong, and what kind of store error that is.
+
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
+
+/// What the first word of an error reply means.
+///
+/// A key of another type is incompatible: another program uses a key of that name. So are a wrong password and
+/// missing rights, which no retry changes. What is not listed is transient: it comes from a proxy or a module, whose
+/// errors this program does not know.
+const KINDS: &[(&str, StoreErrorKind)] = &[
+    ("ASK", Incompatible),
+    ("BUSY", Transient),
+    ("CLUSTERDOWN", Transient),
+    ("CROSSSLOT", Incompatible),
+    ("DENIED", Incompatible),
+    ("EXECABORT", Transient),
+    ("INPROG", Transient),
+    ("LOADING", Transient),
+    ("MASTERDOWN", Transient),
+    ("MISCONF", Transient),
+    ("MOVED", Incompatible),
+    ("NOAUTH", Incompatible),
+    ("NOPERM", Incompatible),
+    ("NOPROTO", Incompatible),
+    ("NOREPLICAS", Transient),
+    ("NOSCRIPT", Transient),
+    ("NOTBUSY", Transient),
+    ("OOM", Transient),
+    ("READONLY", Transient),
+    ("TRYAGAIN", Transient),
+    ("UNBLOCKED", Transient),
+    ("WRONGPASS", Incompatible),
+    ("WRONGTYPE", Incompatible),
+];
+
+/// The word of errors that have none of their own, and what their texts mean. All others are bugs.
+const GENERAL: &str = "ERR";
+const TEXTS: &[(&str, StoreErrorKind)] = &[
+    ("max number of clients", Transient),
+    ("limit exceeded", Transient),
+    ("shutting down", Transient),
+    ("unknown command", Incompatible),
+    ("DB index is out of range", Incompatible),
+    ("invalid DB index", Incompatible),
+    ("invalid password", Incompatible),
+    // A script of the queue says this.
+    ("has lost job", Corrupt),
+    ("is not an integer", Corrupt),
+    ("is not a valid float", Corrupt),
+    ("exceeds maximum allowed size", TooLarge),
+];
+
+/// The one way from an error of Redis's driver to one of the store. `server` names the server.
+pub(super) fn store_error(server: String, error: RedisError) -> StoreError {
+    let kind = kind_of(&error);
+    let advice = match reply_of(&error).as_ref().map(|(code, _)| code.as_str()) {
+        Some("OOM") => "raise the server's maxmemory, or remove what is not needed there",
+        Some("MISCONF") => "the server cannot write to its disk: see its log",
+        Some("NOAUTH" | "WRONGPASS") => "check user and password in its address",
+        Some("NOPERM") => "allow this user the commands and keys that it needs",
+        Some("WRONGTYPE") => {
+            "another program uses a key of that name: name another queue, or another database"
+        }
+        _ if error.kind() == ErrorKind::AuthenticationFailed => {
+            "check user and password in its address"
+        }
+        _ => "",
+    };
+    StoreError::new(kind, server).with_source(error).with_advice(advice)
+}
+
+/// The first word of an error reply, and the rest; of several, those of the first.
+fn reply_of(error: &RedisError) -> Option<(String, String)> {
+    let replies = error.clone().into_server_errors()?;
+    let (_, first) = replies.first()?;
+    Some((first.code().to_owned(), first.details().unwrap_or_default().to_owned()))
+}
+
+fn kind_of(error: &RedisError) -> StoreErrorKind {
+    if let Some((code, text)) = reply_of(error) {
+        return kind_of_reply(&code, &text);
+    }
+    match error.kind() {
+        ErrorKind::AuthenticationFailed
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::EmptySentinelList
+        | ErrorKind::RESP3NotSupported => Incompatible,
+        // An answer of another form than the one that this program's keys and scripts give.
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Corrupt,
+        ErrorKind::Server(kind) => known(KINDS, |code| kind_is(kind, code)).unwrap_or(Bug),
+        // The connection, its TLS, or what stands between.
+        _ => Transient,
+    }
+}
+
+/// An error that names the kind of a reply, without being one.
+fn kind_is(kind: ServerErrorKind, code: &str) -> bool {
+    RedisError::from((ErrorKind::Server(kind), "")).code() == Some(code)
+}
+
+fn kind_of_reply(code: &str, text: &str) -> StoreErrorKind {
+    if code != GENERAL {
+        return known(KINDS, |word| word == code).unwrap_or(Transient);
+    }
+    // Servers before Redis 7 wrap what happens inside a script.
+    let mut wrapped = text.split_whitespace().filter_map(|word| word.strip_prefix('-'));
+    let inside = wrapped.find_map(|inner| known(KINDS, |word| word == inner));
+    inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Bug)
+}
+
+fn known(
+    table: &[(&str, StoreErrorKind)],
+    is_it: impl Fn(&str) -> bool,
+) -> Option<StoreErrorKind> {
+    table.iter().find(|(words, _)| is_it(words)).map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use redis::make_extension_error;
+
+    use super::*;
+
+    fn kind_of_line(line: &str) -> StoreErrorKind {
+        let (code, text) = line.split_once(' ').unwrap_or((line, ""));
+        let error = make_extension_error(code.to_owned(), Some(text.to_owned()));
+        store_error("Redis at r:6379".to_owned(), error).kind()
+    }
+
+    #[test]
+    fn each_reply_has_its_kind() {
+        for (line, kind) in [
+            ("OOM command not allowed when used memory > 'maxmemory'.", Transient),
+            ("MISCONF Redis is configured to save RDB snapshots", Transient),
+            ("LOADING Redis is loading the dataset in memory", Transient),
+            ("BUSY Redis is busy running a script", Transient),
+            ("READONLY You can't write against a read only replica.", Transient),
+            ("CLUSTERDOWN The cluster is down", Transient),
+            ("MASTERDOWN Link with MASTER is down", Transient),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Transient),
+            ("NOREPLICAS Not enough good replicas to write.", Transient),
+            ("NOSCRIPT No matching script.", Transient),
+            ("upstream failure", Transient),
+            ("ERR max number of clients reached", Transient),
+            (
+                "ERR Error running script (call to f_1): @user_script:9: -OOM command not allowed",
+                Transient,
+            ),
+            ("NOAUTH Authentication required.", Incompatible),
+            ("WRONGPASS invalid username-password pair", Incompatible),
+            ("NOPERM this user has no permissions to run the 'eval' command", Incompatible),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", Incompatible),
+            ("MOVED 3999 127.0.0.1:6381", Incompatible),
+            ("ERR unknown command 'ZRANGESTORE'", Incompatible),
+            ("ERR DB index is out of range", Incompatible),
+            ("ERR user_script:64: q:jobs has lost job 2; was it evicted?", Corrupt),
+            ("ERR hash value is not an integer", Corrupt),
+            ("ERR string exceeds maximum allowed size (512MB)", TooLarge),
+            ("ERR syntax error", Bug),
+            ("ERR wrong number of arguments for 'get' command", Bug),
+        ] {
+            assert_eq!(kind_of_line(line), kind, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_the_driver_says_has_its_kind() {
+        for (error, kind) in [
+            (RedisError::from(io::Error::from(io::ErrorKind::ConnectionRefused)), Transient),
+            (RedisError::from((ErrorKind::Client, "no TLS")), Transient),
+            (RedisError::from((ErrorKind::AuthenticationFailed, "no")), Incompatible),
+            (RedisError::from((ErrorKind::InvalidClientConfig, "no")), Incompatible),
+            (RedisError::from((ErrorKind::UnexpectedReturnType, "a list")), Corrupt),
+            (RedisError::from((ErrorKind::Server(ServerErrorKind::BusyLoading), "")), Transient),
+            (RedisError::from((ErrorKind::Server(ServerErrorKind::NoPerm), "")), Incompatible),
+        ] {
+            assert_eq!(kind_of(&error), kind, "{error}");
+        }
+    }
+}
