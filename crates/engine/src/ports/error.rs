@@ -88,6 +88,12 @@ impl StoreError {
         StoreError { advice: advice.into(), ..self }
     }
 
+    /// The same with another meaning, for those who know more than the driver.
+    #[must_use]
+    pub fn with_kind(self, kind: StoreErrorKind) -> StoreError {
+        StoreError { kind, ..self }
+    }
+
     /// What it means for whoever asked.
     pub fn kind(&self) -> StoreErrorKind {
         self.kind

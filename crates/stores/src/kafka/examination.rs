@@ -37,7 +37,7 @@ pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreErro
 fn look(place: &Place) -> Result<KafkaFacts, StoreError> {
     let producer: Producer = connect(place)?;
     let metadata = producer.client().fetch_metadata(None, ANSWER_WITHIN);
-    let metadata = metadata.map_err(|error| place.fault(&error))?;
+    let metadata = metadata.map_err(|error| place.fault(error))?;
     let found = metadata.topics().iter().find(|found| found.name() == place.topic);
     let topic = found.map(|found| {
         let partitions = found.partitions();

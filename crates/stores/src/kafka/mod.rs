@@ -3,6 +3,7 @@
 //! `publish` returns when every event of its batch has its delivery report, so there is nothing to
 //! flush when a log is dropped: what is under way then was never confirmed.
 
+mod errors;
 mod examination;
 mod place;
 mod producer;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use futures::future::join_all;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -128,9 +129,10 @@ impl KafkaLog {
         Ok(published)
     }
 
-    /// An idempotent producer that has lost count of what it sent never sends again: another takes over.
-    fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<(), StoreError> {
-        let Some((_, reason)) = producer.client().fatal_error() else { return Ok(()) };
+    /// An idempotent producer that has lost count of what it sent never sends again: another takes over. `true`: it
+    /// did.
+    fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<bool, StoreError> {
+        let Some((_, reason)) = producer.client().fatal_error() else { return Ok(false) };
         warn!("the producer for {} has come to its end: {reason}; making another", self.place);
         let fresh = connect(&self.place)?;
         let old = std::mem::replace(
@@ -139,7 +141,7 @@ impl KafkaLog {
         );
         // Its end waits for its threads.
         tokio::task::spawn_blocking(move || drop((old, producer)));
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -150,8 +152,12 @@ impl EventLog for KafkaLog {
         match self.try_publish(&producer, events).await {
             Ok(published) => Ok(published),
             Err(error) => {
-                self.replace_if_it_is_done_for(producer)?;
-                Err(self.place.fault(&error))
+                let fault = self.place.fault(error);
+                match self.replace_if_it_is_done_for(producer)? {
+                    // The next one may be let in.
+                    true => Err(fault.with_kind(StoreErrorKind::Transient)),
+                    false => Err(fault),
+                }
             }
         }
     }

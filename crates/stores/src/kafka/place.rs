@@ -4,9 +4,9 @@ use std::fmt;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::Event;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 
-use super::producer::CONFIRMED_WITHIN;
+use super::errors::store_error;
 
 /// A topic of a cluster.
 #[derive(Clone)]
@@ -22,33 +22,15 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// A fault that may pass.
-    pub(super) fn fault(&self, error: &KafkaError) -> StoreError {
-        use RDKafkaErrorCode as Code;
-        let what = match error.rdkafka_error_code() {
-            Some(Code::MessageTimedOut) => format!(
-                "not confirmed within {} s; check that the servers run and can be reached",
-                CONFIRMED_WITHIN.as_secs()
-            ),
-            Some(
-                Code::BrokerTransportFailure
-                | Code::AllBrokersDown
-                | Code::OperationTimedOut
-                | Code::Resolve,
-            ) => format!("{error}; check that the servers run and can be reached"),
-            Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
-                format!(
-                    "there is no such topic; make it: kafka-topics.sh --bootstrap-server {} \
-                     --create --topic {}",
-                    self.servers, self.topic
-                )
-            }
-            Some(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) => {
-                format!("{error}; allow this program to write to the topic")
-            }
-            _ => error.to_string(),
-        };
-        StoreError::transient(format!("{self}: {what}"))
+    /// What an error of the driver means.
+    pub(super) fn fault(&self, error: KafkaError) -> StoreError {
+        store_error(self, error)
+    }
+
+    /// The command that makes the topic.
+    pub(super) fn how_to_make_it(&self) -> String {
+        let Place { servers, topic } = self;
+        format!("kafka-topics.sh --bootstrap-server {servers} --create --topic {topic}")
     }
 
     /// Why an event is not taken, now or later.
@@ -61,6 +43,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::error::RDKafkaErrorCode;
+
     use super::*;
 
     #[test]
@@ -78,7 +62,7 @@ mod tests {
             (Code::TopicAuthorizationFailed, "allow this program to write to the topic"),
             (Code::NotEnoughReplicas, "Not enough in-sync replicas"),
         ] {
-            let fault = place.fault(&KafkaError::MessageProduction(code)).to_string();
+            let fault = place.fault(KafkaError::MessageProduction(code)).to_string();
             assert!(fault.contains("topic pages at k1:9092,k2:9092"), "{fault}");
             assert!(fault.contains(advice), "{fault}");
         }

@@ -45,7 +45,7 @@ impl ClientContext for Words {
 pub(super) fn connect<T: FromClientConfigAndContext<Words>>(
     place: &Place,
 ) -> Result<T, StoreError> {
-    settings(place).create_with_context(Words).map_err(|error| place.fault(&error))
+    settings(place).create_with_context(Words).map_err(|error| place.fault(error))
 }
 
 fn settings(place: &Place) -> ClientConfig {

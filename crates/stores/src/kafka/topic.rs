@@ -9,6 +9,7 @@ use rdkafka::metadata::MetadataTopic;
 use rdkafka::producer::Producer as _;
 use tracing::info;
 
+use super::errors::kind_of_code;
 use super::place::Place;
 use super::producer::{Producer, Words, connect};
 
@@ -32,7 +33,7 @@ pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), Stor
         true => Ok(()),
         false => {
             let missing = RDKafkaErrorCode::UnknownTopicOrPartition;
-            Err(place.fault(&KafkaError::MetadataFetch(missing)))
+            Err(place.fault(KafkaError::MetadataFetch(missing)))
         }
     }
 }
@@ -43,7 +44,7 @@ async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError
     let looked = looked.map_err(|error| {
         StoreError::bug(format!("{place}: looking for the topic")).with_source(error)
     })?;
-    looked.map_err(|error| place.fault(&error))
+    looked.map_err(|error| place.fault(error))
 }
 
 fn look(producer: &Producer, topic: &str) -> KafkaResult<bool> {
@@ -68,12 +69,12 @@ async fn create(place: &Place) -> Result<(), StoreError> {
         .request_timeout(Some(ANSWER_WITHIN))
         .operation_timeout(Some(ANSWER_WITHIN));
     let created = admin.create_topics([&topic], &options).await;
-    match created.map_err(|error| place.fault(&error))?.pop() {
+    match created.map_err(|error| place.fault(error))?.pop() {
         Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) | Some(Ok(_)) | None => Ok(()),
-        Some(Err((_, code))) => Err(StoreError::transient(format!(
-            "{place} is not there and can't be made: {code}; have it made: kafka-topics.sh \
-             --bootstrap-server {} --create --topic {}",
-            place.servers, place.topic
-        ))),
+        Some(Err((_, code))) => {
+            let context = format!("{place} is not there and can't be made");
+            let advice = format!("have it made: {}", place.how_to_make_it());
+            Err(StoreError::new(kind_of_code(code), context).with_source(code).with_advice(advice))
+        }
     }
 }
