@@ -227,7 +227,7 @@ impl Keeper {
             tokio::select! {
                 delivery = consumer.next() => match delivery {
                     Some(Ok(delivery)) => self.deliveries.came(delivery),
-                    Some(Err(error)) => return Err(self.link.fault(&error)),
+                    Some(Err(error)) => return Err(self.link.fault(error)),
                     None => {
                         return Err(self.link.unavailable("the queue was deleted; it is made again"));
                     }
@@ -243,7 +243,7 @@ impl Keeper {
 
     async fn begin(&self, connection: &Connection) -> Result<Consumer, StoreError> {
         declare::ensure(&self.link, connection, &self.names).await?;
-        let fault = |error: lapin::Error| self.link.fault(&error);
+        let fault = |error: lapin::Error| self.link.fault(error);
         let channel = connection.create_channel().await.map_err(fault)?;
         channel.basic_qos(self.prefetch, BasicQosOptions::default()).await.map_err(fault)?;
         let (queue, tag) = (self.names.queue.clone(), ShortString::default());

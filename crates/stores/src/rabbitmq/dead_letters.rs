@@ -123,7 +123,7 @@ impl RabbitQueue {
         question: impl Future<Output = lapin::Result<T>> + Send,
     ) -> Result<T, StoreError> {
         match timeout(ANSWER_WITHIN, question).await {
-            Ok(answer) => answer.map_err(|error| self.link.fault(&error)),
+            Ok(answer) => answer.map_err(|error| self.link.fault(error)),
             Err(_) => Err(self.link.silent()),
         }
     }

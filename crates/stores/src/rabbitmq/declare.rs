@@ -3,14 +3,11 @@
 use fetchwell_engine::ports::error::StoreError;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{FieldTable, ShortString};
-use lapin::{Channel, Connection, ErrorKind};
+use lapin::{Channel, Connection};
 use tracing::warn;
 
+use super::errors::{NOT_FOUND, PRECONDITION_FAILED, code_of};
 use super::link::Link;
-
-/// AMQP's codes for "there is none" and "it is another kind".
-const NOT_FOUND: u16 = 404;
-const PRECONDITION_FAILED: u16 = 406;
 
 /// The queue, and the one for what is given up.
 pub(super) struct Names {
@@ -41,7 +38,7 @@ pub(super) async fn ensure(
     connection: &Connection,
     names: &Names,
 ) -> Result<(), StoreError> {
-    let fault = |error: lapin::Error| link.fault(&error);
+    let fault = |error: lapin::Error| link.fault(error);
     let durable = QueueDeclareOptions::durable();
     if is_there(connection, &names.queue).await.map_err(fault)? {
         if !is_durable(connection, &names.queue).await.map_err(fault)? {
@@ -71,7 +68,7 @@ pub(super) async fn depth(channel: &Channel, queue: &ShortString) -> lapin::Resu
 pub(super) async fn is_there(connection: &Connection, queue: &ShortString) -> lapin::Result<bool> {
     match depth(&connection.create_channel().await?, queue).await {
         Ok(_) => Ok(true),
-        Err(error) if code(&error) == Some(NOT_FOUND) => Ok(false),
+        Err(error) if code_of(&error) == Some(NOT_FOUND) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -83,7 +80,7 @@ pub(super) async fn is_durable(
 ) -> lapin::Result<bool> {
     match declare(connection, queue, QueueDeclareOptions::durable()).await {
         Ok(()) => Ok(true),
-        Err(error) if code(&error) == Some(PRECONDITION_FAILED) => {
+        Err(error) if code_of(&error) == Some(PRECONDITION_FAILED) => {
             Ok(!error.to_string().contains("'durable'"))
         }
         Err(error) => Err(error),
@@ -99,11 +96,4 @@ async fn declare(
     let channel = connection.create_channel().await?;
     channel.queue_declare(queue.clone(), options, FieldTable::default()).await?;
     channel.close(200, "declared".into()).await
-}
-
-fn code(error: &lapin::Error) -> Option<u16> {
-    match error.kind() {
-        ErrorKind::ProtocolError(said) => Some(said.get_id()),
-        _ => None,
-    }
 }

@@ -34,7 +34,7 @@ pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> 
         let waiting = depth(&connection.create_channel().await?, &names.queue).await?;
         Ok(RabbitFacts { queue: Some(QueueFacts { is_durable, waiting }) })
     };
-    let facts = asked.await.map_err(|error| link.fault(&error))?;
+    let facts = asked.await.map_err(|error| link.fault(error))?;
     // Whether it ends politely changes nothing any more.
     drop(connection.close(200, "looked".into()).await);
     Ok(facts)

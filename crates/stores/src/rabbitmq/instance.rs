@@ -105,7 +105,7 @@ impl RabbitInstance {
         word: impl Future<Output = lapin::Result<T>> + Send,
     ) -> Result<T, StoreError> {
         match timeout(ANSWER_WITHIN, word).await {
-            Ok(heard) => heard.map_err(|error| self.queue.link.fault(&error)),
+            Ok(heard) => heard.map_err(|error| self.queue.link.fault(error)),
             Err(_) => {
                 self.deliveries.give_up_connection();
                 Err(self.queue.link.silent())

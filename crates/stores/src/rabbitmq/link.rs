@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use lapin::uri::AMQPUri;
-use lapin::{Connection, ConnectionProperties, ErrorKind};
+use lapin::{Connection, ConnectionProperties};
 use tokio::time::timeout;
+
+use super::errors::store_error;
 
 /// A broker that does not answer within this is gone.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -39,23 +41,14 @@ impl Link {
         let properties = ConnectionProperties::default().with_connection_name(name.into());
         let connecting = Connection::connect_uri((*self.uri).clone(), properties);
         match timeout(ANSWER_WITHIN, connecting).await {
-            Ok(connected) => connected.map_err(|error| self.fault(&error)),
+            Ok(connected) => connected.map_err(|error| self.fault(error)),
             Err(_) => Err(self.silent()),
         }
     }
 
-    /// A fault that may pass.
-    pub(super) fn fault(&self, error: &lapin::Error) -> StoreError {
-        let advice = match error.kind() {
-            ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {
-                "; check that the broker runs and can be reached"
-            }
-            ErrorKind::ProtocolError(said) if said.get_id() == ACCESS_REFUSED => {
-                "; check user, password and vhost, and what the user may do"
-            }
-            _ => "",
-        };
-        self.unavailable(&format!("{error}{advice}"))
+    /// What an error of the driver means.
+    pub(super) fn fault(&self, error: lapin::Error) -> StoreError {
+        store_error(format!("RabbitMQ at {}", self.address()), error)
     }
 
     /// The fault of a broker that does not answer.
@@ -86,9 +79,6 @@ fn parsed(url: &str) -> Result<AMQPUri, String> {
     }
     Ok(uri)
 }
-
-/// AMQP's code for "you may not".
-const ACCESS_REFUSED: u16 = 403;
 
 /// The vhost as part of an address; most have the default one.
 fn vhost(name: &str) -> String {

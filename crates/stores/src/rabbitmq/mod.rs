@@ -7,6 +7,7 @@
 mod consumer;
 mod dead_letters;
 mod declare;
+mod errors;
 mod examination;
 mod instance;
 mod link;

@@ -60,7 +60,7 @@ impl Publisher {
     pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreError> {
         self.with_channel(async |standing: &Standing| {
             match timeout(ANSWER_WITHIN, declare::depth(&standing.channel, queue)).await {
-                Ok(depth) => depth.map_err(|error| self.link.fault(&error)),
+                Ok(depth) => depth.map_err(|error| self.link.fault(error)),
                 Err(_) => Err(self.link.silent()),
             }
         })
@@ -94,7 +94,7 @@ impl Publisher {
 
     async fn prepare(&self, connection: &Connection) -> Result<Channel, StoreError> {
         declare::ensure(&self.link, connection, &self.names).await?;
-        let fault = |error: lapin::Error| self.link.fault(&error);
+        let fault = |error: lapin::Error| self.link.fault(error);
         let channel = connection.create_channel().await.map_err(fault)?;
         channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(fault)?;
         Ok(channel)
@@ -120,7 +120,7 @@ impl Publisher {
                 properties.clone(),
             );
             let sent = timeout(ANSWER_WITHIN, sent).await.map_err(|_| self.link.silent())?;
-            confirms.push(sent.map_err(|error| self.link.fault(&error))?);
+            confirms.push(sent.map_err(|error| self.link.fault(error))?);
         }
         self.wait_for(standing, confirms).await
     }
@@ -135,7 +135,7 @@ impl Publisher {
         tokio::pin!(all);
         let confirmations = loop {
             match timeout(ANSWER_WITHIN, &mut all).await {
-                Ok(all) => break all.map_err(|error| self.link.fault(&error))?,
+                Ok(all) => break all.map_err(|error| self.link.fault(error))?,
                 Err(_) if standing.connection.status().blocked() => {
                     self.wait_while_blocked(standing).await?;
                 }

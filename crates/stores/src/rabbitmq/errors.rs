@@ -1,0 +1,154 @@
+//! What a broker and its driver say went wrong, and what kind of store error that is.
+
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
+use lapin::ErrorKind;
+
+use StoreErrorKind::{Bug, Incompatible, TooLarge, Transient};
+
+/// AMQP's reply codes.
+const CONTENT_TOO_LARGE: u16 = 311;
+const NO_ROUTE: u16 = 312;
+const NO_CONSUMERS: u16 = 313;
+const CONNECTION_FORCED: u16 = 320;
+const INVALID_PATH: u16 = 402;
+const ACCESS_REFUSED: u16 = 403;
+pub(super) const NOT_FOUND: u16 = 404;
+const RESOURCE_LOCKED: u16 = 405;
+pub(super) const PRECONDITION_FAILED: u16 = 406;
+const FRAME_ERROR: u16 = 501;
+const SYNTAX_ERROR: u16 = 502;
+const COMMAND_INVALID: u16 = 503;
+const CHANNEL_ERROR: u16 = 504;
+const UNEXPECTED_FRAME: u16 = 505;
+const RESOURCE_ERROR: u16 = 506;
+const NOT_ALLOWED: u16 = 530;
+const NOT_IMPLEMENTED: u16 = 540;
+const INTERNAL_ERROR: u16 = 541;
+
+/// What they mean. A queue that is not found is made again with the next connection. Wrong credentials and missing
+/// rights are incompatible: no retry changes them.
+const KINDS: [(u16, StoreErrorKind); 18] = [
+    (CONTENT_TOO_LARGE, TooLarge),
+    (NO_ROUTE, Transient),
+    (NO_CONSUMERS, Transient),
+    (CONNECTION_FORCED, Transient),
+    (INVALID_PATH, Incompatible),
+    (ACCESS_REFUSED, Incompatible),
+    (NOT_FOUND, Transient),
+    (RESOURCE_LOCKED, Transient),
+    (PRECONDITION_FAILED, Transient),
+    (FRAME_ERROR, Bug),
+    (SYNTAX_ERROR, Bug),
+    (COMMAND_INVALID, Bug),
+    (CHANNEL_ERROR, Transient),
+    (UNEXPECTED_FRAME, Bug),
+    (RESOURCE_ERROR, Transient),
+    (NOT_ALLOWED, Incompatible),
+    (NOT_IMPLEMENTED, Incompatible),
+    (INTERNAL_ERROR, Transient),
+];
+
+/// Brokers use some codes for several things. These words of theirs count before the code.
+const TEXTS: [(u16, &str, StoreErrorKind); 4] = [
+    (PRECONDITION_FAILED, "inequivalent arg", Incompatible),
+    (PRECONDITION_FAILED, "larger than", TooLarge),
+    (NOT_ALLOWED, "limit", Transient),
+    (NOT_ALLOWED, "is down", Transient),
+];
+
+/// The one way from an error of the driver to one of the store. `broker` names the broker.
+pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
+    let advice = match error.kind() {
+        ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {
+            "check that the broker runs and can be reached"
+        }
+        ErrorKind::ProtocolError(said)
+            if [ACCESS_REFUSED, NOT_ALLOWED].contains(&said.get_id()) =>
+        {
+            "check user, password and vhost, and what the user may do"
+        }
+        _ => "",
+    };
+    StoreError::new(kind_of(error.kind()), broker).with_source(error).with_advice(advice)
+}
+
+/// AMQP's code, where the broker gave one.
+pub(super) fn code_of(error: &lapin::Error) -> Option<u16> {
+    match error.kind() {
+        ErrorKind::ProtocolError(said) => Some(said.get_id()),
+        _ => None,
+    }
+}
+
+fn kind_of(kind: &ErrorKind) -> StoreErrorKind {
+    match kind {
+        ErrorKind::ProtocolError(said) => kind_of_reply(said.get_id(), said.get_message().as_str()),
+        ErrorKind::InvalidProtocolVersion(_) | ErrorKind::AuthProviderError(_) => Incompatible,
+        ErrorKind::SerialisationError(_)
+        | ErrorKind::FutureCompleted
+        | ErrorKind::NoDefaultRuntime => Bug,
+        // A connection or channel that is gone: the next one may work.
+        _ => Transient,
+    }
+}
+
+fn kind_of_reply(code: u16, text: &str) -> StoreErrorKind {
+    let by_text = TEXTS.iter().find(|(of, words, _)| *of == code && text.contains(*words));
+    let by_code = || KINDS.iter().find(|(known, _)| *known == code).map(|(_, kind)| *kind);
+    by_text.map(|(_, _, kind)| *kind).or_else(by_code).unwrap_or(Transient)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use lapin::protocol::AMQPError;
+
+    use super::*;
+
+    fn error(code: u16, text: &str) -> StoreError {
+        let said = AMQPError::from_id(code, text.into()).unwrap();
+        store_error("RabbitMQ at r:5672".to_owned(), ErrorKind::ProtocolError(said).into())
+    }
+
+    #[test]
+    fn each_reply_has_its_kind() {
+        for (code, text, kind) in [
+            (CONTENT_TOO_LARGE, "", TooLarge),
+            (CONNECTION_FORCED, "CONNECTION_FORCED - broker forced connection closure", Transient),
+            (INVALID_PATH, "", Incompatible),
+            (ACCESS_REFUSED, "ACCESS_REFUSED - Login was refused", Incompatible),
+            (NOT_FOUND, "NOT_FOUND - no queue 'batches' in vhost '/'", Transient),
+            (RESOURCE_LOCKED, "", Transient),
+            (PRECONDITION_FAILED, "PRECONDITION_FAILED - unknown delivery tag 3", Transient),
+            (PRECONDITION_FAILED, "delivery acknowledgement on channel 1 timed out", Transient),
+            (PRECONDITION_FAILED, "inequivalent arg 'durable' for queue", Incompatible),
+            (PRECONDITION_FAILED, "message size 9 is larger than configured max size 8", TooLarge),
+            (SYNTAX_ERROR, "", Bug),
+            (COMMAND_INVALID, "", Bug),
+            (CHANNEL_ERROR, "", Transient),
+            (RESOURCE_ERROR, "", Transient),
+            (NOT_ALLOWED, "NOT_ALLOWED - vhost crawls not found", Incompatible),
+            (NOT_ALLOWED, "connection limit (10) is reached", Transient),
+            (NOT_IMPLEMENTED, "", Incompatible),
+            (INTERNAL_ERROR, "", Transient),
+        ] {
+            assert_eq!(error(code, text).kind(), kind, "{code} {text}");
+        }
+    }
+
+    #[test]
+    fn what_the_driver_says_has_its_kind() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        for (error, kind) in [
+            (lapin::Error::from(refused), Transient),
+            (ErrorKind::MissingHeartbeatError.into(), Transient),
+            (ErrorKind::ChannelsLimitReached.into(), Transient),
+            (ErrorKind::AuthProviderError("no token".to_owned()).into(), Incompatible),
+            (ErrorKind::FutureCompleted.into(), Bug),
+        ] {
+            let text = error.to_string();
+            assert_eq!(store_error("RabbitMQ".to_owned(), error).kind(), kind, "{text}");
+        }
+    }
+}
