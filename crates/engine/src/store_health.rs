@@ -1,15 +1,18 @@
 //! Which calls to the stores fail at present. One outage is one line in the log per minute, with a count, however
 //! many calls fail; `/readyz` and `--give-up-after` go by the same record.
+//!
+//! An error that is not transient is not tried again: it is kept here, `/readyz` says so from then on, and every
+//! pipeline of the process hands back what it holds and ends.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
-use crate::ports::error::StoreError;
+use crate::ports::error::{StoreError, StoreErrorKind};
 
 /// While a store fails, there is a line about it this often.
 const LINE_EVERY: Duration = Duration::from_secs(60);
@@ -32,6 +35,8 @@ pub enum StoreCall {
     Robots,
     /// Note that a fetch has begun, or what robots.txt says; sweep old sites.
     Note,
+    /// Tell what has waited longest, or what operators ordered.
+    Look,
     /// Answer a request of the API.
     Answer,
     /// Take out what is old.
@@ -48,6 +53,7 @@ impl StoreCall {
             StoreCall::Pace => "no request is sent, because no slot can be reserved",
             StoreCall::Robots => "robots.txt records cannot be read",
             StoreCall::Note => "a note to the store was lost",
+            StoreCall::Look => "the store cannot be read",
             StoreCall::Answer => "requests to the API are answered with 503",
             StoreCall::Prune => "old messages cannot be taken out",
         }
@@ -86,6 +92,8 @@ pub struct StoreHealth {
 #[derive(Default)]
 struct Shared {
     pipelines: AtomicU32,
+    /// Whether `state` has a fatal error: pipelines ask after each round.
+    is_fatal: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -94,6 +102,8 @@ struct State {
     /// By pipeline and call.
     failing: BTreeMap<(u32, StoreCall), Streak>,
     outage: Option<Outage>,
+    /// The first error that no retry can mend.
+    fatal: Option<Failing>,
 }
 
 /// Failures of a call without a success in between.
@@ -124,8 +134,11 @@ impl StoreHealth {
         StoreHealth { pipeline, shared: self.shared.clone() }
     }
 
-    /// A call failed, and will be repeated.
+    /// A call failed. It will be repeated if its error is transient; if not, it ends the process.
     pub fn failed(&self, call: StoreCall, fault: &StoreError) {
+        if !fault.is_transient() {
+            return self.note_fatal(call, fault);
+        }
         let now = Instant::now();
         let mut state = self.state();
         let streak = state.failing.entry((self.pipeline, call)).or_insert_with(|| Streak {
@@ -141,9 +154,36 @@ impl StoreHealth {
         state.log(call, fault, now);
     }
 
-    /// A call failed that others of its kind say nothing about: it is only logged.
+    /// A call failed that others of its kind say nothing about: it is only logged, unless the store cannot be used any
+    /// more. A bug that a caller of the API found is that caller's error alone, and so is a message that is too large.
     pub fn failed_once(&self, call: StoreCall, fault: &StoreError) {
-        self.state().log(call, fault, Instant::now());
+        let is_fatal = match fault.kind() {
+            StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => true,
+            StoreErrorKind::Bug => call != StoreCall::Answer,
+            StoreErrorKind::Transient | StoreErrorKind::TooLarge => false,
+        };
+        match is_fatal {
+            true => self.note_fatal(call, fault),
+            false => self.state().log(call, fault, Instant::now()),
+        }
+    }
+
+    /// The first error of any pipeline of the process that no retry can mend. It stays.
+    pub fn fatal(&self) -> Option<Failing> {
+        if !self.shared.is_fatal.load(Ordering::Acquire) {
+            return None;
+        }
+        self.state().fatal.clone()
+    }
+
+    fn note_fatal(&self, call: StoreCall, fault: &StoreError) {
+        let mut state = self.state();
+        if state.fatal.is_some() {
+            return debug!(%fault, "{}", call.means());
+        }
+        error!(%fault, "{}; handing back what is held, then stopping", call.means());
+        state.fatal = Some(Failing { call, lasts: Duration::ZERO, fault: fault.clone() });
+        self.shared.is_fatal.store(true, Ordering::Release);
     }
 
     /// A call worked.
@@ -200,6 +240,7 @@ impl State {
 
     fn log(&mut self, call: StoreCall, fault: &StoreError, now: Instant) {
         match self.note(now) {
+            Line::First if !fault.is_transient() => error!(%fault, "{}", call.means()),
             Line::First => warn!(%fault, "{}; trying again until it works", call.means()),
             Line::Again { failures, lasts } => {
                 let lasts_s = lasts.as_secs();
@@ -277,6 +318,26 @@ mod tests {
         assert!(other.failing().is_some());
         other.forget();
         assert!(health.state().outage.is_none() && other.failing().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_no_retry_mends_is_known_to_all_pipelines_for_good() {
+        let health = StoreHealth::default();
+        let flow = health.beside();
+        flow.failed(StoreCall::Take, &fault());
+        health.failed_once(StoreCall::Answer, &StoreError::bug("a message without a lane"));
+        health.failed_once(StoreCall::Answer, &StoreError::too_large("a message"));
+        assert!(health.fatal().is_none());
+        flow.failed(StoreCall::Take, &StoreError::incompatible("no such table: job"));
+        health.failed_once(StoreCall::Prune, &StoreError::corrupt("a page"));
+        flow.worked(StoreCall::Take);
+        flow.forget();
+        tokio::time::advance(RECENT * 2).await;
+        for record in [&health, &flow, &flow.beside()] {
+            let failing = record.fatal().unwrap();
+            assert_eq!(failing.call, StoreCall::Take);
+            assert_eq!(failing.fault.kind(), StoreErrorKind::Incompatible);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -169,6 +169,12 @@ pub(super) struct Conductor<R> {
     pub(super) exhausted: bool,
     /// Why a plan wants the run to end.
     pub(super) halted: Option<String>,
+    /// The error of a store that no retry can mend: the run ends with it.
+    fatal: Option<StoreError>,
+    /// The store does not even take back what is held, and never will.
+    pub(super) takes_nothing_back: bool,
+    /// How many of those that are ready are finished one by one: something in their batch was too large.
+    pub(super) finish_singly: usize,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
     /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
@@ -229,6 +235,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             lease_good_until: started,
             exhausted: false,
             halted: None,
+            fatal: None,
+            takes_nothing_back: false,
+            finish_singly: 0,
             stopping_since: None,
             last_line: HashMap::new(),
             last_failures: HashMap::new(),
@@ -330,7 +339,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if empty_handed && all_told {
             return self.exhausted || self.is_stopping();
         }
-        let is_too_late = self.gives_up_at().is_some_and(|at| at <= Instant::now());
+        let is_too_late = self.takes_nothing_back
+            || self.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
             let left = self.leases_held + self.ready.len();
             warn!(left, "stopping though the store did not take the rest: others will rescue it");
@@ -345,11 +355,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// How it ended.
-    pub(super) fn ended(&mut self) -> Ended {
-        match (self.halted.take(), self.is_stopping()) {
-            (Some(reason), _) => Ended::Halted(reason),
-            (None, true) => Ended::Stopped,
-            (None, false) => Ended::Exhausted,
+    pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
+        match (self.fatal.take(), self.halted.take(), self.is_stopping()) {
+            (Some(fault), ..) => Err(fault),
+            (None, Some(reason), _) => Ok(Ended::Halted(reason)),
+            (None, None, true) => Ok(Ended::Stopped),
+            (None, None, false) => Ok(Ended::Exhausted),
         }
     }
 
@@ -460,12 +471,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if failed.is_cancelled() {
                 return Ok(());
             }
-            let text = failed.try_into_panic().map_or_else(
-                |cancelled| cancelled.to_string(),
-                |payload| panic_text(payload.as_ref()),
-            );
-            error!(panic = text, "the engine failed; what it holds will be rescued");
-            return Err(StoreError::bug(format!("the engine panicked: {text}")));
+            return Err(engine_failed(failed));
         };
         self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);
@@ -497,7 +503,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Err(fault) => {
                 self.store_failed(StoreCall::Renew, &fault);
-                self.renew_at = Instant::now() + STORE_RETRY;
+                if fault.is_transient() {
+                    self.renew_at = Instant::now() + STORE_RETRY;
+                }
             }
         }
     }
@@ -514,6 +522,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.asks.clear();
         self.started.clear();
         self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
+        self.finish_singly = 0;
         self.suspects.clear();
         self.runs_alone = None;
         self.leases_held = 0;
@@ -546,8 +555,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
-    /// next.
-    pub(super) fn give_up_on_a_store(&self) -> Result<(), StoreError> {
+    /// next. After an error that no retry can mend, the run hands back what it holds and ends.
+    pub(super) fn give_up_on_a_store(&mut self) -> Result<(), StoreError> {
+        if let Some(failing) = self.plant.gate.health.fatal() {
+            if self.fatal.is_none() {
+                self.fatal = Some(failing.fault);
+                self.stop_taking();
+            }
+            return Ok(());
+        }
         let Some(patience) = self.plant.gate.patience_with_stores() else { return Ok(()) };
         match self.plant.gate.health.failing() {
             Some(failing) if failing.lasts >= patience => Err(failing.fault),
@@ -570,6 +586,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
         Item { job, request, since: self.now(), is_errand: true }
     }
+}
+
+/// The end of an engine that panicked, or whose runtime is gone.
+pub(super) fn engine_failed(failed: JoinError) -> StoreError {
+    let text = failed.try_into_panic().map_or_else(
+        |cancelled| cancelled.to_string(),
+        |payload| panic_text(payload.as_ref()),
+    );
+    error!(panic = text, "the engine failed; what it holds will be rescued");
+    StoreError::bug(format!("the engine panicked: {text}"))
 }
 
 /// What a panic said.

@@ -39,7 +39,7 @@ use crate::ports::job::Lease;
 use crate::ports::plan::Plan;
 use crate::ports::source::Source;
 use crate::web::Web;
-use conductor::Conductor;
+use conductor::{Conductor, engine_failed};
 pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
 
 /// The reason of a lease that was given up for a fault of this program, such as a panic.
@@ -126,7 +126,8 @@ pub enum Ended {
 /// Runs a door until its source is exhausted or `stop` is cancelled.
 ///
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
-/// whoever comes next.
+/// whoever comes next. Transient errors of a store are waited for. Any other one, and a panic of the engine, ends the
+/// run: what is held is handed back within the grace, as far as the store takes it.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
@@ -136,7 +137,7 @@ pub async fn run<R: Send + Sync + 'static>(
     let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
     match conducting.await {
         Ok(ended) => ended,
-        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        Err(failed) => Err(engine_failed(failed)),
     }
 }
 
@@ -147,6 +148,7 @@ async fn conduct<R: Send + Sync + 'static>(
 ) -> Result<Ended, StoreError> {
     let news = door.source.news();
     let mut conductor = Conductor::start(door, plant).await;
+    conductor.give_up_on_a_store()?;
     loop {
         conductor.renew_lease_when_due();
         conductor.listen_for_orders_when_due();
@@ -158,7 +160,7 @@ async fn conduct<R: Send + Sync + 'static>(
         conductor.finish_what_is_done();
         conductor.tell_what_is_in_hand();
         if conductor.is_idle_for_good() {
-            return Ok(conductor.ended());
+            return conductor.ended();
         }
         let (wake_at, now, stopping) =
             (conductor.next_due(), conductor.now(), conductor.is_stopping());

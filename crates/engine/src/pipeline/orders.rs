@@ -14,6 +14,7 @@ use tracing::{debug, info};
 use super::conductor::{Conductor, Event};
 use crate::ports::error::StoreError;
 use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
+use crate::store_health::StoreCall;
 
 /// How often orders are asked for: one is felt within a second.
 const LISTEN_EVERY: Duration = Duration::from_millis(400);
@@ -81,6 +82,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.orders.is_listening = false;
         let ordered = match orders {
             Ok(orders) => self.orders.heard(orders),
+            Err(fault) if !fault.is_transient() => {
+                return self.store_failed(StoreCall::Look, &fault);
+            }
             // Everything else says so, too, and orders are asked for again.
             Err(fault) => return debug!(%fault, "orders could not be listened for"),
         };

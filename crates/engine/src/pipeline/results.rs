@@ -7,8 +7,10 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::conductor::{Conductor, Event};
+use super::intake::guarded;
 use super::{News, SettledLease};
-use crate::ports::error::StoreError;
+use crate::budget::Share;
+use crate::ports::error::{StoreError, StoreErrorKind};
 use crate::ports::finish::{Finished, Settled, Settlement};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
@@ -23,12 +25,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.finishing
             || self.ready.is_empty()
             || now < self.finish_at
+            || self.takes_nothing_back
             || !self.holds_its_lease()
         {
             return;
         }
         self.finishing = true;
         let many = self.batch_size();
+        self.finish_singly = self.finish_singly.saturating_sub(many);
         let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
         let finish = self.door.finish.clone();
         self.spawn(async move {
@@ -40,6 +44,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// How many go in the next batch: a sink may hold all of it a second time, in its own form.
     fn batch_size(&self) -> usize {
+        if self.finish_singly > 0 {
+            return 1;
+        }
         let mut bytes = 0_usize;
         let fits = |finished: &&Finished<R>| {
             let is_first = bytes == 0;
@@ -61,6 +68,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.store_worked(StoreCall::Finish);
                 settled
             }
+            Err(fault) if fault.kind() == StoreErrorKind::TooLarge => {
+                return self.on_too_large(batch, &fault);
+            }
+            Err(fault) if !fault.is_transient() => return self.on_not_storable(batch, &fault),
             Err(fault) => {
                 // Nothing is fetched again for it, and nothing more is taken until it works.
                 self.store_failed(StoreCall::Finish, &fault);
@@ -72,6 +83,48 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         for (finished, settled) in batch.into_iter().zip(settled) {
             self.on_settled(finished, settled, sink);
         }
+    }
+
+    /// Something in the batch is larger than the store will ever hold. Alone, each is judged by itself. What is too large
+    /// ends with what its door records of a URL that is given up, and without any record if even that is too large.
+    fn on_too_large(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
+        let reason = fault.detail();
+        let given_up = Settlement::Dead { reason: reason.clone() };
+        if let [finished] = batch.as_mut_slice() {
+            let is_given_up = finished.settlement == given_up;
+            if is_given_up && finished.records.is_empty() {
+                return self.on_not_storable(batch, fault);
+            }
+            drop_records(finished);
+            if !is_given_up {
+                let record = || (self.door.obituary)(&finished.lease, &reason);
+                finished.records = guarded(record).unwrap_or_default();
+                finished.settlement = given_up;
+            }
+        }
+        self.finish_singly += batch.len();
+        self.spread(News::StoreFailed(fault.clone()));
+        self.finish_at = self.now();
+        self.ready.splice(0..0, batch);
+    }
+
+    /// The store will not take these ends, however often it is asked. What they are about is fetched again another time,
+    /// so it goes back; where it does not even go back, it is left to whoever comes next.
+    fn on_not_storable(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
+        self.store_failed(StoreCall::Finish, fault);
+        let at = self.now();
+        let goes_back = |finished: &Finished<R>| {
+            matches!(finished.settlement, Settlement::HandBack { .. })
+        };
+        if batch.iter().all(goes_back) {
+            self.takes_nothing_back = true;
+        }
+        for finished in &mut batch {
+            finished.settlement = Settlement::HandBack { at };
+            drop_records(finished);
+        }
+        self.finish_at = at;
+        self.ready.splice(0..0, batch);
     }
 
     fn on_settled(&mut self, finished: Finished<R>, settled: Settled, sink: Duration) {
@@ -113,4 +166,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
         }
     }
+}
+
+/// Whether it is a page is still told by its phases.
+fn drop_records<R>(finished: &mut Finished<R>) {
+    finished.records = Vec::new();
+    finished.share = Share::none();
 }

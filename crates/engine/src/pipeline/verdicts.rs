@@ -423,6 +423,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.store_worked(StoreCall::Pace);
                 turn
             }
+            Err(fault) if !fault.is_transient() => {
+                // Nothing goes out any more, and the store will hear of nothing: the run ends.
+                self.turn_at = self.store_retry_at();
+                return self.store_failed(StoreCall::Pace, &fault);
+            }
             Err(fault) => {
                 self.store_failed(StoreCall::Pace, &fault);
                 let left_late =

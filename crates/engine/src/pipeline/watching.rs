@@ -10,6 +10,7 @@ use tracing::{debug, error};
 use super::conductor::{Conductor, Event};
 use super::{News, Window};
 use crate::ports::error::StoreError;
+use crate::store_health::StoreCall;
 
 /// How much is in hand is told so often at the most.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -66,6 +67,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.last_told.at = None;
             }
             Ok(_) => {}
+            Err(fault) if !fault.is_transient() => self.store_failed(StoreCall::Look, &fault),
             // Debug level is enough: every other call reports a store that is unavailable.
             Err(fault) => debug!(%fault, "the store can't say what has waited longest"),
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 mod dns;
+mod fatal_errors;
 mod flow;
 mod gate;
 mod groups;
