@@ -164,10 +164,8 @@ mod tests {
     use super::*;
 
     fn failure(code: i32, message: Option<&str>) -> StoreError {
-        let error = rusqlite::Error::SqliteFailure(
-            ffi::Error::new(code),
-            message.map(ToOwned::to_owned),
-        );
+        let error =
+            rusqlite::Error::SqliteFailure(ffi::Error::new(code), message.map(ToOwned::to_owned));
         store_error(Path::new("x.db"), error)
     }
 

@@ -339,8 +339,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if empty_handed && all_told {
             return self.exhausted || self.is_stopping();
         }
-        let is_too_late = self.takes_nothing_back
-            || self.gives_up_at().is_some_and(|at| at <= Instant::now());
+        let is_too_late =
+            self.takes_nothing_back || self.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
             let left = self.leases_held + self.ready.len();
             warn!(left, "stopping though the store did not take the rest: others will rescue it");
@@ -590,10 +590,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
 /// The end of an engine that panicked, or whose runtime is gone.
 pub(super) fn engine_failed(failed: JoinError) -> StoreError {
-    let text = failed.try_into_panic().map_or_else(
-        |cancelled| cancelled.to_string(),
-        |payload| panic_text(payload.as_ref()),
-    );
+    let text = failed
+        .try_into_panic()
+        .map_or_else(|cancelled| cancelled.to_string(), |payload| panic_text(payload.as_ref()));
     error!(panic = text, "the engine failed; what it holds will be rescued");
     StoreError::bug(format!("the engine panicked: {text}"))
 }

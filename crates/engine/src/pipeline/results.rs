@@ -113,9 +113,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     fn on_not_storable(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
         self.store_failed(StoreCall::Finish, fault);
         let at = self.now();
-        let goes_back = |finished: &Finished<R>| {
-            matches!(finished.settlement, Settlement::HandBack { .. })
-        };
+        let goes_back =
+            |finished: &Finished<R>| matches!(finished.settlement, Settlement::HandBack { .. });
         if batch.iter().all(goes_back) {
             self.takes_nothing_back = true;
         }

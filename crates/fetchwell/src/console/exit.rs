@@ -48,11 +48,24 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exit::Internal(error) => write!(f, "{error:#}"),
+            Exit::Internal(error) => f.write_str(&with_causes(error)),
             Exit::Usage(text) | Exit::Unreachable(text) => f.write_str(text),
             Exit::Ok | Exit::Refused | Exit::SomeFailed | Exit::Interrupted => Ok(()),
         }
     }
+}
+
+/// An error and its causes. Drivers repeat the text of a cause in their own; here it is said once.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 impl From<anyhow::Error> for Exit {
@@ -70,12 +83,13 @@ impl From<std::io::Error> for Exit {
 impl From<StoreError> for Exit {
     fn from(fault: StoreError) -> Exit {
         match fault.kind() {
-            // A Redis Cluster, or a store that a newer program has changed: another one must be named.
+            // A Redis Cluster, tables that somebody changed, missing rights: another store must be named, or this one
+            // set up in another way.
             StoreErrorKind::Incompatible => Exit::Usage(fault.to_string()),
-            StoreErrorKind::Transient
-            | StoreErrorKind::Corrupt
-            | StoreErrorKind::TooLarge
-            | StoreErrorKind::Bug => Exit::Unreachable(fault.to_string()),
+            StoreErrorKind::Transient => Exit::Unreachable(fault.to_string()),
+            StoreErrorKind::Corrupt | StoreErrorKind::TooLarge | StoreErrorKind::Bug => {
+                Exit::Internal(fault.into())
+            }
         }
     }
 }
@@ -92,6 +106,25 @@ impl From<TracesError> for Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kind_of_store_error_has_its_code_and_says_its_cause_once() {
+        for (kind, number) in [
+            (StoreErrorKind::Transient, 5),
+            (StoreErrorKind::Incompatible, 2),
+            (StoreErrorKind::Corrupt, 1),
+            (StoreErrorKind::TooLarge, 1),
+            (StoreErrorKind::Bug, 1),
+        ] {
+            let cause = std::io::Error::other("the cause");
+            let fault = StoreError::new(kind, "SQLite file x.db").with_source(cause);
+            let said = fault.to_string();
+            let exit = Exit::from(fault);
+            assert_eq!((exit.number(), exit.to_string()), (number, said), "{kind:?}");
+        }
+        let error = anyhow::Error::new(std::io::Error::other("the cause")).context("the context");
+        assert_eq!(Exit::Internal(error).to_string(), "the context: the cause");
+    }
 
     #[test]
     fn the_page_of_errors_lists_them() {

@@ -24,6 +24,7 @@ macro_rules! on_both_stores {
 }
 
 mod articles;
+mod broken_store;
 mod client;
 mod commoncrawl_batch;
 mod commoncrawl_work;

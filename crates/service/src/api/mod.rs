@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -162,11 +162,20 @@ impl Api {
         self.stored(self.inbox.message(id, of).await)
     }
 
-    /// What the store said. Its faults are for the log: callers learn no more than that it is down.
+    /// What the store said. Its errors are for the log: callers learn whether it is worth trying again.
     fn stored<T>(&self, answer: Result<T, StoreError>) -> Result<T, Problem> {
         answer.map_err(|fault| {
             self.health.failed_once(StoreCall::Answer, &fault);
-            Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
+            match fault.kind() {
+                StoreErrorKind::Bug => Problem::new(Kind::Internal),
+                StoreErrorKind::TooLarge => Problem::new(Kind::TooLarge)
+                    .saying("The store cannot hold a message of this size."),
+                StoreErrorKind::Transient
+                | StoreErrorKind::Corrupt
+                | StoreErrorKind::Incompatible => {
+                    Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
+                }
+            }
         })
     }
 }

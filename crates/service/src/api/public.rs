@@ -50,7 +50,9 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     let ready = match known {
         Some(ready) => ready,
         None => {
-            let ready = match api.health.failing_anywhere(StoreCall::is_storing) {
+            let fatal = api.health.fatal();
+            let failing = || api.health.failing_anywhere(StoreCall::is_storing);
+            let ready = match fatal.or_else(failing) {
                 Some(failing) => Err(failing.call.means()),
                 None if api.stored(api.inbox.check().await).is_err() => Err("it does not answer"),
                 None => Ok(()),

@@ -91,6 +91,9 @@ impl AuthFailures {
                         warn!("failed authentications can't be written to the audit now: {fault}");
                     }
                     is_failing = true;
+                    if !fault.is_transient() {
+                        entries.clear();
+                    }
                 }
             }
         }

@@ -12,48 +12,48 @@ use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 /// may only read is transient: that is how a server looks during a failover. So is all that is not listed: it comes
 /// from a proxy or an extension, whose errors this program does not know.
 const KINDS: &[(&str, StoreErrorKind)] = &[
-    ("08", Transient),    // connection exception
-    ("0A", Transient),    // a cached plan that a migration outdated: the next connection makes a new one
-    ("21", Bug),          // cardinality violation
-    ("22", Bug),          // data exception
+    ("08", Transient),       // connection exception
+    ("0A", Transient), // a cached plan that a migration outdated: the next connection makes a new one
+    ("21", Bug),       // cardinality violation
+    ("22", Bug),       // data exception
     ("22P05", Incompatible), // untranslatable character: the database's encoding is not UTF-8
-    ("23", Bug),             // integrity constraint violation
-    ("23505", Transient),    // unique violation: two instances at once, and the next try sees the other's row
-    ("25", Bug),             // invalid transaction state
-    ("25006", Transient),    // read-only transaction
-    ("25P03", Transient),    // idle in transaction for too long
-    ("25P04", Transient),    // transaction timeout
-    ("26", Transient),       // invalid statement name: a pooler lost the prepared statement
-    ("28", Incompatible),    // invalid authorization, wrong password
-    ("2F", Bug),             // SQL routine exception
-    ("34", Bug),             // invalid cursor name
-    ("3D", Incompatible),    // no such database
-    ("3F", Incompatible),    // no such schema
-    ("40", Transient),       // rollback: serialization failure, deadlock
-    ("42", Bug),             // syntax error or access rule violation
+    ("23", Bug),       // integrity constraint violation
+    ("23505", Transient), // unique violation: two instances at once, and the next try sees the other's row
+    ("25", Bug),          // invalid transaction state
+    ("25006", Transient), // read-only transaction
+    ("25P03", Transient), // idle in transaction for too long
+    ("25P04", Transient), // transaction timeout
+    ("26", Transient),    // invalid statement name: a pooler lost the prepared statement
+    ("28", Incompatible), // invalid authorization, wrong password
+    ("2F", Bug),          // SQL routine exception
+    ("34", Bug),          // invalid cursor name
+    ("3D", Incompatible), // no such database
+    ("3F", Incompatible), // no such schema
+    ("40", Transient),    // rollback: serialization failure, deadlock
+    ("42", Bug),          // syntax error or access rule violation
     ("42501", Incompatible), // insufficient privilege
     ("42703", Incompatible), // undefined column
     ("42704", Incompatible), // undefined object
     ("42804", Incompatible), // a column of another type
     ("42883", Incompatible), // undefined function
     ("42P01", Incompatible), // undefined table
-    ("42P05", Transient),    // duplicate prepared statement: a pooler shares the connection
+    ("42P05", Transient), // duplicate prepared statement: a pooler shares the connection
     ("42P10", Incompatible), // no unique index for ON CONFLICT
-    ("44", Bug),             // WITH CHECK OPTION violation
-    ("53", Transient),       // insufficient resources: disk full, out of memory, too many connections
-    ("54", TooLarge),        // program limit exceeded
-    ("54001", Bug),          // statement too complex
-    ("54011", Bug),          // too many columns
-    ("54023", Bug),          // too many arguments
-    ("55", Transient),       // object in use, lock not available
-    ("57", Transient),       // operator intervention: shutdown, statement timeout
+    ("44", Bug),          // WITH CHECK OPTION violation
+    ("53", Transient),    // insufficient resources: disk full, out of memory, too many connections
+    ("54", TooLarge),     // program limit exceeded
+    ("54001", Bug),       // statement too complex
+    ("54011", Bug),       // too many columns
+    ("54023", Bug),       // too many arguments
+    ("55", Transient),    // object in use, lock not available
+    ("57", Transient),    // operator intervention: shutdown, statement timeout
     ("57P04", Incompatible), // database dropped
-    ("58", Transient),       // system error outside PostgreSQL
-    ("58P01", Corrupt),      // a file of a table is missing
-    ("P0", Bug),             // PL/pgSQL error
-    ("XX000", Transient),    // internal error of the server
-    ("XX001", Corrupt),      // data corrupted
-    ("XX002", Corrupt),      // index corrupted
+    ("58", Transient),    // system error outside PostgreSQL
+    ("58P01", Corrupt),   // a file of a table is missing
+    ("P0", Bug),          // PL/pgSQL error
+    ("XX000", Transient), // internal error of the server
+    ("XX001", Corrupt),   // data corrupted
+    ("XX002", Corrupt),   // index corrupted
 ];
 
 const CLASS_LENGTH: usize = 2;
@@ -99,9 +99,9 @@ fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
         }
         sqlx::Error::Configuration(_) | sqlx::Error::TypeNotFound { .. } => Incompatible,
         // What is in the tables is not what this program writes there.
-        sqlx::Error::RowNotFound
-        | sqlx::Error::ColumnDecode { .. }
-        | sqlx::Error::Decode(_) => Corrupt,
+        sqlx::Error::RowNotFound | sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
+            Corrupt
+        }
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)

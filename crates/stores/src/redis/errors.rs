@@ -111,10 +111,7 @@ fn kind_of_reply(code: &str, text: &str) -> StoreErrorKind {
     inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Bug)
 }
 
-fn known(
-    table: &[(&str, StoreErrorKind)],
-    is_it: impl Fn(&str) -> bool,
-) -> Option<StoreErrorKind> {
+fn known(table: &[(&str, StoreErrorKind)], is_it: impl Fn(&str) -> bool) -> Option<StoreErrorKind> {
     table.iter().find(|(words, _)| is_it(words)).map(|(_, kind)| *kind)
 }
 

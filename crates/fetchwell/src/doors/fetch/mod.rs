@@ -320,7 +320,7 @@ impl Run<'_> {
         let ended = pipeline::run(door, plant, self.stop.clone()).await;
         progress.end(queue.ledger().await.ok());
         let left = instance.leave().await;
-        ended.map_err(|fault| self.gave_up(&fault, &health, to_file))?;
+        ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;
         left?;
         let ledger = queue.ledger().await?;
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
@@ -342,7 +342,10 @@ impl Run<'_> {
     }
 
     /// How a run ends that the store, or the output, did not let go on.
-    fn gave_up(&self, fault: &StoreError, health: &StoreHealth, to_file: bool) -> Exit {
+    fn gave_up(&self, fault: StoreError, health: &StoreHealth, to_file: bool) -> Exit {
+        if !fault.is_transient() {
+            return fault.into();
+        }
         let values = &self.settings.values;
         let failing = health.failing_anywhere(|_| true);
         let again = if to_file { " with --resume" } else { "" };

@@ -43,12 +43,13 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// The failing store call that makes this instance not ready.
-    fn failing(&self) -> Option<Failing> {
-        let counts = |call: StoreCall| {
-            call.is_storing() && !(self.events_elsewhere && call == StoreCall::Finish)
-        };
-        self.health.failing_anywhere(counts)
+    /// The failing store call that makes this instance not ready. While Kafka fails, so does every end of a URL:
+    /// that counts after `unready_after` only.
+    fn failing(&self, log_fails: bool) -> Option<Failing> {
+        let is_of_log =
+            |call: StoreCall| self.events_elsewhere && log_fails && call == StoreCall::Finish;
+        let counts = |call: StoreCall| call.is_storing() && !is_of_log(call);
+        self.health.fatal().or_else(|| self.health.failing_anywhere(counts))
     }
 }
 
@@ -82,7 +83,8 @@ impl Exposition {
         if self.sizes().await.is_none() {
             return Err("the queue can't be reached".to_owned());
         }
-        if let Some(Failing { call, fault, .. }) = self.stores.failing() {
+        let log_fails = self.log.away_for(Duration::ZERO).is_some();
+        if let Some(Failing { call, fault, .. }) = self.stores.failing(log_fails) {
             return Err(format!("{}: {fault}", call.means()));
         }
         match self.log.away_for(self.unready_after) {
@@ -162,10 +164,19 @@ mod tests {
         assert!(why.contains("the disk is full"), "{why}");
         health.worked(StoreCall::Take);
         assert_eq!(ready().await, (200, "ok\n".to_owned()));
+        // The cache is full, and Kafka works.
+        health.failed(StoreCall::Finish, &StoreError::transient("Redis at r:6379: OOM"));
+        let (status, why) = ready().await;
+        assert!(status == 503 && why.starts_with("results cannot be stored: "), "{status} {why}");
+        health.worked(StoreCall::Finish);
+        assert_eq!(ready().await, (200, "ok\n".to_owned()));
         let event = Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
         log.publish(&[event]).await.unwrap_err();
         let (status, why) = ready().await;
         assert!(status == 503 && why.contains("webpage_log at k:9092"), "{status} {why}");
+        health.failed(StoreCall::Note, &StoreError::incompatible("no such table: site"));
+        let (status, why) = ready().await;
+        assert!(status == 503 && why.contains("no such table: site"), "{status} {why}");
         stop.cancel();
         serving.await.unwrap();
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_settings::{Settings, Values};
@@ -77,7 +78,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let (ended, (), (), (), shown) = tokio::join!(
         flow(settings, &place, &parts, (&metrics, &log), &stop),
         telling,
-        sweep(&place, values.pages_event_retention, &stop),
+        sweep(&place, values.pages_event_retention, &parts.health, &stop),
         check_log(&place, &log, &stop),
         shown.serve(shown_at, &stop),
     );
@@ -176,10 +177,19 @@ async fn check_log(place: &Place, log: &WatchedLog, stop: &CancellationToken) {
 }
 
 /// Takes out what was kept long enough, from time to time.
-async fn sweep(place: &Place, keep_events: Duration, stop: &CancellationToken) {
+async fn sweep(
+    place: &Place,
+    keep_events: Duration,
+    health: &StoreHealth,
+    stop: &CancellationToken,
+) {
     while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
-        if let Err(fault) = sweep_once(place, keep_events).await {
-            warn!("old pages and events can't be taken out now: {fault}");
+        match sweep_once(place, keep_events).await {
+            Ok(()) => {}
+            Err(fault) if fault.is_transient() => {
+                warn!("old pages and events can't be taken out now: {fault}");
+            }
+            Err(fault) => health.failed_once(StoreCall::Prune, &fault),
         }
     }
 }

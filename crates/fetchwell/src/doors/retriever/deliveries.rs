@@ -54,19 +54,21 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Never fails: the lease is ours by now, and must come to its plan whatever the store says.
-    async fn delivery(&self, lease: &Lease) -> Delivery {
+    /// The lease is ours by now, and must come to its plan although the store is away. An error that no retry can mend
+    /// ends the flow, which then hands the lease back.
+    async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
         let Ok(id) = payload.parse::<MessageId>() else {
-            return Delivery::Dead("the job names no message".to_owned());
+            return Ok(Delivery::Dead("the job names no message".to_owned()));
         };
         match self.letter(id).await {
-            Ok(Some(letter)) => Delivery::Post(letter),
-            Ok(None) => Delivery::Dead("its message is not kept any more".to_owned()),
-            Err(fault) => {
+            Ok(Some(letter)) => Ok(Delivery::Post(letter)),
+            Ok(None) => Ok(Delivery::Dead("its message is not kept any more".to_owned())),
+            Err(fault) if fault.is_transient() => {
                 warn!("the delivery of {id} waits: {fault}");
-                Delivery::Later
+                Ok(Delivery::Later)
             }
+            Err(fault) => Err(fault),
         }
     }
 
@@ -107,7 +109,7 @@ impl Source for Ready {
         let mut taken = self.inner.take(demand).await?;
         if let Taken::Jobs(leases) = &mut taken {
             for lease in leases {
-                let delivery = self.delivery(lease).await;
+                let delivery = self.delivery(lease).await?;
                 lease.job.payload = serde_json::to_vec(&delivery).unwrap_or_default();
             }
         }

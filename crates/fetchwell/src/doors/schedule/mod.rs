@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
-use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
+use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -91,8 +91,13 @@ async fn watch(
     let stop = stop_on_signal();
     let looking = async {
         while !stop.is_cancelled() {
-            if let Err(fault) = scheduler.pass(clock.wall()).await {
-                warn!("what is due waits: {fault}");
+            match scheduler.pass(clock.wall()).await {
+                Ok(()) => {}
+                Err(fault) if fault.is_transient() => warn!("what is due waits: {fault}"),
+                Err(fault) => {
+                    stop.cancel();
+                    return Err(fault);
+                }
             }
             sleep_unless_stopped(interval, &stop).await;
         }

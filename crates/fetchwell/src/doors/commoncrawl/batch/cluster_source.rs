@@ -76,8 +76,8 @@ impl ClusterSource {
             match reading.lines.next() {
                 None => reading.is_over = true,
                 Some(line) => {
-                    let line = line
-                        .map_err(|error| StoreError::transient(UNREADABLE).with_source(error))?;
+                    let line =
+                        line.map_err(|error| StoreError::transient(UNREADABLE).with_source(error))?;
                     let job = block::job(&self.indexes, reading.read, &line);
                     let job =
                         job.map_err(|fault| StoreError::corrupt(UNREADABLE).with_source(fault))?;

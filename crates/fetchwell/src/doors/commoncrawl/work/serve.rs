@@ -185,8 +185,13 @@ async fn leave(source: &dyn Source) {
 /// Documents must not wait long for others to come.
 async fn seal_when_old(output: &Output, stop: &CancellationToken) {
     while timeout(AGE_LOOK, stop.cancelled()).await.is_err() {
-        if let Err(fault) = output.seal_when_old().await {
-            warn!("documents can't be put into a file of their own now: {fault}");
+        match output.seal_when_old().await {
+            Ok(()) => {}
+            Err(fault) if fault.is_transient() => {
+                warn!("documents can't be put into a file of their own now: {fault}");
+            }
+            // The end of the run closes the folder, and says what is wrong with it.
+            Err(_) => stop.cancel(),
         }
     }
 }
