@@ -27,7 +27,7 @@ use crate::console::logs::LogOptions;
 
 pub use run::main;
 
-/// Give it URLs, from anywhere; it brings the pages back, politely, and loses none.
+/// Fetch web pages politely, without losing any.
 #[derive(Debug, Parser)]
 #[command(
     name = "fetchwell",
@@ -46,45 +46,45 @@ pub(crate) struct Cli {
 /// Flags that every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct GlobalFlags {
-    /// Settings file (else ./fetchwell.toml, else the one in your config folder)
+    /// Settings file [default: ./fetchwell.toml, else the one in your config folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where work is kept: sqlite:PATH for every command; postgres://… for serve, callers, messages
+    /// Store for queues and results: sqlite:PATH for every command; postgres://… for serve, callers, messages
     /// and outbox; redis://… for pages, dlq, schedule, feeds and articles; either also for explain,
     /// sites, ledger, top and doctor, and for commoncrawl with RabbitMQ [default: sqlite:fetchwell.db]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
-    /// Where the pace of each site is kept; all processes on it share one pace [default: the store]
+    /// Store for the pace of each site; processes that use the same one share it [default: the store]
     #[arg(long, global = true, value_name = "URL")]
     politeness: Option<String>,
-    /// How we introduce ourselves to servers
+    /// User-Agent header to send to servers
     #[arg(long, global = true, value_name = "TEXT")]
     user_agent: Option<String>,
-    /// Requests per second and site [default: 1]; 0: no pacing
+    /// Requests per second per site; 0 disables pacing [default: 1]
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     rate: Option<String>,
     /// Allow --rate 0 for public addresses
     #[arg(long, global = true)]
     i_own_these_sites: bool,
-    /// Requests under way at once [default: 128]
+    /// Maximum number of concurrent requests [default: 128]
     #[arg(long, global = true, value_name = "N")]
     max_in_flight: Option<String>,
     /// Send hosts to a fixed address: '*.test=127.0.0.1:8099' (repeatable)
     #[arg(long, global = true, value_name = "PATTERN=ADDR[:PORT]")]
     resolve: Vec<String>,
-    /// Allow addresses that are else refused: '127.0.0.0/8' (repeatable)
+    /// Allow fetching from a non-public network: '127.0.0.0/8' (repeatable)
     #[arg(long, global = true, value_name = "CIDR")]
     allow_private: Vec<String>,
     /// Machine-readable output
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say more (-v: debug, -vv: trace)
+    /// Log more (-v: debug, -vv: trace)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Say less (-q: errors only, -qq: nothing)
+    /// Log less (-q: errors only, -qq: nothing)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) quiet: u8,
-    /// No colours (also by NO_COLOR)
+    /// Disable colours (or set NO_COLOR)
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
 }
@@ -123,70 +123,70 @@ impl GlobalFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Fetch URLs and print what comes back
+    /// Fetch URLs and print the results
     Fetch(FetchArgs),
-    /// Say what would happen to a URL, and why; fetches no page
+    /// Show whether a URL would be fetched, and why; fetches no page
     Explain(ExplainArgs),
-    /// Take URLs by an HTTP API, and give results by it
+    /// Run an HTTP service that accepts URLs and returns results
     Serve(ServeArgs),
-    /// Add, list and revoke those who may use the API of "serve"
+    /// Manage the callers of "serve" and their API tokens
     Callers {
         #[command(subcommand)]
         command: CallersCommand,
     },
-    /// Move what "serve" keeps in SQLite to a PostgreSQL database, without losing a message
+    /// Move the data of "serve" from SQLite to a PostgreSQL database, without losing a message
     Migrate(MigrateArgs),
-    /// List, show, retry and cancel the messages of "serve", whoever sent them
+    /// List, show, retry and cancel the messages of "serve", for all callers
     Messages {
         #[command(subcommand)]
         command: MessagesCommand,
     },
-    /// Read the results of "serve", whoever they are for
+    /// Print the results of "serve", for all callers
     Outbox {
         #[command(subcommand)]
         command: OutboxCommand,
     },
-    /// Say how many jobs of every queue stand where, and whether the sum is right
+    /// Count the jobs of every queue by state, and check that none is missing
     Ledger(LedgerArgs),
-    /// Fetch the URLs of a list into a page cache, and tell of each page by an event
+    /// Fetch the URLs of a list into a page cache, and publish an event for each page
     Pages(PagesArgs),
-    /// Look after the URLs that "pages" has given up
+    /// Inspect, retry and drop the dead letters of "pages"
     Dlq {
         #[command(subcommand)]
         command: DlqCommand,
     },
-    /// Put URLs and the pages of sitemaps on the list of "pages", each at its interval
+    /// Add URLs and the pages of sitemaps to the list of "pages" at intervals
     Schedule(ScheduleArgs),
-    /// Read feeds, and put the pages that they list into categories
+    /// Read feeds, and store the links of their entries by category
     Feeds(FeedsArgs),
-    /// Make clean articles of the links that feeds gave
+    /// Extract articles from the links of feeds
     Articles {
         #[command(subcommand)]
         command: ArticlesCommand,
     },
-    /// Find and read pages in a web archive; turn a crawl into batches and texts
+    /// Find and read pages in the Common Crawl archive; extract the text of a whole crawl
     #[command(name = "commoncrawl")]
     CommonCrawl {
         /// Which part of the work
         #[command(subcommand)]
         command: CommonCrawlCommand,
     },
-    /// See how sites stand, and steer them: pause, resume, set a pace
+    /// Show the state of sites; pause and resume them, and set their rates
     Sites {
         #[command(subcommand)]
         command: SitesCommand,
     },
-    /// Check settings, stores, servers, clocks and limits, and say how to fix what is wrong
+    /// Check settings, stores, servers, clocks and limits, and say how to fix each problem
     Doctor,
-    /// Ask a service whether it is ready; exits with 0 when it is
+    /// Check whether a service is ready; exits with 0 if it is
     Health {
-        /// Where to ask; without a path: its /readyz, or /livez where there is no such page
+        /// URL to check; without a path: /readyz, or /livez if there is no /readyz
         #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
         url: String,
     },
-    /// Watch a store live: its queues, its sites, what failed last
+    /// Show a live view of a store: queues, sites and recent failures
     Top(TopArgs),
-    /// Watch it all at work on a simulated web; needs no network
+    /// Run a demo on a simulated web; needs no network
     Demo(DemoArgs),
     /// Write, show or check the settings
     Config {

@@ -7,22 +7,22 @@ use crate::commands::args::flag;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArticlesCommand {
-    /// Fetch the links that are new, and end
+    /// Fetch the new links, then exit
     Run,
-    /// Read the feeds that are due, then fetch the links that are new, again and again
+    /// Read the feeds that are due and fetch the new links, in a loop
     Watch {
-        /// Where to tell metrics [default: nowhere]
+        /// Address to serve metrics on [default: none]
         #[arg(long, value_name = "ADDR:PORT")]
         metrics_listen: Option<String>,
     },
-    /// List articles and failures, the newest first
+    /// List articles and failures, newest first
     List(ArticlesListArgs),
     /// Print an article
     Show {
-        /// Its uid, or its URL exactly as it was found
+        /// Uid of the article, or its exact URL
         #[arg(value_name = "UID|URL")]
         article: String,
-        /// Only what it says, as Markdown
+        /// Print only the text, as Markdown
         #[arg(long)]
         markdown: bool,
     },
@@ -42,13 +42,13 @@ impl ArticlesCommand {
 /// `fetchwell articles list`.
 #[derive(Debug, Args)]
 pub(crate) struct ArticlesListArgs {
-    /// Only those of this category
+    /// Only articles in this category
     #[arg(long)]
     pub(crate) category: Option<String>,
-    /// Only those of this status
+    /// Only articles with this status
     #[arg(long, value_enum)]
     pub(crate) status: Option<ArticleStatus>,
-    /// Print at most so many
+    /// Maximum number to print
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 }
@@ -56,8 +56,8 @@ pub(crate) struct ArticlesListArgs {
 /// Whether a link gave an article.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ArticleStatus {
-    /// It did.
+    /// An article was extracted
     Success,
-    /// It did not.
+    /// The link gave no article
     Failure,
 }

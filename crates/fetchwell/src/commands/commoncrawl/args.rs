@@ -17,11 +17,11 @@ pub(crate) enum CommonCrawlCommand {
     Find(FindArgs),
     /// Print a captured page
     Get(GetArgs),
-    /// Make batches of the pages in an index, and put them on the queue
+    /// Group the pages of an index into batches, and put them on the queue
     Batch(BatchArgs),
-    /// Take batches of captured pages from the queue, and write their texts
+    /// Take batches from the queue, and write the text of their pages
     Work(WorkArgs),
-    /// List the batches that workers have given up, or put them back on the queue
+    /// List or retry the batches that workers gave up on
     Dead {
         #[command(subcommand)]
         command: DeadCommand,
@@ -35,7 +35,7 @@ pub(crate) enum CommonCrawlCommand {
 pub(crate) enum DeadCommand {
     /// List dead batches, with the reason for each
     List(DeadListArgs),
-    /// Put dead batches back on the queue, with a clean record
+    /// Put dead batches back on the queue with a fresh attempt count
     Retry(DeadRetryArgs),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct DeadListArgs {
 /// `fetchwell commoncrawl dead retry`.
 #[derive(Debug, Args)]
 pub(crate) struct DeadRetryArgs {
-    /// The batches, by their names as "list" shows them
+    /// Batches, by the names that "list" shows
     #[arg(value_name = "BATCH", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) batches: Vec<String>,
     /// Every dead batch
@@ -64,13 +64,13 @@ pub(crate) struct DeadRetryArgs {
 pub(crate) struct RetryErrorsArgs {
     #[command(flatten)]
     queue: QueueArgs,
-    /// The folder whose errors.jsonl is read [default: documents]
+    /// Folder with the errors.jsonl to read [default: documents]
     #[arg(long, value_name = "DIR")]
     output: Option<String>,
     /// Only errors of these kinds; repeat or separate with commas [default: kinds that another attempt might fix]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = error_kind())]
     pub(crate) kind: Vec<String>,
-    /// Pages in a batch
+    /// Pages per batch
     #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
     pub(crate) batch_size: usize,
 }
@@ -94,7 +94,7 @@ pub(crate) struct CrawlArgs {
 /// Where batches wait.
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
-    /// Declare a missing queue so that it does not outlive its broker
+    /// Declare a missing queue as transient: it does not survive a restart of the broker
     #[arg(long)]
     queue_transient: bool,
 }
@@ -102,13 +102,13 @@ pub(crate) struct QueueArgs {
 /// `fetchwell commoncrawl find`.
 #[derive(Debug, Args)]
 pub(crate) struct FindArgs {
-    /// A URL; example.com/docs/* is all below it, *.example.com a domain with all its subdomains
+    /// URL; example.com/docs/* matches everything below it, *.example.com a domain and all its subdomains
     pub(crate) pattern: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// Print so many captures at the most
+    /// Maximum number of captures to print
     #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1, 1_000_000))]
     pub(crate) limit: usize,
 }
@@ -122,10 +122,10 @@ pub(crate) struct GetArgs {
     archive: ArchiveArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// The capture of this time, YYYYMMDDhhmmss or its beginning [default: the newest one with status 200]
+    /// Time of the capture, YYYYMMDDhhmmss or a prefix of it [default: the newest one with status 200]
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     pub(crate) timestamp: Option<String>,
-    /// What to print; --json is --format json
+    /// Output format; --json is --format json
     #[arg(long, value_enum, default_value = "markdown")]
     pub(crate) format: Format,
 }
@@ -133,7 +133,7 @@ pub(crate) struct GetArgs {
 /// `fetchwell commoncrawl batch`.
 #[derive(Debug, Args)]
 pub(crate) struct BatchArgs {
-    /// The table of contents of the index; it is at BASE/cc-index/collections/CRAWL/indexes/cluster.idx
+    /// The cluster.idx of the crawl; download it from BASE/cc-index/collections/CRAWL/indexes/cluster.idx
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_idx: PathBuf,
     #[command(flatten)]
@@ -142,43 +142,43 @@ pub(crate) struct BatchArgs {
     crawl: CrawlArgs,
     #[command(flatten)]
     queue: QueueArgs,
-    /// Only pages in this language, three letters such as eng; any: all pages
+    /// Only pages in this language, as a three-letter code such as eng; any: all pages
     #[arg(long, value_name = "CODE", default_value = "eng", value_parser = language)]
     pub(crate) lang: String,
-    /// Only pages most of which is in that language
+    /// Only pages whose primary language is --lang
     #[arg(long)]
     pub(crate) primary: bool,
-    /// Only pages that were answered with this status; any: all pages
+    /// Only pages captured with this HTTP status; any: all pages
     #[arg(long, value_name = "CODE", default_value = "200")]
     pub(crate) status: String,
     /// Only pages of this media type
     #[arg(long, value_name = "TYPE")]
     pub(crate) mime: Option<String>,
-    /// Only pages whose URL begins so
+    /// Only pages whose URL starts with this prefix
     #[arg(long, value_name = "URL")]
     pub(crate) url_prefix: Option<String>,
-    /// Only pages whose record in the archive has so many bytes or more, such as 1KiB
+    /// Minimum size of the record in the archive, such as 1KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) min_length: Option<u64>,
-    /// Only pages whose record in the archive has so many bytes at the most
+    /// Maximum size of the record in the archive
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_length: Option<u64>,
-    /// Pages in a batch
+    /// Pages per batch
     #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
     pub(crate) batch_size: usize,
-    /// Sort pages by their place in the archive, so that workers read neighbours at once
+    /// Sort pages by their position in the archive, so that workers read adjacent records in one request
     #[arg(long)]
     pub(crate) by_file: bool,
-    /// Stop after so many pages
+    /// Stop after this many pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// Only count; publish nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Where it is noted how far this has come [default: FILE.checkpoint]
+    /// Checkpoint file, used to continue after a stop [default: FILE.checkpoint]
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Where to tell metrics [default: 0.0.0.0:9000]; '' tells none
+    /// Address to serve metrics on; '' disables metrics [default: 0.0.0.0:9000]
     #[arg(long, value_name = "ADDR:PORT")]
     metrics_listen: Option<String>,
 }
@@ -190,25 +190,25 @@ pub(crate) struct WorkArgs {
     archive: ArchiveArgs,
     #[command(flatten)]
     queue: QueueArgs,
-    /// The folder that documents are written to [default: documents]
+    /// Folder for the documents [default: documents]
     #[arg(long, value_name = "DIR")]
     output: Option<String>,
-    /// What they are written as: jsonl.zst or parquet [default: jsonl.zst]
+    /// Format of the documents: jsonl.zst or parquet [default: jsonl.zst]
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Batches that are taken before one is done with [default: 32]
+    /// Maximum number of unacknowledged batches [default: 32]
     #[arg(long, value_name = "N")]
     prefetch: Option<String>,
-    /// Where to tell metrics [default: 0.0.0.0:9001]; '' tells none
+    /// Address to serve metrics on; '' disables metrics [default: 0.0.0.0:9001]
     #[arg(long, value_name = "ADDR:PORT")]
     metrics_listen: Option<String>,
-    /// Only texts of so many characters or more
+    /// Minimum length of the text, in characters
     #[arg(long, value_name = "CHARACTERS", default_value = "0")]
     pub(crate) min_length: usize,
-    /// Only texts of so many characters at the most
+    /// Maximum length of the text, in characters
     #[arg(long, value_name = "CHARACTERS")]
     pub(crate) max_length: Option<usize>,
-    /// Only documents in one of these languages, by whole codes (eng, en); repeat or separate with commas
+    /// Only documents in one of these languages, by full codes (eng, en); repeat or separate with commas
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) lang: Vec<String>,
 }
@@ -216,15 +216,15 @@ pub(crate) struct WorkArgs {
 fn language(text: &str) -> Result<String, String> {
     let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_lowercase());
     is_code.then(|| text.to_owned()).ok_or_else(|| {
-        "write three letters as the index has them, such as eng, deu or zho; or any".to_owned()
+        "use a three-letter code from the index, such as eng, deu or zho, or any".to_owned()
     })
 }
 
 fn timestamp(text: &str) -> Result<String, String> {
     let is_time = (4..=14).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_time
-        .then(|| text.to_owned())
-        .ok_or_else(|| "write digits from the year on, such as 20240712000102 or 202407".to_owned())
+    is_time.then(|| text.to_owned()).ok_or_else(|| {
+        "use digits, starting with the year, such as 20240712000102 or 202407".to_owned()
+    })
 }
 
 fn error_kind() -> PossibleValuesParser {

@@ -8,10 +8,10 @@ use clap::Subcommand;
 pub(crate) enum ConfigCommand {
     /// Write the commented default file
     Init {
-        /// Where to
+        /// File to write
         #[arg(default_value = "fetchwell.toml")]
         path: PathBuf,
-        /// Write over a file that is there
+        /// Overwrite an existing file
         #[arg(long)]
         force: bool,
     },
@@ -19,6 +19,6 @@ pub(crate) enum ConfigCommand {
     Show,
     /// Check the settings and say how to fix each error
     Check,
-    /// Print every setting with its default and what it is for, in Markdown
+    /// Print every setting with its default and description, in Markdown
     Reference,
 }

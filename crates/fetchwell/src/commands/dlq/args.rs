@@ -6,20 +6,20 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DlqCommand {
-    /// Count the URLs that were given up by reason and site; with --reason or --site, list them
+    /// Count dead letters by reason and site; with --reason or --site, list them
     List(ListArgs),
-    /// Tell all that is known about a URL that was given up
+    /// Show details of a dead letter
     Show {
         /// The URL, exactly as it was queued
         url: String,
     },
-    /// Try URLs anew, with a clean record
+    /// Retry dead letters with a fresh attempt count
     Retry(Which),
-    /// Take URLs away for good
+    /// Delete dead letters
     Drop(Which),
-    /// Write every URL that was given up, with its details, as JSON lines
+    /// Write all dead letters, with their details, as JSON Lines
     Export {
-        /// Where to [default: standard output]
+        /// File to write [default: standard output]
         file: Option<PathBuf>,
     },
 }
@@ -27,16 +27,16 @@ pub(crate) enum DlqCommand {
 /// `fetchwell dlq list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only those whose reason has this in it
+    /// Only dead letters whose reason contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Only those of this site; - for URLs that have none
+    /// Only dead letters of this site; - for URLs without one
     #[arg(long)]
     pub(crate) site: Option<String>,
-    /// Count them by reason and site, though --reason or --site is given
+    /// Count by reason and site even with --reason or --site
     #[arg(long)]
     pub(crate) groups: bool,
-    /// Print at most so many
+    /// Maximum number to print
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 }
@@ -50,16 +50,16 @@ pub(crate) struct Which {
         conflicts_with_all = ["reason", "site", "canary", "all"]
     )]
     pub(crate) url: Option<String>,
-    /// Those of a group: its reason, exactly as "list" shows it
+    /// Reason of a group, exactly as "list" shows it
     #[arg(long, requires = "site")]
     pub(crate) reason: Option<String>,
-    /// Those of a group: its site; - for URLs that have none
+    /// Site of a group; - for URLs without one
     #[arg(long, requires = "reason")]
     pub(crate) site: Option<String>,
-    /// Only the first 10 of the group, to see how they fare
+    /// Only the first 10 of the group, as a test
     #[arg(long, requires = "reason")]
     pub(crate) canary: bool,
-    /// Every one there is
+    /// All dead letters
     #[arg(long, conflicts_with_all = ["reason", "site", "canary"])]
     pub(crate) all: bool,
 }

@@ -7,9 +7,9 @@ use clap::Args;
 /// `fetchwell explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The URL; without a scheme it means https
+    /// The URL; https if it has no scheme
     pub(crate) url: String,
-    /// Judge by this robots.txt, offline; exits with 0 when allowed and 3 when not
+    /// Use this robots.txt, offline; exits with 0 if allowed and 3 if not
     #[arg(long, value_name = "FILE")]
     pub(crate) robots: Option<PathBuf>,
 }

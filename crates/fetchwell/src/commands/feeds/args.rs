@@ -11,7 +11,7 @@ use crate::doors::feeds::DEFAULT_CATEGORY;
 /// `fetchwell feeds`.
 #[derive(Debug, Args)]
 pub(crate) struct FeedsArgs {
-    /// A list of feeds besides those of the settings and of the store
+    /// OPML file with feeds, in addition to those in the settings and the store
     #[arg(long, global = true, value_name = "FILE.opml")]
     pub(crate) opml: Option<String>,
     #[command(subcommand)]
@@ -27,37 +27,37 @@ impl FeedsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FeedsCommand {
-    /// Subscribe to feeds; one that was paused is read again
+    /// Subscribe to feeds; resumes those that are paused
     Add {
-        /// URLs; @FILE reads a list of them, one a line (# begins a comment); - reads standard input
+        /// URLs; @FILE reads a list of them, one per line (# starts a comment); - reads standard input
         #[arg(required = true, value_name = "URL|@FILE|-")]
         urls: Vec<String>,
-        /// Where their links go
+        /// Category of their links
         #[arg(long, value_name = "NAME", default_value = DEFAULT_CATEGORY)]
         category: String,
-        /// How often they are read, such as 30m; a bare number is seconds [default: feeds.interval;
-        /// unless that is set, at each ingest]
+        /// How often to read them, such as 30m; a bare number is seconds [default: feeds.interval;
+        /// if that is not set, at each ingest]
         #[arg(long, value_name = "DURATION")]
         interval: Option<String>,
     },
-    /// Take a feed out of the store
+    /// Remove a feed from the store
     Remove {
         /// The URL, exactly as it was added
         url: String,
-        /// Only out of this category
+        /// Remove it only from this category
         #[arg(long, value_name = "NAME")]
         category: Option<String>,
     },
-    /// List all feeds: when each was read, when it is due, and what is wrong with it
+    /// List all feeds: when each was read, when it is due, and its problems
     List,
-    /// Read a feed once and print what would be added; adds nothing
+    /// Read a feed once and print the links that would be added; adds nothing
     Test {
         /// The URL of the feed
         url: String,
     },
-    /// Read the feeds that are due, add the pages that they list, and end
+    /// Read the feeds that are due, add their links, and exit
     Ingest {
-        /// Also those that are not due yet, and those that are paused
+        /// Also read feeds that are paused or not due yet
         #[arg(long)]
         all: bool,
     },

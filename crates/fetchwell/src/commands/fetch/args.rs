@@ -12,21 +12,21 @@ use crate::doors::fetch::format::Format;
 /// `fetchwell fetch`.
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// URLs; one without a scheme means https. @FILE reads a list of them, one per line (# begins a
+    /// URLs; https if there is no scheme. @FILE reads a list of them, one per line (# starts a
     /// comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// What to print [default: what the name of --output says (.md, .txt, .html, .jsonl, .warc.gz),
+    /// Output format [default: by the extension of --output (.md, .txt, .html, .jsonl, .warc.gz),
     /// else markdown for one URL and json for several]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Go on where an earlier run with the same --output stopped
+    /// Continue where an earlier run with the same --output stopped
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
-    /// Wait this long for a site that is down or asks for a longer wait, such as 30s; a bare number is seconds
+    /// Maximum wait for a site that is down or asks us to wait, such as 30s; a bare number is seconds
     /// [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,

@@ -5,45 +5,45 @@ use clap::{Args, Subcommand};
 /// `fetchwell messages`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MessagesCommand {
-    /// List messages of all callers, the newest first
+    /// List messages of all callers, newest first
     List(MessagesListArgs),
-    /// Tell all that is known about a message: its way, its attempts, its result
+    /// Show details of a message: timeline, attempts and result
     Show {
-        /// The message
+        /// Id of the message
         #[arg(value_name = "MESSAGE")]
         id: String,
     },
-    /// Send again what has ended, as a message of its own; let what waits for a time go now
+    /// Resend finished messages as new ones; make delayed messages due now
     Retry(WhichMessages),
-    /// End what waits: its caller is told that it was cancelled
+    /// Cancel waiting messages; their results have the status cancelled
     Cancel(WhichMessages),
 }
 
 /// What messages have in common.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MessageFilter {
-    /// Where they stand
+    /// Only messages in this state
     #[arg(long, value_parser = ["queued", "processing", "delayed", "completed", "failed"])]
     pub(crate) state: Option<String>,
-    /// The site that they go to: a host, with the port unless it is the usual one
+    /// Only messages to this site: a host, with the port unless it is the default one
     #[arg(long)]
     pub(crate) site: Option<String>,
-    /// On whose behalf
+    /// Only messages of this retailer
     #[arg(long)]
     pub(crate) retailer: Option<String>,
-    /// Who sent them
+    /// Only messages of this caller
     #[arg(long)]
     pub(crate) caller: Option<String>,
-    /// Why they failed, exactly as "list" shows it: timeout, "http_error 404", …
+    /// Only messages that failed for this reason, exactly as "list" shows it: timeout, "http_error 404", …
     #[arg(long)]
     pub(crate) reason: Option<String>,
-    /// What their URL contains
+    /// Only messages whose URL contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) url: Option<String>,
-    /// The caller's own name for them
+    /// Only messages with this correlation id
     #[arg(long, value_name = "TEXT")]
     pub(crate) correlation_id: Option<String>,
-    /// Nothing that came in or ended after this time, as "list" shows it
+    /// Ignore messages that were accepted or ended after this time, as "list" shows it
     #[arg(long, value_name = "TIME")]
     pub(crate) as_of: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct MessageFilter {
 pub(crate) struct MessagesListArgs {
     #[command(flatten)]
     pub(crate) filter: MessageFilter,
-    /// Print at most so many
+    /// Maximum number to print
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
     /// Count failures by reason and site instead
@@ -64,7 +64,7 @@ pub(crate) struct MessagesListArgs {
         ]
     )]
     pub(crate) groups: bool,
-    /// Only say how many there are
+    /// Print only the number of messages
     #[arg(long, conflicts_with_all = ["groups", "limit"])]
     pub(crate) count: bool,
 }
@@ -72,7 +72,7 @@ pub(crate) struct MessagesListArgs {
 /// Which messages are meant.
 #[derive(Debug, Args)]
 pub(crate) struct WhichMessages {
-    /// The messages; or name what they have in common, --state at least
+    /// Message ids; or select messages with --state and further filters
     #[arg(
         value_name = "MESSAGE",
         required_unless_present = "state",
@@ -83,7 +83,7 @@ pub(crate) struct WhichMessages {
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: MessageFilter,
-    /// Only the newest of them, to see how it fares
+    /// Only the newest of them, as a test
     #[arg(long, requires = "state")]
     pub(crate) canary: bool,
 }
@@ -98,13 +98,13 @@ pub(crate) enum OutboxCommand {
 /// `fetchwell outbox tail`.
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {
-    /// Only this caller's
+    /// Only results of this caller
     #[arg(long, value_name = "NAME")]
     pub(crate) caller: Option<String>,
-    /// Go on with what comes
+    /// Wait for new results and print them
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Begin with so many
+    /// Number of results to start with
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     pub(crate) lines: u32,
 }
@@ -112,7 +112,7 @@ pub(crate) struct TailArgs {
 /// `fetchwell ledger`.
 #[derive(Debug, Args)]
 pub(crate) struct LedgerArgs {
-    /// Count the jobs themselves, too, and compare; exits with 1 where something differs
+    /// Also count the jobs themselves and compare; exits with 1 if the counts differ
     #[arg(long)]
     pub(crate) check: bool,
 }

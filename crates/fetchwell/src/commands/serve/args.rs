@@ -8,7 +8,7 @@ use crate::commands::args::flag;
 /// `fetchwell serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen [default: 127.0.0.1:8080]
+    /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
 }
@@ -22,19 +22,19 @@ impl ServeArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallersCommand {
-    /// Add a caller, and print its token: it is shown this once
+    /// Add a caller and print its token, which is shown only once
     Add {
-        /// 1 to 32 of a-z, 0-9, _ and -
+        /// Name: 1 to 32 characters from a-z, 0-9, _ and -
         name: String,
-        /// What it may do: send and see its own; see everything; do everything
+        /// caller: send messages and see its own; viewer: see everything; operator: see and do everything
         #[arg(long, default_value = "caller", value_parser = ["caller", "viewer", "operator"])]
         role: String,
     },
     /// List all callers
     List,
-    /// Take a caller's token away
+    /// Revoke the token of a caller
     Revoke {
-        /// Whose
+        /// Name of the caller
         name: String,
     },
 }
@@ -42,7 +42,7 @@ pub(crate) enum CallersCommand {
 /// `fetchwell migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
-    /// Where to: postgres://user:password@host/database, with nothing of Fetchwell's in it
+    /// Target: postgres://user:password@host/database; must hold no Fetchwell data yet
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
 }

@@ -11,8 +11,8 @@ pub(crate) enum Format {
     Text,
     /// The page's source, as UTF-8.
     Html,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// An archive of what was asked and answered; needs --output FILE.warc.gz.
+    /// A WARC archive of the requests and responses; needs --output FILE.warc.gz.
     Warc,
 }
