@@ -46,13 +46,14 @@ fn open_files(settings: &Settings, descriptors: Descriptors) -> Finding {
         return Finding::warn(
             "open files",
             format!(
-                "the limit is {descriptors}, which is enough for {fits} requests at once; max_in_flight is {wanted}"
+                "the limit is {descriptors}, which is enough for {fits} concurrent requests; \
+                 max_in_flight is {wanted}"
             ),
-            "fewer requests are under way at once than you asked for",
+            "fewer requests run at once than max_in_flight allows",
             "raise the hard limit (ulimit -Hn, LimitNOFILE= in systemd), or lower max_in_flight",
         );
     }
-    Finding::ok("open files", format!("{descriptors}, enough for {wanted} requests at once"))
+    Finding::ok("open files", format!("{descriptors}, enough for {wanted} concurrent requests"))
 }
 
 /// The disk that an embedded store is on.
@@ -65,9 +66,9 @@ fn disk(settings: &Settings) -> Option<Finding> {
         Err(error) => {
             return Some(Finding::fail(
                 "disk",
-                format!("{} can't be looked at: {error}", folder.display()),
-                "the store can't be kept there",
-                "make the folder, or name another with --store",
+                format!("cannot examine {}: {error}", folder.display()),
+                "the store cannot be created there",
+                "create the folder, or use another one with --store",
             ));
         }
     };
@@ -79,12 +80,12 @@ fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
     if free_bytes < LEAST_FREE_BYTES {
         return Finding::warn(
             "disk",
-            format!("{free_mib} MiB are free in {folder}"),
-            "a store that is full takes nothing more: fetching stops until there is room",
+            format!("{free_mib} MiB free in {folder}"),
+            "when the disk is full, the store accepts nothing and fetching stops",
             "free some space, or move the store",
         );
     }
-    Finding::ok("disk", format!("{free_mib} MiB are free in {folder}"))
+    Finding::ok("disk", format!("{free_mib} MiB free in {folder}"))
 }
 
 /// The clock that everything is decided by must not go back, and the other one should be about right.
@@ -98,20 +99,20 @@ fn judge_clock(first: Time, second: Time, wall: Time) -> Finding {
     if second < first {
         return Finding::fail(
             "clock",
-            "the clock since boot goes backwards",
-            "the pace of sites can't be kept by it",
-            "this is a fault of the machine or its virtual machine: run elsewhere",
+            "the monotonic clock goes backwards",
+            "the pace of sites cannot be kept",
+            "this is a bug of the hardware or the hypervisor: use another machine",
         );
     }
     if wall < LATEST_PAST {
         return Finding::warn(
             "clock",
-            format!("it shows {wall}, which is long past"),
-            "certificates look as if they were not valid yet, and times that are told are wrong",
-            "set it, best by NTP",
+            format!("the time is {wall}, which is long past"),
+            "certificates may appear not yet valid, and timestamps are wrong",
+            "set the clock, preferably with NTP",
         );
     }
-    Finding::ok("clock", "runs forward, and shows a likely time")
+    Finding::ok("clock", "monotonic, and the time is plausible")
 }
 
 async fn name_servers(settings: &Settings) -> Finding {
@@ -122,7 +123,7 @@ async fn name_servers(settings: &Settings) -> Finding {
     };
     match asked.await {
         Ok(found) => judge_names(found.map(|_| ())),
-        Err(why) => Finding::warn("name servers", why, "names can't be looked up", "see above"),
+        Err(why) => Finding::warn("name servers", why, "names cannot be resolved", "see above"),
     }
 }
 
@@ -132,14 +133,14 @@ fn judge_names(found: Result<(), Happened>) -> Finding {
         Ok(()) => return Finding::ok("name servers", "answer"),
         Err(Happened::Network(NetworkFault::Dns(
             NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses,
-        ))) => return Finding::ok("name servers", "answer, though they don't know example.com"),
+        ))) => return Finding::ok("name servers", "they answer, but do not know example.com"),
         Err(Happened::Refused(_)) => return Finding::ok("name servers", "answer"),
         Err(happened) => happened.to_string(),
     };
     Finding::warn(
         "name servers",
         why,
-        "sites can only be found by resolve and /etc/hosts",
+        "only hosts in the setting resolve and in /etc/hosts can be resolved",
         "check the network and /etc/resolv.conf, or set dns.servers",
     )
 }
@@ -150,9 +151,9 @@ fn listener(door: &str, address: SocketAddr) -> Finding {
         Ok(_) => Finding::ok(check, format!("{address} is free")),
         Err(error) => Finding::warn(
             check,
-            format!("{address} can't be listened on: {error}"),
-            format!("\"{door}\" does not start while that is so, unless it is what listens there"),
-            "stop what listens there, or name another address",
+            format!("cannot listen on {address}: {error}"),
+            format!("\"{door}\" cannot start, unless it is the process that already listens there"),
+            "stop the process that listens there, or use another address",
         ),
     }
 }

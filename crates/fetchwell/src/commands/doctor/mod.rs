@@ -46,7 +46,7 @@ async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
     let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     match failures {
         0 => Ok(Exit::Ok),
-        _ => Err(failed(format!("checks that failed: {failures}; each says how to fix it"))),
+        _ => Err(failed(format!("failed checks: {failures}; each says how to fix it"))),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn text(findings: &[Finding], as_json: bool) -> String {
     for finding in findings {
         add(&mut text, finding, widest);
     }
-    line(&mut text, format_args!("{ok} ok, {warnings} to look at, {failures} failed"));
+    line(&mut text, format_args!("ok: {ok}, warnings: {warnings}, failed: {failures}"));
     text
 }
 
@@ -33,7 +33,7 @@ fn add(text: &mut String, finding: &Finding, widest: usize) {
     };
     line(text, format_args!("{word}  {check:<widest$}  {what}"));
     let indent = " ".repeat(widest + 8);
-    for (label, more) in [("why", why), ("mend", mend)] {
+    for (label, more) in [("why", why), ("fix", mend)] {
         if !more.is_empty() {
             line(text, format_args!("{indent}{label}: {more}"));
         }
@@ -54,7 +54,7 @@ mod tests {
         let findings =
             [Finding::ok("clock", "runs"), Finding::warn("open files", "64", "few", "raise it")];
         let expected = "ok    clock       runs\nwarn  open files  64\n                  why: few\n                  \
-                        mend: raise it\n1 ok, 1 to look at, 0 failed\n";
+                        fix: raise it\nok: 1, warnings: 1, failed: 0\n";
         assert_eq!(text(&findings, false), expected);
         let read: serde_json::Value = serde_json::from_str(&text(&findings, true)).unwrap();
         assert_eq!(read["findings"][1]["mend"], "raise it");

@@ -15,7 +15,7 @@ pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
         Finding::fail(
             "settings",
             format!("{place}: {}", fault.wrong.problem),
-            "no command runs with settings that can't be understood",
+            "no command runs with invalid settings",
             fault.wrong.mend.clone(),
         )
     };
@@ -25,7 +25,7 @@ pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
 /// They could be read.
 pub(super) fn sound(settings: &Settings) -> Finding {
     let given = settings.effective().iter().filter(|setting| !settings.is_default(&setting.key));
-    Finding::ok("settings", format!("all are understood; {} are given", given.count()))
+    Finding::ok("settings", format!("all are valid; {} are set", given.count()))
 }
 
 /// What was set and means nothing.
@@ -34,7 +34,7 @@ pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
         Finding::warn(
             "settings",
             format!("{}: {}", warning.origin, warning.wrong.problem),
-            "it changes nothing, whatever was meant by it",
+            "it has no effect",
             warning.wrong.mend.clone(),
         )
     };
@@ -47,15 +47,17 @@ pub(super) fn contact(settings: &Settings) -> Finding {
     match &settings.values.user_agent {
         None if settings.is_default("contact") => Finding::warn(
             "user agent",
-            format!("{user_agent} names nobody"),
-            "those who run a site and are unhappy can only block you, since they can't write to you",
-            "set contact to a web or mail address of yours",
+            format!("{user_agent} has no contact address"),
+            "site operators who have a problem with your requests cannot contact you, only block \
+             you",
+            "set contact to your web or email address",
         ),
         Some(own) if !own.contains(['@', ':']) => Finding::warn(
             "user agent",
-            format!("{own} has no address in it"),
-            "those who run a site and are unhappy can only block you, since they can't write to you",
-            "add a web or mail address to user_agent: \"MyBot/1.0 (+https://example.com/bot)\"",
+            format!("{own} has no contact address"),
+            "site operators who have a problem with your requests cannot contact you, only block \
+             you",
+            "add a web or email address to user_agent: \"MyBot/1.0 (+https://example.com/bot)\"",
         ),
         _ => Finding::ok("user agent", user_agent),
     }
@@ -67,17 +69,18 @@ pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
     if one != other {
         return Finding::warn(
             "politeness",
-            format!("\"pages\" keeps the pace of sites in {other}, all other doors in {one}"),
-            "they share nothing: a site that both fetch from is asked twice as often as it should be",
-            format!("set politeness = \"{other}\", so that all doors share one pace"),
+            format!("\"pages\" keeps the pace of sites in {other}, all other commands in {one}"),
+            "they do not share a pace: a site that both fetch from gets twice as many requests as \
+             it should",
+            format!("set politeness = \"{other}\", so that all commands share one pace"),
         );
     }
     match one.file() {
         Some(_) => Finding::ok(
             "politeness",
-            format!("{one}; shared by all processes on this machine that name this file"),
+            format!("{one}; shared by all processes on this machine that use this file"),
         ),
-        None => Finding::ok("politeness", format!("{one}; shared by all processes that name it")),
+        None => Finding::ok("politeness", format!("{one}; shared by all processes that use it")),
     }
 }
 

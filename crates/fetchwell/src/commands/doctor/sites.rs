@@ -41,8 +41,9 @@ fn judge(check: &str, missing: &[String]) -> Finding {
     Finding::warn(
         check,
         format!("these do not exist: {named}{more}"),
-        "their URLs wait, and are tried again and again",
-        "check the spelling where the URLs come from; `fetchwell sites pause NAME` ends the attempts",
+        "their URLs wait and are retried",
+        "check the spelling where the URLs come from; `fetchwell sites pause NAME` stops the \
+         attempts",
     )
 }
 

@@ -59,8 +59,8 @@ impl Report {
 async fn a_fresh_folder_is_well() {
     let program = alone();
     let report = Report::of(&program, 0).await;
-    report.expect("settings", "ok", "understood");
-    report.expect("store", "ok", "is made when it is first used");
+    report.expect("settings", "ok", "valid");
+    report.expect("store", "ok", "it is created on first use");
     report.expect("user agent", "ok", "ops@example.com");
     report.expect("politeness", "ok", "fetchwell.db");
     report.expect("clock", "ok", "");
@@ -68,7 +68,7 @@ async fn a_fresh_folder_is_well() {
     assert_eq!(report.0["failures"], 0);
     assert!(!program.file("fetchwell.db").exists(), "a doctor makes nothing");
     let told = program.run(&["doctor"]).await.expect_code(0).stdout;
-    assert!(told.contains("mend: ") && told.contains("0 failed"), "{told}");
+    assert!(told.contains("fix: ") && told.contains("failed: 0"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,6 +236,6 @@ async fn kafka_and_rabbitmq_tell_of_topic_and_queue_and_nothing_is_made() {
     for _ in 0..2 {
         let report = Report::of(&program, 0).await;
         report.expect("kafka", "warn", "there is no topic");
-        report.expect("rabbitmq", "ok", "is made when it is first used");
+        report.expect("rabbitmq", "ok", "is created on first use");
     }
 }

@@ -21,22 +21,23 @@ fn judge(topic: &str, facts: &KafkaFacts) -> Finding {
         None => Finding::warn(
             "kafka",
             format!("{brokers} brokers answer; there is no topic {topic} yet"),
-            "\"pages\" makes it when it starts, with the cluster's defaults, if it may",
+            "\"pages\" creates it at startup with the cluster's defaults, if it is allowed to",
             format!(
-                "make it with the partitions and replicas that you want: kafka-topics.sh --create --topic {topic}"
+                "create it with the partitions and replicas that you want: kafka-topics.sh \
+                 --create --topic {topic}"
             ),
         ),
         Some(TopicFacts { leaderless, partitions, .. }) if leaderless > 0 => Finding::fail(
             "kafka",
             format!("{leaderless} of {partitions} partitions of {topic} have no leader"),
-            "events for these can't be written, and their pages wait",
-            "bring back the brokers that have them",
+            "events for these partitions cannot be written, and their pages wait",
+            "restart the brokers that host them",
         ),
         Some(TopicFacts { least_replicas, .. }) if least_replicas < 2 && brokers > 1 => {
             Finding::warn(
                 "kafka",
                 format!("{topic} has partitions with one copy, though there are {brokers} brokers"),
-                "what is confirmed is lost with the disk of one broker",
+                "confirmed events are lost if one broker loses its disk",
                 "raise the topic's replication factor",
             )
         }

@@ -69,7 +69,7 @@ fn unreachable(check: &str, fault: &StoreError) -> Finding {
     Finding::fail(
         check,
         fault.to_string(),
-        "nothing that is kept there can be read or written",
-        "start it, or mend its address, user and password in the settings",
+        "data there cannot be read or written",
+        "start the server, or correct its address, user and password in the settings",
     )
 }

@@ -17,15 +17,14 @@ pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
 
 fn judge(queue: &str, facts: &RabbitFacts) -> Finding {
     match facts.queue {
-        None => Finding::ok(
-            "rabbitmq",
-            format!("answers; the queue {queue} is made when it is first used"),
-        ),
+        None => {
+            Finding::ok("rabbitmq", format!("answers; the queue {queue} is created on first use"))
+        }
         Some(QueueFacts { is_durable: false, waiting }) => Finding::warn(
             "rabbitmq",
             format!("the queue {queue} was declared transient; {waiting} batches wait in it"),
-            "what waits in it is lost when the broker restarts",
-            "when it is empty, delete it, and start \"commoncrawl\" before any other program",
+            "its batches are lost when the broker restarts",
+            "delete it when it is empty, and start \"commoncrawl\" before any other program",
         ),
         Some(QueueFacts { is_durable: true, waiting }) => {
             Finding::ok("rabbitmq", format!("the queue {queue} is durable; {waiting} batches wait"))

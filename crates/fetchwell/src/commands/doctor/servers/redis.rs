@@ -37,15 +37,18 @@ fn judge(check: &str, facts: &RedisFacts, used_as: RedisUse) -> Vec<Finding> {
         return findings;
     }
     if facts.eviction_policy != "noeviction" {
-        let mend = "set maxmemory-policy noeviction in redis.conf, and: redis-cli CONFIG SET \
+        let mend = "set maxmemory-policy noeviction in redis.conf, and run: redis-cli CONFIG SET \
                     maxmemory-policy noeviction";
         let what = format!("maxmemory-policy is {}", facts.eviction_policy);
-        let why =
-            "when its memory is full it throws keys away: URLs are lost, and sites asked too early";
+        let why = "when its memory is full, it evicts keys: URLs are lost, and sites get requests too \
+             early";
         findings.push(match facts.max_memory_bytes {
-            0 => {
-                Finding::warn(format!("{check}: eviction"), what + ", with no limit yet", why, mend)
-            }
+            0 => Finding::warn(
+                format!("{check}: eviction"),
+                what + ", but no maxmemory is set",
+                why,
+                mend,
+            ),
             _ => Finding::fail(format!("{check}: eviction"), what, why, mend),
         });
     }
@@ -56,16 +59,15 @@ fn judge(check: &str, facts: &RedisFacts, used_as: RedisUse) -> Vec<Finding> {
 fn redis_durability(check: &str, facts: &RedisFacts) -> Option<Finding> {
     let (what, why) = match (facts.is_logged, facts.log_reaches_disk.as_deref()) {
         (true, Some("always") | None) => return None,
-        (true, Some(when)) => (
-            format!("appendfsync is {when}"),
-            "what was accepted in the last moments before a power cut is lost",
-        ),
+        (true, Some(when)) => {
+            (format!("appendfsync is {when}"), "URLs accepted just before a power failure are lost")
+        }
         (false, _) => (
             "appendonly is no".to_owned(),
-            "what was accepted since the last snapshot is lost when the server restarts",
+            "URLs accepted since the last snapshot are lost when the server restarts",
         ),
     };
-    let mend = "set appendonly yes and appendfsync always, where \"accepted\" is to mean that it is on the disk";
+    let mend = "set appendonly yes and appendfsync always, if accepted URLs must be on disk";
     Some(Finding::warn(format!("{check}: durability"), what, why, mend))
 }
 

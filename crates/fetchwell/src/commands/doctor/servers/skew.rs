@@ -21,9 +21,9 @@ pub(super) fn skew(check: &str, server: Time, before: Time, after: Time) -> Find
     Finding::warn(
         check,
         format!("is {:.1} s {word} of this machine's", skew.as_secs_f64()),
-        "the pace of sites goes by the server's clock alone; but what callers are told, deadlines and \
-         Retry-After dates go by this one",
-        "let both machines set their clocks by NTP",
+        "the pace of sites uses the server's clock, but timestamps, deadlines and Retry-After \
+         dates use this machine's",
+        "synchronize both clocks with NTP",
     )
 }
 

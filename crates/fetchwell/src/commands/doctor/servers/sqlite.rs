@@ -14,7 +14,7 @@ const OTHERS: u32 = 0o066;
 pub(super) fn examine(check: &str, path: &Path) -> Vec<Finding> {
     let path_name = path.display();
     if !path.exists() {
-        let what = format!("sqlite:{path_name} is not there yet: it is made when it is first used");
+        let what = format!("sqlite:{path_name} does not exist yet; it is created on first use");
         return vec![Finding::ok(check, what)];
     }
     let mut findings = Vec::from_iter(judge_modes(check, &modes(path)));
@@ -48,8 +48,8 @@ fn judge_modes(check: &str, modes: &[(String, u32)]) -> Option<Finding> {
     Some(Finding::warn(
         format!("{check}: file mode"),
         format!("other users of this machine can read or write {}", open.join(", ")),
-        "they can read what was fetched and for whom, and change what is queued",
-        format!("chmod 600 {}; new stores are created so", open.join(" ")),
+        "they can read fetched data and its callers, and change the queue",
+        format!("chmod 600 {}; new stores are created with this mode", open.join(" ")),
     ))
 }
 
@@ -58,27 +58,31 @@ fn judge(check: &str, path: &str, facts: &SqliteFacts) -> Finding {
         return Finding::fail(
             check,
             format!("{path} is damaged: {first}"),
-            "what stands on the damaged pages can't be read",
-            format!("stop all processes on it, then: sqlite3 {path} .recover | sqlite3 mended.db"),
+            "data on the damaged pages cannot be read",
+            format!(
+                "stop all processes that use it, then run: sqlite3 {path} .recover | sqlite3 \
+                     recovered.db"
+            ),
         );
     }
     if let Some(newer) = &facts.newer {
         return Finding::fail(
             check,
             format!("{path}: {newer}"),
-            "every command on it ends with exit code 2",
-            "use the newer fetchwell, or restore the backup from before the upgrade",
+            "every command that uses it exits with code 2",
+            "use the newer fetchwell, or restore a backup from before the upgrade",
         );
     }
     if !facts.journal_mode.eq_ignore_ascii_case("wal") {
         return Finding::warn(
             check,
-            format!("{path} is sound, and its journal mode is {}", facts.journal_mode),
-            "those who read and those who write hold each other up",
-            "open it once with this program, which sets it to wal; file systems over a network can't do that",
+            format!("{path} is intact, but its journal mode is {}", facts.journal_mode),
+            "readers and writers block each other",
+            "open it once with fetchwell, which sets the mode to wal; network file systems do not \
+             support that",
         );
     }
-    Finding::ok(check, format!("{path} is sound (SQLite {}, wal)", facts.version))
+    Finding::ok(check, format!("{path} is intact (SQLite {}, wal)", facts.version))
 }
 
 #[cfg(test)]
