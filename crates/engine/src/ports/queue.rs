@@ -40,7 +40,8 @@ impl Ledger {
         let mut wrong = Vec::new();
         if !self.balances() {
             let stand = self.done + self.skipped + told.iter().sum::<i64>();
-            wrong.push(format!("{} were accepted, and {stand} stand somewhere", self.accepted));
+            wrong
+                .push(format!("{} were accepted, but the states add up to {stand}", self.accepted));
         }
         for ((name, told), counted) in
             ["queued", "delayed", "in flight", "dead"].iter().zip(told).zip(counted)

@@ -21,7 +21,7 @@ pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> Cancellati
     tokio::spawn(async move {
         let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
         let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-            return warn!("signals can't be listened to: the program ends at once on any");
+            return warn!("cannot handle signals: any signal ends the program at once");
         };
         for count in 0.. {
             tokio::select! {
@@ -32,7 +32,7 @@ pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> Cancellati
                 last();
                 std::process::exit(AT_ONCE);
             }
-            warn!("stopping: what is under way may finish; once more stops at once");
+            warn!("stopping: waiting for requests in flight; a second signal exits at once");
             token.cancel();
         }
     });

@@ -57,11 +57,11 @@ fn expand(argument: &str) -> Result<Vec<String>, Exit> {
         let mut text = String::new();
         io::stdin()
             .read_to_string(&mut text)
-            .map_err(|error| Exit::Usage(format!("standard input could not be read: {error}")))?;
+            .map_err(|error| Exit::Usage(format!("could not read standard input: {error}")))?;
         text
     } else if let Some(path) = argument.strip_prefix('@') {
         std::fs::read_to_string(path)
-            .map_err(|error| Exit::Usage(format!("the list {path} could not be read: {error}")))?
+            .map_err(|error| Exit::Usage(format!("could not read the list {path}: {error}")))?
     } else {
         let url = argument.trim();
         refuse_file_name(url)?;

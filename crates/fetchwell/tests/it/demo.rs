@@ -250,7 +250,7 @@ async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
 async fn its_dashboard_stays_until_a_key_is_pressed() {
     let _turn = alone().await;
     tokio::join!(
-        stays_until(&[], "done; any key ends the demo", b" "),
+        stays_until(&[], "done; press any key to exit", b" "),
         stays_until(&[("NO_COLOR", "1")], "until you press Enter", b"\n"),
     );
 }

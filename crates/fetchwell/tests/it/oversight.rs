@@ -106,7 +106,7 @@ async fn what_was_typed_is_done_to_what_was_seen_and_written_down() {
     assert_eq!(stages, way, "{shown}");
     assert_eq!(shown["last_attempts"][0]["http_status"], 200, "{shown}");
     let text = ground.service.program().run(&["messages", "show", &failed[0]]).await.expect_code(0);
-    assert!(text.stdout.contains("404") && text.stdout.contains("its way"), "{}", text.stdout);
+    assert!(text.stdout.contains("404") && text.stdout.contains("timeline"), "{}", text.stdout);
 
     let seen = ground.get("/operator/messages?state=failed&site=a.test").await;
     let as_of = seen["as_of"].as_str().unwrap();
@@ -126,7 +126,7 @@ async fn what_was_typed_is_done_to_what_was_seen_and_written_down() {
     // What was done once is not done again, and whoever asks learns it.
     let again =
         ground.service.program().run(&["messages", "retry", &failed[0]]).await.expect_code(4);
-    assert!(again.stdout.contains("tried anew before"), "{}", again.stdout);
+    assert!(again.stdout.contains("already retried as"), "{}", again.stdout);
 
     let tail = ground.lines(&["outbox", "tail", "--caller", "local", "-n", "3"]).await;
     let cursors: Vec<&str> = tail.iter().map(|one| one["cursor"].as_str().unwrap()).collect();
@@ -243,5 +243,5 @@ async fn a_ledger_that_does_not_add_up_is_told() {
     assert!(told.stderr.contains("the counter says 1 queued, the rows say 0"), "{}", told.stderr);
     file.execute("UPDATE queue SET accepted = 9 WHERE name = 'messages'", []).unwrap();
     let told = program.run(&["ledger"]).await.expect_code(1);
-    assert!(told.stderr.contains("9 were accepted, and 1 stand somewhere"), "{}", told.stderr);
+    assert!(told.stderr.contains("9 were accepted, but the states add up to 1"), "{}", told.stderr);
 }

@@ -86,21 +86,22 @@ impl Deed {
     /// In words, after the name of the message.
     pub fn told(self) -> String {
         match self {
-            Deed::Renewed(new) => format!("is tried anew as {new}"),
+            Deed::Renewed(new) => format!("is retried as {new}"),
             Deed::Hastened => "is due now".to_owned(),
             Deed::Cancelled => "was cancelled".to_owned(),
             Deed::RetriedBefore(new) => {
-                format!("was left alone: it was tried anew before, as {new}")
+                format!("was not changed: it was already retried as {new}")
             }
-            Deed::IsDue => "was left alone: it is due, and waits for its turn".to_owned(),
+            Deed::IsDue => "was not changed: it is due, and waits for its turn".to_owned(),
             Deed::Follows => {
-                "was left alone: it waits for the result of another that asks for the same"
-                    .to_owned()
+                "was not changed: it waits for the result of an identical request".to_owned()
             }
-            Deed::InFlight => "was left alone: an instance is at work on it".to_owned(),
-            Deed::HasEnded => "was left alone: it has ended".to_owned(),
-            Deed::CameLater => "was left alone: it came or ended after that moment".to_owned(),
-            Deed::Unknown => "is not there".to_owned(),
+            Deed::InFlight => "was not changed: an instance is processing it".to_owned(),
+            Deed::HasEnded => "was not changed: it has ended".to_owned(),
+            Deed::CameLater => {
+                "was not changed: it was accepted or ended after that time".to_owned()
+            }
+            Deed::Unknown => "does not exist".to_owned(),
         }
     }
 }

@@ -35,8 +35,7 @@ pub(crate) fn run(
 }
 
 fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
-    config_init(path, force).map_err(|error| {
-        Exit::Usage(format!("{} could not be written: {error}", path.display()))
-    })?;
+    config_init(path, force)
+        .map_err(|error| Exit::Usage(format!("could not write {}: {error}", path.display())))?;
     print(format!("wrote {}\n", path.display()).as_bytes())
 }

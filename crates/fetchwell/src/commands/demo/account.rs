@@ -74,16 +74,16 @@ impl Account {
         }
         if differs(*accepted, ledger.accepted) {
             let told = ledger.accepted;
-            faults.push(format!("{accepted} {what} were accepted, and the ledger says {told}"));
+            faults.push(format!("{accepted} {what} were accepted, but the ledger says {told}"));
         }
         if *doubled > 0 {
-            faults.push(format!("{what} have {doubled} results too many"));
+            faults.push(format!("{what} have {doubled} extra results"));
         }
         if differs(*missing, open) {
             faults.push(format!("{missing} {what} have no result, and {open} are left"));
         }
         if !stopped_early && open > 0 {
-            faults.push(format!("{open} {what} are left at the end"));
+            faults.push(format!("{open} {what} are unfinished at the end"));
         }
         faults
     }
@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(faults(&["a", "b", "c"], 3), none);
         assert_eq!(faults(&["a"], 1), none, "two are left, and say so");
         assert_eq!(faults(&["a", "b"], 3), ["1 messages have no result, and 0 are left"]);
-        assert_eq!(faults(&["a", "b", "c", "c"], 3), ["messages have 1 results too many"]);
-        assert_eq!(faults(&["a", "b", "x"], 2), ["messages have 1 results too many"]);
+        assert_eq!(faults(&["a", "b", "c", "c"], 3), ["messages have 1 extra results"]);
+        assert_eq!(faults(&["a", "b", "x"], 2), ["messages have 1 extra results"]);
         assert_eq!(faults(&["a", "b", "c"], 2), ["0 messages have no result, and 1 are left"]);
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let accepted = ["a".to_owned()];
         let ledger = |accepted| Ledger { accepted, queued: accepted, ..Ledger::default() };
         let waits = Account::of(&accepted, &[], (ledger(1), None));
-        assert_eq!(waits.faults("URLs", false), ["1 URLs are left at the end"]);
+        assert_eq!(waits.faults("URLs", false), ["1 URLs are unfinished at the end"]);
         let fault = Some("1 is nowhere".to_owned());
         let lost = Account::of(&accepted, &[], (ledger(2), fault));
         assert_eq!(lost.faults("URLs", true).len(), 3, "{lost:?}");

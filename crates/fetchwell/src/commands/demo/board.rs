@@ -141,7 +141,7 @@ impl<'a> Board<'a> {
     fn tell_of_limiters(&mut self, hits: &[Hit]) {
         for hit in hits.iter().filter(|hit| hit.status == Some(429)) {
             if self.limiters.insert(hit.site.to_string()) {
-                info!("{} answered 429 to {}: it gets a rest", hit.site, hit.path);
+                info!("{} answered 429 to {}: pausing requests to it", hit.site, hit.path);
             }
         }
     }

@@ -64,7 +64,10 @@ pub(super) async fn send(
         match inbox.submit(submission).await? {
             Submitted::Accepted(ids) => accepted.extend(ids),
             Submitted::KeyUsedOtherwise => {
-                return Err(Exit::Internal(anyhow::anyhow!("a key was used that nobody gave")));
+                return Err(Exit::Internal(anyhow::anyhow!(
+                    "an idempotency key was used, but none \
+                                                           was set"
+                )));
             }
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn frame(
         lines.extend(snapshot.troubled.iter().take(site_lines).map(site_line));
     }
     if event_lines > 0 {
-        lines.extend([Line::new(), vec![(Tint::Bold, "WHAT HAPPENED".to_owned())]]);
+        lines.extend([Line::new(), vec![(Tint::Bold, "EVENTS".to_owned())]]);
         let first = events.len().saturating_sub(event_lines);
         lines.extend(events.iter().skip(first).map(|event| event_line(event)));
     }
@@ -89,12 +89,12 @@ fn verdict_line(snapshot: &Snapshot) -> Line {
     vec![
         (Tint::Plain, format!("The sites: {} requests, ", judgement.requests)),
         (tint, format!("{early} came too early")),
-        (Tint::Dim, format!("  ({} gaps judged)", judgement.gaps_judged)),
+        (Tint::Dim, format!("  ({} gaps checked)", judgement.gaps_judged)),
     ]
 }
 
 fn site_heading() -> Line {
-    let (site, state, does) = ("SITE", "STATE", "WHAT IT DOES");
+    let (site, state, does) = ("SITE", "STATE", "BEHAVIOUR");
     vec![(Tint::Bold, format!("{site:<16} {state:<20} LAST HITS  PACE  {does}"))]
 }
 
@@ -103,7 +103,7 @@ fn site_line(site: &SiteLine) -> Line {
         Standing::Probing => (Tint::Warning, "down, being probed".to_owned()),
         Standing::Down { probe_in } => (Tint::Bad, format!("down, probe in {}", secs(probe_in))),
         Standing::Resting { left } => (Tint::Warning, format!("resting for {}", secs(left))),
-        Standing::Paced => (Tint::Good, "at its pace".to_owned()),
+        Standing::Paced => (Tint::Good, "paced".to_owned()),
         Standing::Quiet => (Tint::Dim, "quiet".to_owned()),
     };
     let last = if site.hits == 0 { "-".to_owned() } else { status_word(site.last_status) };
@@ -137,13 +137,13 @@ fn event_line(event: &str) -> Line {
 
 fn foot(snapshot: &Snapshot) -> Line {
     if snapshot.is_stopping {
-        let text = "stopping: what is under way may finish; once more stops at once";
+        let text = "stopping: waiting for requests in flight; press again to exit now";
         return vec![(Tint::Dim, text.to_owned())];
     }
-    let keys = if snapshot.is_over { "done; any key ends the demo" } else { "q stops" };
+    let keys = if snapshot.is_over { "done; press any key to exit" } else { "q quits" };
     let mut foot = vec![(Tint::Dim, keys.to_owned())];
     if !snapshot.dashboard.is_empty() {
-        foot.push((Tint::Dim, "   the dashboard: ".to_owned()));
+        foot.push((Tint::Dim, "   dashboard: ".to_owned()));
         foot.push((Tint::Bold, snapshot.dashboard.clone()));
     }
     foot
@@ -171,7 +171,7 @@ mod tests {
     fn snapshot() -> Snapshot {
         let site = |standing| SiteLine {
             name: "flapping-01.test".to_owned(),
-            about: "up, then down, for ever",
+            about: "up and down, repeatedly",
             standing,
             last_status: Some(503),
             hits: 12,
@@ -211,10 +211,10 @@ mod tests {
             "done 1990   skipped 10   failed 3   in flight 25   waiting 1975",
             "100 pages/s  ▁▅█",
             "0 came too early",
-            "flapping-01      down, probe in 2.1 s  503   12 0.5 s  up, then down, for ever",
+            "flapping-01      down, probe in 2.1 s  503   12 0.5 s  up and down, repeatedly",
             "resting for 1.0 s",
             "Circuit open: flapping-01.test",
-            "q stops",
+            "q quits",
         ] {
             assert!(screen.contains(part), "{part} is not in\n{screen}");
         }
@@ -225,8 +225,7 @@ mod tests {
         let dashboard = "http://127.0.0.1:8082/".to_owned();
         let over = Snapshot { done: 3_990, is_over: true, dashboard, ..snapshot() };
         let screen = text(&frame(&over, &[], 80, 24)).join("\n");
-        for part in ["100 %", "done; any key ends the demo   the dashboard: http://127.0.0.1:8082/"]
-        {
+        for part in ["100 %", "done; press any key to exit   dashboard: http://127.0.0.1:8082/"] {
             assert!(screen.contains(part), "{part} is not in\n{screen}");
         }
     }

@@ -109,7 +109,8 @@ async fn run_inner(
         return Ok(Exit::Ok);
     }
     let seed = report.seed;
-    let why = format!("the demo found a fault: {}; seed {seed} repeats it", faults.join("; "));
+    let why =
+        format!("the demo found an error: {}; repeat it with --seed {seed}", faults.join("; "));
     Err(Exit::Internal(anyhow::anyhow!(why)))
 }
 
@@ -196,8 +197,8 @@ fn settings(
     let mut given = typed.flags.to_vec();
     let own = given.iter().find(|flag| OWN.contains(&flag.key)).map(|flag| flag.name);
     if let Some(name) = own.or(typed.config_file.map(|_| "--config")) {
-        let why = "the demo has a web, a store and settings of its own";
-        return Err(Exit::Usage(format!("{why}: leave {name} away")));
+        let why = "the demo has its own simulated web, store and settings";
+        return Err(Exit::Usage(format!("{why}: remove {name}")));
     }
     let mut own = QUICKER.map(|(key, value)| (key, value.to_owned())).to_vec();
     own.retain(|(key, _)| given.iter().all(|flag| flag.key != *key));
@@ -213,7 +214,7 @@ fn settings(
     };
     let settings = Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()))?;
     if settings.values.rate == 0.0 {
-        return Err(Exit::Usage("a demo of politeness needs a pace: --rate above 0".into()));
+        return Err(Exit::Usage("the demo needs pacing: use a --rate above 0".into()));
     }
     Ok(settings)
 }

@@ -82,7 +82,8 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let Report { sites, elapsed_seconds, origin, seed, fetch, messages, .. } = self;
         let mut text = format!(
-            "{} of {} URLs on {sites} simulated sites have their result, {} {elapsed_seconds:.1} s (seed {seed}).\n\n",
+            "{} of {} URLs on {sites} simulated sites have a result, {} {elapsed_seconds:.1} s \
+             (seed {seed}).\n\n",
             fetch.results + messages.results,
             self.pages,
             if self.stopped_early { "stopped after" } else { "after" }
@@ -94,15 +95,16 @@ impl Report {
                 self.results(messages, [FetchResult::SUCCESS, FetchResult::REFUSED_BY_ROBOTS])
             ),
             format!(
-                "politeness  {} requests by both, {} came too early ({} gaps judged by the sites, tolerance {} ms{})",
+                "politeness  {} requests in total, {} came too early ({} gaps checked by the \
+                 sites, tolerance {} ms{})",
                 origin.requests,
                 origin.too_early,
                 origin.gaps_judged,
                 origin.tolerance_ms,
                 match origin.stragglers {
                     0 => String::new(),
-                    1 => ", 1 straggler forgiven".to_owned(),
-                    stragglers => format!(", {stragglers} stragglers forgiven"),
+                    1 => ", 1 straggler ignored".to_owned(),
+                    stragglers => format!(", {stragglers} stragglers ignored"),
                 }
             ),
             format!("ledgers     fetch: {}", balance(fetch)),
@@ -112,12 +114,12 @@ impl Report {
             text.push_str(&line);
             text.push('\n');
         }
-        text.push_str("\nWhat ill-behaved sites got, and what became of their URLs:\n");
+        text.push_str("\nSites that misbehave: responses, and results of their URLs:\n");
         for troubled in &self.troubles {
             text.push_str(&troubled.text());
         }
         for fault in self.faults() {
-            text.push_str(&format!("\nFAULT: {fault}\n"));
+            text.push_str(&format!("\nERROR: {fault}\n"));
         }
         text
     }
@@ -129,10 +131,10 @@ impl Report {
         let failed = account.results - fetched - skipped;
         let waiting = match account.open() {
             0 => String::new(),
-            open => format!(", {open} still wait"),
+            open => format!(", {open} still waiting"),
         };
         let is_good = account.faults("", self.stopped_early).is_empty();
-        let praise = if is_good { "; none lost, none double" } else { "" };
+        let praise = if is_good { "; none lost, none duplicated" } else { "" };
         format!(
             "{} accepted: {fetched} fetched, {skipped} skipped by robots.txt, {failed} failed{waiting}{praise}",
             account.accepted

@@ -55,14 +55,14 @@ impl Trouble {
     /// What it does, for people.
     pub(super) fn about(self) -> &'static str {
         match self {
-            Trouble::CrawlDelay => "asks for 2 s in between",
-            Trouble::Limiter => "429 at half our pace",
+            Trouble::CrawlDelay => "Crawl-delay of 2 s",
+            Trouble::Limiter => "429 above half our rate",
             Trouble::Unavailable => "503 for a while",
-            Trouble::Cuts => "cuts us off for a while",
-            Trouble::Flapping => "up, then down, for ever",
-            Trouble::Slow => "thinks for a second",
-            Trouble::Redirects => "sends us elsewhere",
-            Trouble::Robots => "robots.txt closes pages",
+            Trouble::Cuts => "drops connections",
+            Trouble::Flapping => "up and down, repeatedly",
+            Trouble::Slow => "answers after a second",
+            Trouble::Redirects => "redirects to other sites",
+            Trouble::Robots => "robots.txt blocks pages",
             Trouble::Dead => "never answers",
             Trouble::None => "behaves",
         }

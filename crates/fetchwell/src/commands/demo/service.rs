@@ -107,7 +107,7 @@ impl Service {
     ) -> Result<Account, StoreError> {
         let recounts = self.store.oversight.recount().await?;
         let audit = recounts.into_iter().find(|found| found.told.queue == QUEUE).map_or_else(
-            || (Default::default(), Some("there is none".to_owned())),
+            || (Default::default(), Some("there is no ledger".to_owned())),
             |found| (found.told.ledger, found.difference),
         );
         let accepted: Vec<String> = accepted.iter().map(MessageId::to_string).collect();

@@ -119,8 +119,8 @@ fn is_to_stop(key: &Key) -> bool {
 fn say(snapshot: &Snapshot) {
     let Snapshot { total, skipped, failed, under_way, judgement, .. } = snapshot;
     info!(
-        "{:.0} s: {} of {total} have their result ({skipped} skipped, {failed} failed), \
-         {under_way} in flight; {} requests, {} too early",
+        "{:.0} s: {} of {total} have a result ({skipped} skipped, {failed} failed), {under_way} in \
+         flight; {} requests, {} too early",
         snapshot.elapsed.as_secs_f64(),
         snapshot.finished(),
         judgement.requests,

@@ -27,7 +27,7 @@ pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit
 pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Exit, Exit> {
     let fault = |error: io::Error| {
         Exit::Usage(format!(
-            "{} could not be written: {error}; name another file, or none for standard output",
+            "could not write {}: {error}; use another file, or none for standard output",
             path.display()
         ))
     };

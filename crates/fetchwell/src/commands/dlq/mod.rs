@@ -118,6 +118,6 @@ fn nothing_there(meant: &Letters) -> Exit {
         }
         Letters::All => "at all".to_owned(),
     };
-    tracing::error!("there is no dead letter {what}; `fetchwell dlq list` shows what there is");
+    tracing::error!("there is no dead letter {what}; run `fetchwell dlq list` to see all");
     Exit::SomeFailed
 }

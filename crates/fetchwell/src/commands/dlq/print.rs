@@ -19,9 +19,9 @@ pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: b
         let site = site_name(&group.site).to_owned();
         [size.letters.to_string(), site, plain(&group.reason), plain(&size.sample_url)]
     });
-    let mut text = table(["letters", "site", "reason", "such as"], &rows.collect::<Vec<_>>());
+    let mut text = table(["letters", "site", "reason", "example"], &rows.collect::<Vec<_>>());
     if groups.len() > limit {
-        text.push_str(&format!("and {} more; --limit shows them\n", groups.len() - limit));
+        text.push_str(&format!("and {} more; use --limit to show them\n", groups.len() - limit));
     }
     text
 }
@@ -32,7 +32,7 @@ pub(super) fn letters(letters: &[DeadLetter], as_json: bool) -> String {
         return letters.iter().map(letter_line).collect();
     }
     if letters.is_empty() {
-        return "there are no such dead letters\n".to_owned();
+        return "no matching dead letters\n".to_owned();
     }
     let rows = letters.iter().map(|letter| {
         let DeadGroup { reason, site } = &letter.group;
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn groups_are_a_table_that_no_terminal_obeys() {
         let all = [group("gone", "a.test", 12), group("no URL", "", 1), group("more", "b.test", 1)];
-        let expected = "letters  site    reason  such as\n\
+        let expected = "letters  site    reason  example\n\
                         12       a.test  gone    http://a.test/\\u{1b}[2J\n\
                         1        -       no URL  http://a.test/\\u{1b}[2J\n\
-                        and 1 more; --limit shows them\n";
+                        and 1 more; use --limit to show them\n";
         assert_eq!(groups(&all, 2, false), expected);
         assert_eq!(groups(&all, 2, true).lines().count(), 2);
     }

@@ -27,7 +27,7 @@ pub(super) fn site(name: &str) -> Result<String, Exit> {
     match Site::parse(name) {
         Ok(site) => Ok(site.as_str().to_owned()),
         Err(fault) => Err(Exit::Usage(format!(
-            "--site {name:?} is no site: {fault}; write a host, HOST:PORT, or {NO_SITE} for none"
+            "--site {name:?} is not a site: {fault}; use HOST, HOST:PORT, or {NO_SITE} for none"
         ))),
     }
 }

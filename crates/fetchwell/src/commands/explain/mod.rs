@@ -101,7 +101,7 @@ async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Resul
             @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
         ) => return refused(&given, &fault, json),
         Err(fault) => {
-            return Err(Exit::Usage(format!("{given} can't be explained: {fault}")));
+            return Err(Exit::Usage(format!("cannot explain {given}: {fault}")));
         }
     };
     let settings = with_own_defaults(settings);
@@ -154,7 +154,7 @@ async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> 
 /// By a robots.txt at hand: nothing is asked for, and no store is opened.
 fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation, Exit> {
     let body = std::fs::read(path).map_err(|error| {
-        Exit::Usage(format!("the robots.txt {} could not be read: {error}", path.display()))
+        Exit::Usage(format!("could not read the robots.txt {}: {error}", path.display()))
     })?;
     let robots = Robots::parse(&body, product_token(&user_agent(settings)));
     let robots = Arc::new(robots);
@@ -312,7 +312,7 @@ fn explain(
     }
 }
 
-/// Why a URL waits whose robots.txt is not known.
+/// Why a URL waits whose robots.txt has not been read.
 fn unread_because(view: &RobotsView, probe_in: Option<Duration>, now: Time) -> String {
     match (probe_in, view) {
         (Some(wait), _) => format!(
@@ -321,17 +321,17 @@ fn unread_because(view: &RobotsView, probe_in: Option<Duration>, now: Time) -> S
             wait.as_secs_f64()
         ),
         (None, RobotsView::Blocked { until, .. }) => format!(
-            "robots.txt can't be reached, so the URL waits; the next try is in {:.0} s",
+            "robots.txt is unreachable, so the URL waits; the next try is in {:.0} s",
             until.since(now).as_secs_f64()
         ),
-        (None, _) => "robots.txt is not known".to_owned(),
+        (None, _) => "robots.txt has not been read".to_owned(),
     }
 }
 
 fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
     match (record, view) {
         (Some(RobotsRecord { unreachable: Some(unreachable), body, .. }), _) => {
-            let copy = if body.is_some() { "; an older copy serves" } else { "" };
+            let copy = if body.is_some() { "; using an older copy" } else { "" };
             format!("unreachable ({}){copy}", unreachable.reason)
         }
         (Some(RobotsRecord { status: Some(status @ 200..=299), .. }), _) => {

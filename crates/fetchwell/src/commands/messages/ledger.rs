@@ -29,7 +29,8 @@ async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Res
         return Ok(Exit::Ok);
     }
     Err(Exit::Internal(anyhow!(
-        "the ledger does not add up: {}; keep a copy of the store, and look for what else wrote to it",
+        "the ledger does not add up: {}; keep a copy of the store, and check what else writes to \
+         it",
         wrong.join("; ")
     )))
 }
@@ -54,7 +55,10 @@ fn wrong_with(queue: &Recount) -> Option<String> {
                 + ledger.in_flight
                 + ledger.delayed
                 + ledger.dead;
-            Some(format!("{name}: {} were accepted, and {stand} stand somewhere", ledger.accepted))
+            Some(format!(
+                "{name}: {} were accepted, but the states add up to {stand}",
+                ledger.accepted
+            ))
         }
         None => None,
     }

@@ -20,7 +20,7 @@ pub(super) fn messages(found: Sightings, as_json: bool) -> String {
         return found.messages.into_iter().map(|seen| line(&SightingView::from(seen))).collect();
     }
     if found.messages.is_empty() {
-        return format!("there are no such messages, as of {as_of}\n");
+        return format!("no matching messages as of {as_of}\n");
     }
     let row = |seen: &Sighting| {
         let state = match &seen.reason {
@@ -38,7 +38,7 @@ pub(super) fn messages(found: Sightings, as_json: bool) -> String {
     };
     let rows: Vec<_> = found.messages.iter().map(row).collect();
     let mut text = table(["message", "accepted", "caller", "state", "requests", "url"], &rows);
-    let more = if found.next.is_some() { "; there may be more: --limit" } else { "" };
+    let more = if found.next.is_some() { "; there may be more: use --limit" } else { "" };
     text.push_str(&format!("as of {as_of}{more}\n"));
     text
 }
@@ -59,13 +59,13 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
         return view.groups.iter().map(line).collect();
     }
     if view.groups.is_empty() {
-        return format!("there are no failures to look after, as of {}\n", view.as_of);
+        return format!("there are no failures to handle as of {}\n", view.as_of);
     }
     let rows = view.groups.iter().map(|group| {
         let (reason, site) = (plain(&group.reason), plain(&group.site));
         [group.messages.to_string(), site, reason, group.sample.id.clone()]
     });
-    let mut text = table(["messages", "site", "reason", "such as"], &rows.collect::<Vec<_>>());
+    let mut text = table(["messages", "site", "reason", "example"], &rows.collect::<Vec<_>>());
     let part = if view.exact { "" } else { "; these are the newest, there are more" };
     text.push_str(&format!("as of {}{part}\n", view.as_of));
     text
@@ -105,7 +105,7 @@ pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
         say("error", outbox.error.as_deref());
     }
     if !view.timeline.is_empty() {
-        text.push_str("  its way\n");
+        text.push_str("  timeline\n");
     }
     for stage in &view.timeline {
         text.push_str(&format!(
@@ -114,7 +114,7 @@ pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
         ));
     }
     if !view.last_attempts.is_empty() {
-        text.push_str("  its last attempts\n");
+        text.push_str("  last attempts\n");
     }
     for attempt in &view.last_attempts {
         text.push_str(&format!("    {}  {}\n", attempt.at, attempt.what.escape_debug()));
@@ -138,7 +138,7 @@ pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
         Act::Retry => "retried",
         Act::Cancel => "cancelled",
     };
-    text.push_str(&format!("{done} {}, left alone {}\n", acted.done, acted.left_alone));
+    text.push_str(&format!("{done} {}, unchanged {}\n", acted.done, acted.left_alone));
     text
 }
 

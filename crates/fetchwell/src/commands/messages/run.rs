@@ -84,9 +84,7 @@ async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit
     match oversight.dossier(which::message(id)?).await? {
         Some(dossier) => print(lines::dossier(dossier, as_json).as_bytes()),
         None => {
-            tracing::error!(
-                "there is no message {id}; `fetchwell messages list` shows what there is"
-            );
+            tracing::error!("there is no message {id}; run `fetchwell messages list` to see all");
             Ok(Exit::SomeFailed)
         }
     }
@@ -103,7 +101,7 @@ async fn act(
         let filter = which::filter(&typed.filter)?;
         let most = if typed.canary { 1 } else { usize::MAX };
         let acted = store.oversight.act(act, &filter, most).await?;
-        (acted, format!("what matched {filter:?}"))
+        (acted, format!("messages that match {filter:?}"))
     } else {
         let ids: Vec<MessageId> =
             typed.ids.iter().map(|id| which::message(id)).collect::<Result<_, _>>()?;
@@ -138,7 +136,7 @@ async fn audit(
         at: clock.wall(),
         caller: Some(CALLER.to_owned()),
         action: format!("{}_messages", act.as_str()),
-        detail: format!("{} done, {} left alone: {what}", acted.done, acted.left_alone),
+        detail: format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone),
         from: FROM.to_owned(),
     };
     Ok(inbox.audit(&[entry]).await?)

@@ -26,7 +26,7 @@ pub(super) fn filter(typed: &MessageFilter) -> Result<Filter, Exit> {
 pub(super) fn message(text: &str) -> Result<MessageId, Exit> {
     text.parse().map_err(|fault| {
         Exit::Usage(format!(
-            "{text:?} is no message: {fault}; `fetchwell messages list` shows their names"
+            "{text:?} is not a message id: {fault}; run `fetchwell messages list` to see all"
         ))
     })
 }
@@ -34,8 +34,8 @@ pub(super) fn message(text: &str) -> Result<MessageId, Exit> {
 fn moment(text: &str) -> Result<Time, Exit> {
     let at: Timestamp = text.parse().map_err(|fault| {
         Exit::Usage(format!(
-            "--as-of {text:?} is no time: {fault}; write it as `fetchwell messages list` shows it, \
-             such as 2026-11-15T12:34:56Z"
+            "--as-of {text:?} is not a time: {fault}; write it as `fetchwell messages list` prints \
+             it, such as 2026-11-15T12:34:56Z"
         ))
     })?;
     Ok(Time::from_micros(at.as_microsecond()))

@@ -39,7 +39,7 @@ async fn run_inner(
         SitesCommand::SetRate { site, per_second, clear: _ } => {
             let wanted = match per_second {
                 Some(rate) => desk.order_of_rate(rate).map_err(|why| {
-                    Exit::Usage(format!("{rate} requests per second can't be ordered: {why}"))
+                    Exit::Usage(format!("cannot set {rate} requests per second: {why}"))
                 })?,
                 None => Order::ClearInterval,
             };
@@ -92,8 +92,8 @@ async fn order(desk: &SiteDesk, site: &str, order: Order, as_json: bool) -> Resu
     let site = named(site)?;
     if !desk.is_known(&site).await? {
         warn!(
-            "nothing is known of {site}: no recent request, no robots.txt and no URL that waits for it. The \
-             order is kept all the same; check the name (`fetchwell sites list` shows the sites that are known)"
+            "{site} is unknown: no recent request, no robots.txt and no waiting URL. The change is \
+             stored anyway; check the name (`fetchwell sites list` shows the known sites)"
         );
     }
     let operator = Operator { name: "cli".to_owned(), from: "command line".to_owned() };
@@ -102,5 +102,5 @@ async fn order(desk: &SiteDesk, site: &str, order: Order, as_json: bool) -> Resu
 }
 
 fn named(site: &str) -> Result<Site, Exit> {
-    Site::parse(site).map_err(|fault| Exit::Usage(format!("{site:?} names no site: {fault}")))
+    Site::parse(site).map_err(|fault| Exit::Usage(format!("{site:?} is not a site: {fault}")))
 }

@@ -11,10 +11,11 @@ pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> Strin
     if as_json {
         return rows.iter().map(|row| format!("{}\n", json!(row))).collect();
     }
-    let more = next.map(|name| format!("and more; --after {} shows them\n", plain(name)));
+    let more =
+        next.map(|name| format!("there are more; use --after {} to show them\n", plain(name)));
     let more = more.unwrap_or_default();
     if rows.is_empty() {
-        return format!("no such sites are known\n{more}");
+        return format!("no matching sites\n{more}");
     }
     let cells = |row: &SiteRow| {
         [
@@ -44,7 +45,7 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     line("pace", &(pace(&row.pace) + &detail));
     if let (Some(order), Some(seconds)) = (&row.pace.ordered, row.pace.ordered_interval_seconds) {
         let since = span(order.for_seconds);
-        line("ordered pace", &format!("{seconds} s, by {}, {since} ago", order.by));
+        line("rate override", &format!("{seconds} s, by {}, {since} ago", order.by));
     }
     line("now", &now(row));
     line("next slot", &row.next_slot_in_seconds.map_or("none".to_owned(), when));
@@ -52,7 +53,7 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     line("breaker", &breaker(row));
     line(
         "last hour",
-        &format!("{} times 429, {} failures", row.limited_last_hour, row.failed_last_hour),
+        &format!("{} responses with 429, {} failures", row.limited_last_hour, row.failed_last_hour),
     );
     line(
         "last request",
@@ -77,9 +78,9 @@ pub(super) fn obeyed(order: Order, obeyed: &Obeyed, as_json: bool) -> String {
     }
     match order {
         Order::Pause => format!("{site} is paused: its URLs wait until it is resumed\n"),
-        Order::Resume => format!("{site} goes on, at {}\n", pace(&row.pace)),
+        Order::Resume => format!("{site} is resumed, at {}\n", pace(&row.pace)),
         Order::SetInterval(_) | Order::ClearInterval => {
-            format!("{site} goes at {}\n", pace(&row.pace))
+            format!("{site} now has the pace {}\n", pace(&row.pace))
         }
         Order::ResetBreaker => {
             let unread = row.robots.iter().any(|robots| robots.unreachable.is_some());
@@ -107,15 +108,15 @@ fn now(row: &SiteRow) -> String {
         }
         (Some("breaker"), _) => format!("down, {}", breaker(row)),
         (Some("penalty"), _) => {
-            format!("rests for {}", span(row.rests_for_seconds.unwrap_or_default()))
+            format!("resting for {}", span(row.rests_for_seconds.unwrap_or_default()))
         }
         (Some("robots"), _) => {
             format!(
-                "waits for robots.txt, tried again {}",
+                "waiting for robots.txt, next try {}",
                 when(row.next_slot_in_seconds.unwrap_or_default())
             )
         }
-        (Some(_), _) => "at its pace".to_owned(),
+        (Some(_), _) => "paced".to_owned(),
         (None, _) => "free".to_owned(),
     }
 }
@@ -124,11 +125,11 @@ fn breaker(row: &SiteRow) -> String {
     let breaker = &row.breaker;
     match (breaker.state, breaker.next_probe_in_seconds) {
         ("closed", _) if breaker.consecutive_failures > 0 => {
-            format!("closed after {} failures in a row", breaker.consecutive_failures)
+            format!("closed, after {} failures in a row", breaker.consecutive_failures)
         }
         ("closed", _) => "closed".to_owned(),
-        (_, Some(left)) => format!("open, the next probe {}", when(left)),
-        (_, None) => "half open, a probe is under way".to_owned(),
+        (_, Some(left)) => format!("open, next probe {}", when(left)),
+        (_, None) => "half open, probe in flight".to_owned(),
     }
 }
 
@@ -136,7 +137,7 @@ fn robots_line(robots: &RobotsRow) -> String {
     let RobotsRow { origin, status, age_seconds, unreachable, .. } = robots;
     let status = status.map_or("no answer".to_owned(), |status| status.to_string());
     let next_try = match robots.next_try_in_seconds {
-        Some(seconds) if seconds > 0.0 => format!("; tried again in {}", span(seconds)),
+        Some(seconds) if seconds > 0.0 => format!("; next try in {}", span(seconds)),
         _ => "; read before the next page".to_owned(),
     };
     let reason =

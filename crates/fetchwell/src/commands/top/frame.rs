@@ -24,7 +24,7 @@ pub(super) fn frame(glance: &Glance, view: &View, width: usize, height: usize) -
     lines.extend([Line::new(), site_heading(glance, view, shown.len())]);
     lines.extend(shown.iter().take(sites).map(|site| site_line(site)));
     if failures > 0 {
-        lines.extend([Line::new(), bold("FAILED LAST")]);
+        lines.extend([Line::new(), bold("RECENT FAILURES")]);
         lines.extend(glance.failures.iter().take(failures).map(failure_line));
     }
     lines.truncate(height.saturating_sub(1));
@@ -82,7 +82,7 @@ fn queue_line(line: &QueueLine) -> Line {
 fn site_heading(glance: &Glance, view: &View, shown: usize) -> Line {
     let (site, state) = ("SITE", "STATE");
     let mut line =
-        bold(&format!("{site:<32} {state:<22}  WAITING    NEXT    PACE  429  BAD  FROM"));
+        bold(&format!("{site:<32} {state:<22}  WAITING    NEXT    PACE  429 FAIL  FROM"));
     let of = if glance.has_all_sites { "" } else { "or more " };
     let mut about = format!("   {shown} {of}by {}", view.sort.word());
     if !view.filter.is_empty() {
@@ -130,7 +130,7 @@ fn standing(site: &SiteLine) -> (Tint, String) {
             let next = site.next_slot_in_seconds.unwrap_or_default();
             (Tint::Warning, format!("robots.txt in {}", span(next)))
         }
-        (Some(_), _) => (Tint::Good, "at its pace".to_owned()),
+        (Some(_), _) => (Tint::Good, "paced".to_owned()),
         (None, _) => (Tint::Dim, "free".to_owned()),
     }
 }
@@ -146,10 +146,10 @@ fn failure_line(failure: &FailureLine) -> Line {
 
 fn foot(view: &View) -> Line {
     if view.is_typing {
-        let text = format!("/{}_   Enter keeps it, Esc takes it away", view.filter);
+        let text = format!("/{}_   Enter applies it, Esc clears it", view.filter);
         return vec![(Tint::Bold, text)];
     }
-    let pause = if view.is_paused { "p goes on" } else { "p pauses" };
+    let pause = if view.is_paused { "p resumes" } else { "p pauses" };
     vec![(Tint::Dim, format!("q quits   s sorts ({})   / filters   {pause}", view.sort.word()))]
 }
 
@@ -249,7 +249,7 @@ mod tests {
             "d.test                           paused ",
             "e.test                           free ",
             "f.test                           down, being probed ",
-            "FAILED LAST",
+            "RECENT FAILURES",
             "2026-11-15T12:03:04Z         http_error 404  http://b.test/gone",
             "q quits   s sorts (waiting)   / filters   p pauses\n",
         ] {
@@ -265,7 +265,7 @@ mod tests {
         assert!(!screen.contains("a.test"), "{screen}");
         let paused = View { is_paused: true, sort: Sort::Name, ..View::default() };
         let screen = text(&frame(&glance(), &paused, 140, 24));
-        for part in ["Z  paused\n", "6 by name", "p goes on"] {
+        for part in ["Z  paused\n", "6 by name", "p resumes"] {
             assert!(screen.contains(part), "{part} is not in\n{screen}");
         }
         let part = Glance { has_all_sites: false, ..glance() };
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_page_has_everything_and_no_keys() {
         let page = page(&glance(), &View::default());
-        assert!(page.contains("f.test") && page.contains("FAILED LAST"), "{page}");
+        assert!(page.contains("f.test") && page.contains("RECENT FAILURES"), "{page}");
         assert!(!page.contains("q quits") && page.ends_with("gone\n"), "{page}");
     }
 

@@ -41,7 +41,7 @@ async fn run_inner(settings: &Settings, args: &TopArgs, as_json: bool) -> Result
     }
     if !Screen::is_possible() {
         return Err(Exit::Usage(
-            "there is no terminal for a live view; --once prints one frame, --json one object"
+            "a live view needs a terminal; use --once for one frame, or --json for one object"
                 .into(),
         ));
     }

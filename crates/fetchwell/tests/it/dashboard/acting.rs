@@ -79,7 +79,7 @@ async fn messages_are_tried_anew_as_they_were_seen() {
 
     let one = format!("/dashboard/messages/{late}");
     operator.submit(&one, "/dashboard/messages/act", &[("what", "retry"), ("id", &late)]).await;
-    assert!(operator.page(&one).await.contains("is tried anew as"));
+    assert!(operator.page(&one).await.contains("is retried as"));
     let without =
         operator.submit(list, "/dashboard/messages/act", &[("what", "retry"), ("state", "failed")]);
     assert_eq!(without.await.status, 400, "as of when?");

@@ -156,7 +156,7 @@ def messages(browser: Browser) -> None:
     page.get_by_role("link", name="missing?1").click()
     expect(page.get_by_role("heading", name="Its way")).to_be_visible()
     page.get_by_role("button", name="Try again").click()
-    assert "is tried anew as" in said(page)
+    assert "is retried as" in said(page)
     page.get_by_text("Tried anew as", exact=True).wait_for()
     page.goto("/dashboard/dead-letters")
     page.get_by_role("row", name=re.compile("http_error 404")).first.get_by_role("button", name="Try one").click()

@@ -58,9 +58,9 @@ async fn orders_stand_on(program: Program, site: &str) {
 
 /// A name that was mistyped would else never be noticed.
 async fn an_unknown_site_is_warned_about_on(program: Program, site: &str) {
-    const WARNING: &str = "nothing is known of";
+    const WARNING: &str = "is unknown: no recent request";
     let paused = program.run(&["sites", "pause", site]).await.expect_code(0);
-    assert!(paused.stderr.contains(&format!("{WARNING} {site}")), "{}", paused.stderr);
+    assert!(paused.stderr.contains(&format!("{site} {WARNING}")), "{}", paused.stderr);
     assert!(paused.stdout.contains("is paused"), "the order stands: {}", paused.stdout);
     let resumed = program.run(&["sites", "resume", site]).await.expect_code(0);
     assert!(!resumed.stderr.contains(WARNING), "it is known by its order: {}", resumed.stderr);
@@ -151,10 +151,10 @@ async fn explain_tells_of_orders_and_does_not_wait_for_a_paused_site() {
 async fn what_names_no_site_is_refused_with_its_mend() {
     let program = program();
     for (arguments, says) in [
-        (&["sites", "show", "http://"][..], "names no site"),
+        (&["sites", "show", "http://"][..], "is not a site"),
         (&["sites", "set-rate", "a.test"], "<RATE>"),
         (&["sites", "set-rate", "a.test", "-1"], "-1"),
-        (&["sites", "set-rate", "a.test", "20000"], "can't be ordered"),
+        (&["sites", "set-rate", "a.test", "20000"], "cannot set 20000 requests per second"),
         (&["sites", "list", "--condition", "tired"], "breaker-open"),
     ] {
         let refused = program.run(arguments).await.expect_code(2);
@@ -178,11 +178,11 @@ async fn explain_and_sites_show_agree_on_what_is_waited_for() {
     let row = show(&program, "down.test").await;
     assert_eq!((&told["held_up_by"], &row["held_up_by"]), (&"robots".into(), &"robots".into()));
     let because = told["refused_because"].as_str().unwrap();
-    assert!(because.contains("robots.txt can't be reached"), "{because}");
+    assert!(because.contains("robots.txt is unreachable"), "{because}");
     assert!(row["next_slot_in_seconds"].as_f64().unwrap() > 0.0, "{row}");
     assert!(row["robots"][0]["next_try_in_seconds"].as_f64().unwrap() > 0.0, "{row}");
     let text = program.run(&["sites", "show", "down.test"]).await.expect_code(0).stdout;
-    assert!(text.contains("waits for robots.txt"), "{text}");
+    assert!(text.contains("waiting for robots.txt"), "{text}");
 
     let reset = program.run(&["sites", "reset-breaker", "down.test"]).await.expect_code(0);
     assert!(reset.stdout.contains("robots.txt is read before its next page"), "{}", reset.stdout);

@@ -182,7 +182,7 @@ impl Api {
         let filter = matching.filter()?;
         let most = matching.most.map_or(usize::MAX, |most| most as usize);
         let acted = self.stored(self.oversight.act(act, &filter, most).await)?;
-        let what = format!("what matched {:?} as of {}", matching.filter, matching.as_of);
+        let what = format!("messages that match {:?} as of {}", matching.filter, matching.as_of);
         self.audit_act(identity, act, &acted, &what).await?;
         Ok(answer(&acted))
     }
@@ -213,7 +213,7 @@ impl Api {
             at: self.clock.wall(),
             caller: Some(identity.caller.name.clone()),
             action: format!("{}_messages", act.as_str()),
-            detail: format!("{} done, {} left alone: {what}", acted.done, acted.left_alone),
+            detail: format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone),
             from: identity.from.clone(),
         };
         self.stored(self.inbox.audit(&[entry]).await)

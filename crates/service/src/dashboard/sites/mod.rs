@@ -22,7 +22,7 @@ fn standing(row: &SiteRow) -> (&'static str, &'static str) {
         (Some("breaker"), _) => ("down", "bad"),
         (Some("penalty"), _) => ("resting", "warn"),
         (Some("robots"), _) => ("waiting for robots.txt", "warn"),
-        (Some(_), _) => ("at its pace", "good"),
+        (Some(_), _) => ("paced", "good"),
         (None, _) => ("free", ""),
     }
 }
