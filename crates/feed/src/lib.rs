@@ -127,7 +127,7 @@ impl fmt::Display for Gaps {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoFeed {
     /// It is a page. These are the feeds that it names.
-    #[error("it is a page and no feed; {}", named(.feeds))]
+    #[error("it is a web page, not a feed; {}", named(.feeds))]
     Page {
         /// In the page's own order.
         feeds: Vec<WebUrl>,
@@ -139,10 +139,10 @@ pub enum NoFeed {
 
 fn named(feeds: &[WebUrl]) -> String {
     match feeds {
-        [] => "it names no feeds either".to_owned(),
+        [] => "it links to no feeds either".to_owned(),
         feeds => {
             let feeds: Vec<&str> = feeds.iter().map(WebUrl::as_str).collect();
-            format!("the feeds that it names are {}", feeds.join(", "))
+            format!("it links to these feeds: {}", feeds.join(", "))
         }
     }
 }

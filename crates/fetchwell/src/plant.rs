@@ -289,8 +289,8 @@ fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> R
         return Ok(());
     }
     Err(Exit::Usage(format!(
-        "{} keeps its sites' pace in {bound}, not in {named}; \
-         name that one with --politeness, or another --store",
+        "{} keeps the pace of sites in {bound}, not in {named}; use that one with --politeness, or \
+         another --store",
         settings.values.store
     )))
 }

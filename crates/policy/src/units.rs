@@ -42,7 +42,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         fix: DURATION_FIX,
     };
     if text.is_empty() {
-        return Err(wrong("is no duration"));
+        return Err(wrong("is not a duration"));
     }
     let mut total_ms: u64 = 0;
     let mut rest = text;
@@ -95,7 +95,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         |problem: &str| UnitError { problem: format!("{} {problem}", quoted(text)), fix: SIZE_FIX };
     let (number, unit, after) = split_component(text);
     if !after.is_empty() {
-        return Err(wrong("is no size"));
+        return Err(wrong("is not a size"));
     }
     let named = SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
     let unit_bytes = match named {

@@ -37,7 +37,7 @@ impl Kind for Store {
                 _ => Err(super::features::REDIS.missing()),
             },
             _ => Err(Wrong::new(
-                "names no store that is known",
+                "is not a known kind of store",
                 r#"write "sqlite:PATH", "postgres://HOST/DATABASE" or "redis://HOST""#,
             )),
         }
@@ -58,12 +58,12 @@ impl Kind for Broker {
         const MEND: &str = r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS; %2f is the vhost /"#;
         let text = raw.one()?;
         if !text.starts_with("amqp://") && !text.starts_with("amqps://") {
-            return Err(Wrong::new("names no broker", MEND));
+            return Err(Wrong::new("is not the URL of a broker", MEND));
         }
         self.0.require()?;
         #[cfg(feature = "rabbitmq")]
         text.parse::<amq_protocol_uri::AMQPUri>()
-            .map_err(|wrong| Wrong::new(format!("names no broker: {wrong}"), MEND))?;
+            .map_err(|wrong| Wrong::new(format!("is not the URL of a broker: {wrong}"), MEND))?;
         Ok(SecretUrl::new(text))
     }
 
@@ -83,7 +83,7 @@ impl Kind for Cidr {
         let single = || text.parse::<IpAddr>().ok().map(IpNet::from);
         text.parse().ok().or_else(single).ok_or_else(|| {
             Wrong::new(
-                format!("{} is no network", quoted(text)),
+                format!("{} is not a network", quoted(text)),
                 r#"write an address and a prefix length, such as "10.0.0.0/8" or "::1/128""#,
             )
         })
@@ -107,8 +107,8 @@ impl Kind for NameServer {
         let at_its_port = || text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, DNS_PORT));
         text.parse().ok().or_else(at_its_port).ok_or_else(|| {
             Wrong::new(
-                format!("{} is no name server's address", quoted(text)),
-                r#"write an address, with a port if need be, such as "10.0.0.53" or "[::1]:5353""#,
+                format!("{} is not the address of a name server", quoted(text)),
+                r#"write an address, with a port if needed, such as "10.0.0.53" or "[::1]:5353""#,
             )
         })
     }
@@ -131,7 +131,7 @@ impl Kind for Listen {
         let text = raw.one()?;
         parse_listen_address(text).ok_or_else(|| {
             Wrong::new(
-                format!("{} is no address to listen on", quoted(text)),
+                format!("{} is not a listen address", quoted(text)),
                 r#"write "127.0.0.1:8080", "[::]:8080", "localhost:8080", or ":8080" for all addresses"#,
             )
         })
@@ -199,7 +199,7 @@ impl Kind for WebAddress {
         match WebUrl::parse(text) {
             Ok(_) => Ok(text.to_owned()),
             Err(fault) => Err(Wrong::new(
-                format!("{} is {fault}", quoted(text)),
+                format!("{}: {fault}", quoted(text)),
                 r#"write an address such as "https://example.com/feed.xml""#,
             )),
         }

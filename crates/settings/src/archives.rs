@@ -46,7 +46,7 @@ impl Kind for Archive {
         let text = raw.one()?;
         let wrong = |why: &str| {
             let mend = r#"write "https://HOST", "s3://BUCKET/PREFIX" or the path of a folder"#;
-            Wrong::new(format!("{} is no archive: {why}", quoted(text)), mend)
+            Wrong::new(format!("{} is not an archive: {why}", quoted(text)), mend)
         };
         match text.split_once("://") {
             Some(("http" | "https", _)) => {
@@ -58,9 +58,9 @@ impl Kind for Archive {
                 let prefix = if prefix.is_empty() { String::new() } else { in_slash(prefix) };
                 let is_usable = is_bucket(bucket) && prefix.bytes().all(|b| b.is_ascii_graphic());
                 let s3 = ArchiveBase::S3 { bucket: bucket.to_owned(), prefix };
-                is_usable.then_some(s3).ok_or_else(|| wrong("no bucket has such a name"))
+                is_usable.then_some(s3).ok_or_else(|| wrong("the name of the bucket is invalid"))
             }
-            Some(_) => Err(wrong("it is neither on the web nor in a bucket")),
+            Some(_) => Err(wrong("its scheme is not http, https or s3")),
             None if text.is_empty() => Err(wrong("it is empty")),
             None => Ok(ArchiveBase::Folder(PathBuf::from(text))),
         }
@@ -99,7 +99,7 @@ impl Kind for CrawlName {
         let in_bounds = (1..=MOST_BYTES).contains(&text.len());
         if !in_bounds || !text.bytes().all(allowed) || text.starts_with('.') {
             return Err(Wrong::new(
-                format!("{} is no name of a crawl", quoted(text)),
+                format!("{} is not the name of a crawl", quoted(text)),
                 "write it as its archive does, such as \"CC-MAIN-2024-30\"",
             ));
         }

@@ -20,7 +20,7 @@ pub fn config_init(path: &Path, force: bool) -> io::Result<()> {
     let mut file = options.open(path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => io::Error::new(
             error.kind(),
-            format!("{} is there already; --force writes over it", path.display()),
+            format!("{} already exists; use --force to overwrite it", path.display()),
         ),
         kind => io::Error::new(kind, format!("cannot write {}: {error}", path.display())),
     })?;
@@ -59,6 +59,6 @@ pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let defaults = all.len() - given;
     let limits = limits::in_words(&settings);
     Ok(format!(
-        "{warnings}No fault found; settings given: {given}, defaults: {defaults}.\n{limits}"
+        "{warnings}No errors found; settings given: {given}, defaults: {defaults}.\n{limits}"
     ))
 }

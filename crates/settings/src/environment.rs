@@ -75,7 +75,7 @@ impl EnvironmentLayers {
         }
         if IN_THE_FILE_ONLY.iter().any(|table| path.starts_with(table)) {
             let mend = "write it into the file, as a table such as [sites.\"example.com\"]";
-            return Err(Wrong::new("a variable can't name such a table", mend));
+            return Err(Wrong::new("a variable cannot name such a table", mend));
         }
         let meaning = known(Values::KEYS, path).ok_or_else(|| unknown(Values::KEYS, "", path))?;
         Ok((&mut self.settings, meaning))
@@ -135,7 +135,7 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
         let candidates: Vec<String> = known.iter().map(|known| rest(known)).collect();
         let mend = match nearest(&rest(name), candidates.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {PAGES_PREFIX}{near}?"),
-            None => "unset it; docs/settings.md lists the names that count".to_owned(),
+            None => "unset it; docs/settings.md lists the known names".to_owned(),
         };
         let origin = Origin::OwnName(name.clone());
         Fault { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }

@@ -55,7 +55,7 @@ fn parse(text: &str, place: &Place, sources: &Sources<'_>, faults: &mut Vec<Faul
         Ok(document) => walk.root(document.as_table()),
         Err(error) => {
             let origin = walk.origin(error.span().map(|span| span.start));
-            let mend = "mend the line; text stands in quotes, as in store = \"sqlite:my.db\"";
+            let mend = "fix the line; put strings in quotes, as in store = \"sqlite:my.db\"";
             let wrong = Wrong::new(format!("is not TOML: {}", error.message().trim()), mend);
             faults.push(Fault { origin, key: String::new(), wrong });
             FileLayers::default()

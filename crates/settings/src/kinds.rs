@@ -98,7 +98,7 @@ impl<T: FromStr + PartialOrd + Display + Copy + Into<Json>> Kind for Number<T> {
         let text = raw.one()?;
         let value = text.parse().map_err(|_| {
             Wrong::new(
-                format!("{} is no {}", quoted(text), self.name),
+                format!("{} is not a {}", quoted(text), self.name),
                 format!("write a {} from {} to {}", self.name, self.least, self.most),
             )
         })?;
@@ -121,7 +121,7 @@ fn within<T: PartialOrd>(
     }
     let (least, most) = (format(bounds.start()), format(bounds.end()));
     Err(Wrong::new(
-        format!("{} is out of bounds", quoted(text)),
+        format!("{} is out of range", quoted(text)),
         format!("write a value from {least} to {most}"),
     ))
 }
@@ -159,7 +159,7 @@ impl<T: Copy + PartialEq> Kind for OneOf<T> {
                 Some(word) => format!("did you mean {word:?}? It is one of {}", words.join(", ")),
                 None => format!("write one of {}", words.join(", ")),
             };
-            Wrong::new(format!("{} is not known", quoted(text)), mend)
+            Wrong::new(format!("{} is not a known value", quoted(text)), mend)
         })
     }
 

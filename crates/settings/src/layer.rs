@@ -110,7 +110,7 @@ pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer 
             _ => faults.push(Fault {
                 origin,
                 key: flag.key.to_owned(),
-                wrong: Wrong::new("no such setting", "leave the flag away"),
+                wrong: Wrong::new("no such setting", "remove the flag"),
             }),
         }
     }

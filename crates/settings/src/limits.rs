@@ -4,8 +4,9 @@ use super::{Retailer, Settings};
 
 /// How often the messages of each retailer go to one site, and which setting says so.
 pub(super) fn in_words(settings: &Settings) -> String {
-    let mut lines =
-        vec!["How often \"serve\" sends messages to one site, and what says so:".to_owned()];
+    let mut lines = vec![
+        "How often \"serve\" sends messages to one site, and which setting decides:".to_owned(),
+    ];
     for (name, own) in settings.retailers() {
         let limit = Limit::of(settings, Some(own));
         lines.push(format!("  retailers.{name}: {}", limit.at_a_site(settings.values.rate)));
@@ -19,8 +20,10 @@ pub(super) fn in_words(settings: &Settings) -> String {
     for (site, rate) in settings.site_rates() {
         lines.push(format!("    at {site}: {}", default.at_a_site_with(*rate)));
     }
-    lines
-        .push("  A longer Crawl-delay, Retry-After and an operator's order come first.".to_owned());
+    lines.push(
+        "  A longer Crawl-delay, Retry-After and an operator's override take precedence."
+            .to_owned(),
+    );
     lines.join("\n")
 }
 

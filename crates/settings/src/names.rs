@@ -8,7 +8,7 @@ use super::fault::{Wrong, quoted};
 pub(super) fn site_name(text: &str) -> Result<String, Wrong> {
     canonical_site(text).ok_or_else(|| {
         Wrong::new(
-            format!("{} is no site", quoted(text)),
+            format!("{} is not a site", quoted(text)),
             r#"write a host, with its port unless that is 80 or 443, as in [sites."example.com"]"#,
         )
     })
@@ -32,8 +32,8 @@ pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
         return Ok(text.to_owned());
     }
     Err(Wrong::new(
-        format!("{} is no retailer's name", quoted(text)),
-        format!("write 1 to {MOST_BYTES} of a-z, 0-9, _ and -"),
+        format!("{} is not a valid retailer name", quoted(text)),
+        format!("write 1 to {MOST_BYTES} characters from a-z, 0-9, _ and -"),
     ))
 }
 

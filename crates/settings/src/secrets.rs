@@ -39,9 +39,10 @@ impl Kind for LongSecret {
         let text = raw.one()?.trim();
         if text.len() < LEAST_CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Wrong::new(
-                "can be guessed, or typed by nobody",
+                "is too short, or has spaces or characters that are not ASCII",
                 format!(
-                    "write {LEAST_CHARS} random characters or more, such as `openssl rand -hex 32` gives"
+                    "write {LEAST_CHARS} random characters or more, such as the output of `openssl \
+                     rand -hex 32`"
                 ),
             ));
         }

@@ -22,7 +22,7 @@ impl Kind for Servers {
         };
         if !text.split(',').all(is_server) {
             return Err(Wrong::new(
-                format!("{} is no list of servers", quoted(text)),
+                format!("{} is not a list of servers", quoted(text)),
                 r#"write HOST:PORT, with commas between several: "kafka-1:9092,kafka-2:9092""#,
             ));
         }
@@ -46,7 +46,7 @@ impl Kind for ListName {
         let text = raw.one()?;
         if text.is_empty() || text.len() > MOST_BYTES || text.contains(char::is_control) {
             return Err(Wrong::new(
-                format!("{} is no name of a list", quoted(text)),
+                format!("{} is not a valid list name", quoted(text)),
                 format!("write 1 to {MOST_BYTES} bytes without control characters"),
             ));
         }
@@ -71,8 +71,8 @@ impl Kind for TopicName {
         let in_bounds = (1..=MOST_BYTES).contains(&text.len());
         if !in_bounds || !text.bytes().all(allowed) || matches!(text, "." | "..") {
             return Err(Wrong::new(
-                format!("{} is no name of a topic", quoted(text)),
-                format!("write 1 to {MOST_BYTES} of a-z, A-Z, 0-9, '.', '_' and '-'"),
+                format!("{} is not a valid topic name", quoted(text)),
+                format!("write 1 to {MOST_BYTES} characters from a-z, A-Z, 0-9, '.', '_' and '-'"),
             ));
         }
         Ok(text.to_owned())

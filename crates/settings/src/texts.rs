@@ -20,7 +20,7 @@ impl Kind for HeaderText {
         let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if !printable || text.trim().is_empty() || text.len() > MOST_BYTES {
             return Err(Wrong::new(
-                format!("{} cannot stand in a header", quoted(text)),
+                format!("{} is not valid in a header", quoted(text)),
                 format!("write printable ASCII, at most {MOST_BYTES} characters"),
             ));
         }
@@ -49,7 +49,7 @@ impl Kind for Contact {
         // It stands within the parentheses of `Fetchwell/1.0 (+CONTACT)`.
         if !(web || mail) || text.contains([' ', '(', ')']) {
             return Err(Wrong::new(
-                format!("{} is neither a web nor a mail address", quoted(&text)),
+                format!("{} is neither a web nor an email address", quoted(&text)),
                 r#"write an address such as "https://example.com/bot" or "bot@example.com""#,
             ));
         }

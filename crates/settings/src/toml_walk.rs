@@ -229,7 +229,7 @@ fn unknown(level: &Level<'_>, path: &str) -> Wrong {
     let groups = level.keys.iter().filter_map(group_of);
     let mend = match nearest(path, known.chain(groups).chain(maps.iter().copied())) {
         Some(near) => format!("did you mean {}{near}?", level.shown_prefix),
-        None => "take it out; `fetchwell config show` lists all settings".to_owned(),
+        None => "remove it; `fetchwell config show` lists all settings".to_owned(),
     };
     Wrong::new("no such setting", mend)
 }

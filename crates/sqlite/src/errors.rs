@@ -56,7 +56,7 @@ const OTHER_SCHEMA: [&str; 4] =
 const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
 
 const FREE_SPACE: &str = "free some space on its disk";
-const MAKE_WRITABLE: &str = "make it writable, or name another with --store";
+const MAKE_WRITABLE: &str = "make it writable, or use another file with --store";
 
 /// An error of another file that is written in the same transaction. It undoes the transaction.
 pub fn io_fault(error: io::Error) -> rusqlite::Error {
@@ -145,15 +145,17 @@ fn advice_for(error: &rusqlite::Error, kind: StoreErrorKind) -> &'static str {
             "another process is using it: wait for that process to finish, or stop it"
         }
         (Some(ErrorCode::CannotOpen), _) => {
-            "check that its folder exists and can be written to, or name another with --store"
+            "check that its folder exists and is writable, or use another file with --store"
         }
         (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => MAKE_WRITABLE,
-        (Some(ErrorCode::NotADatabase), _) => "it is no SQLite file: name another with --store",
+        (Some(ErrorCode::NotADatabase), _) => {
+            "it is not an SQLite file: use another file with --store"
+        }
         (Some(ErrorCode::DatabaseCorrupt), _) => {
-            "restore a backup, or name another with --store; `fetchwell doctor` says what is damaged"
+            "restore a backup, or use another file with --store; `fetchwell doctor` shows what is damaged"
         }
         (Some(ErrorCode::Unknown) | None, _) if kind == Incompatible => {
-            "its tables are not as this program made them: restore a backup, or name another with --store"
+            "its tables are not the ones that Fetchwell created: restore a backup, or use another file with --store"
         }
         _ => "",
     }
@@ -221,7 +223,7 @@ mod tests {
             assert_eq!(error.kind(), kind, "{message}");
             let text = error.to_string();
             assert!(text.contains("SQLite file x.db") && text.contains(message), "{text}");
-            assert_eq!(text.contains("not as this program made them"), kind == Incompatible);
+            assert_eq!(text.contains("not the ones that Fetchwell created"), kind == Incompatible);
         }
     }
 

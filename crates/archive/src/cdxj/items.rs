@@ -23,7 +23,7 @@ pub enum ItemFault {
     #[error("it is not a JSON object")]
     NotAnObject,
     /// It does not have this text.
-    #[error("its `{0}` is missing, or is no text")]
+    #[error("its `{0}` is missing, or is not a string")]
     NoText(&'static str),
     /// It says nothing about a page.
     #[error("its `metadata` is missing, or is not a JSON object")]

@@ -46,7 +46,9 @@ impl Client {
     /// A client with a resolver of its own.
     pub fn with_resolver(settings: HttpSettings, resolver: Box<dyn Resolve>) -> io::Result<Client> {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| {
-            io::Error::other("the user agent holds characters that a header can't; mend user_agent")
+            io::Error::other(
+                "the user agent has characters that are not allowed in a header; change user_agent",
+            )
         })?;
         let names = CachedNames::new(resolver, settings.dns.timeout)
             .confirming_absence(settings.dns.absence_lookups, settings.limits.connect_timeout);

@@ -25,7 +25,7 @@ pub fn by_payload<P: DeserializeOwned, R: 'static>(
 ) -> Box<dyn Plan<R>> {
     match serde_json::from_slice(&lease.job.payload) {
         Ok(payload) => plan(payload),
-        Err(fault) => dead(format!("the job's payload can't be read: {fault}")),
+        Err(fault) => dead(format!("cannot read the payload of the job: {fault}")),
     }
 }
 

@@ -44,7 +44,7 @@ pub fn judge_by_size(event: &Event) -> Published {
     match event.value.len() {
         0..=MAX_EVENT_BYTES => Published::Confirmed,
         bytes => Published::Refused {
-            reason: format!("an event of {bytes} bytes, where {MAX_EVENT_BYTES} are the most"),
+            reason: format!("an event of {bytes} bytes; the maximum is {MAX_EVENT_BYTES}"),
         },
     }
 }

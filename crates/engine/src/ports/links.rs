@@ -48,7 +48,7 @@ pub fn category_name(text: &str) -> Result<String, NameError> {
         return Ok(name.to_owned());
     }
     Err(NameError {
-        problem: format!("{} is no category's name", quoted(text)),
+        problem: format!("{} is not a valid category name", quoted(text)),
         fix: format!("write 1 to {MOST_BYTES} bytes without control characters"),
     })
 }

@@ -264,7 +264,7 @@ fn what_is_no_feed_says_so_and_a_page_names_its_feeds() {
         let ends = found(nothing).map(|feed| feed.entries.len());
         assert!(matches!(ends, Err(NoFeed::Else) | Ok(0)), "{nothing}");
     }
-    assert!(found("<html></html>").unwrap_err().to_string().contains("names no feeds"));
+    assert!(found("<html></html>").unwrap_err().to_string().contains("links to no feeds"));
 }
 
 #[test]

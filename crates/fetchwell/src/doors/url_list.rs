@@ -48,8 +48,8 @@ impl UrlList {
             }
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
-                "\"pages\" keeps its URLs in Redis or SQLite, and the store is {}; \
-                 name another with --store redis://HOST or --store sqlite:PATH",
+                "\"pages\" needs Redis or SQLite, but the store is {}; use --store redis://HOST or \
+                 --store sqlite:PATH",
                 values.store
             ))),
         }

@@ -69,7 +69,7 @@ pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
             Ok(url) => {
                 Box::new(DeliveryPlan { url, letter, sign: sign.clone(), history: lease.history })
             }
-            Err(fault) => dead(format!("the callback URL can't be used: {fault}")),
+            Err(fault) => dead(format!("the callback URL cannot be used: {fault}")),
         }
     })
 }

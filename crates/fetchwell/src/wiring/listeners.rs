@@ -20,7 +20,7 @@ pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {
 pub(crate) async fn listen(address: SocketAddr, fix: &str) -> Result<TcpListener, Exit> {
     TcpListener::bind(address)
         .await
-        .map_err(|error| Exit::Usage(format!("can't listen on {address}: {error}; {fix}")))
+        .map_err(|error| Exit::Usage(format!("cannot listen on {address}: {error}; {fix}")))
 }
 
 /// Listens for those who read metrics, where that is wanted, before anything is taken.
@@ -28,5 +28,6 @@ pub(crate) async fn listen_for_metrics(
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, Exit> {
     let Some(address) = address else { return Ok(None) };
-    listen(address, "--metrics-listen names another address, or '' for none").await.map(Some)
+    let fix = "use another address with --metrics-listen, or '' to disable metrics";
+    listen(address, fix).await.map(Some)
 }

@@ -298,7 +298,7 @@ async fn without_resume_an_output_in_use_is_left_alone() {
     let first = run.resume();
     run.until_a_row_is_out().await;
     let refused = run.program.run(&RESUME[..4]).await.expect_code(2);
-    assert!(refused.stderr.contains("--resume joins it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("use --resume to join it"), "{}", refused.stderr);
     first.wait(DEADLINE).await.expect_code(0);
     run.balance();
 }

@@ -38,5 +38,5 @@ async fn a_file_that_is_no_store_is_an_error_of_the_command_line() {
     let program = program();
     std::fs::write(program.file("fetchwell.db"), "This is no SQLite file.\n".repeat(99)).unwrap();
     let ended = program.run(&["callers", "list"]).await.expect_code(2);
-    assert!(ended.stderr.contains("it is no SQLite file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("it is not an SQLite file"), "{}", ended.stderr);
 }

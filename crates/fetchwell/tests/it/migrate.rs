@@ -74,7 +74,7 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
     // While it runs, nothing moves.
     let refused = service.program().run(&["migrate", "--to", &target]).await.expect_code(2);
     assert!(
-        refused.stderr.contains("a process is at work on sqlite:fetchwell.db"),
+        refused.stderr.contains("a process is using sqlite:fetchwell.db"),
         "{}",
         refused.stderr
     );
@@ -92,11 +92,11 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
     let refused = service.program().run(&["callers", "list"]).await.expect_code(2);
     assert!(refused.stderr.contains("was moved to postgres://"), "{}", refused.stderr);
     let again = service.program().run(&["migrate", "--to", &target]).await.expect_code(0);
-    assert!(again.stdout.contains("before"), "{}", again.stdout);
+    assert!(again.stdout.contains("already moved"), "{}", again.stdout);
     // Not to a second database either: both would fetch.
     let other = unused_postgres().await.unwrap();
     let refused = service.program().run(&["migrate", "--to", &other]).await.expect_code(2);
-    assert!(refused.stderr.contains("go on from there"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("continue with the database"), "{}", refused.stderr);
     let callers =
         service.program().run(&["--store", &other, "callers", "list"]).await.expect_code(0);
     assert!(callers.stdout.contains("there are no callers"), "{}", callers.stdout);
@@ -157,7 +157,11 @@ async fn what_can_not_be_moved_is_said() {
     let program = program(&origin);
     let cases = [
         (vec!["migrate", "--to", "postgres://x@127.0.0.1/x"], 2, "there is no file"),
-        (vec!["migrate", "--to", "sqlite:other.db"], 2, "moves a file to a database"),
+        (
+            vec!["migrate", "--to", "sqlite:other.db"],
+            2,
+            "use `fetchwell migrate --store sqlite:PATH",
+        ),
         (vec!["migrate", "--to", "mysql://x"], 2, "--to"),
     ];
     for (arguments, code, words) in cases {
@@ -170,7 +174,7 @@ async fn what_can_not_be_moved_is_said() {
     if let Some(target) = unused_postgres().await {
         program.run(&["--store", &target, "callers", "add", "other"]).await.expect_code(0);
         let ended = program.run(&["migrate", "--to", &target]).await.expect_code(2);
-        assert!(ended.stderr.contains("has callers or messages already"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("already has callers or messages"), "{}", ended.stderr);
         // Nothing was changed: the file is as good as before.
         program.run(&["callers", "list"]).await.expect_code(0);
     }

@@ -122,14 +122,14 @@ impl SiteDesk {
     pub fn order_of_rate(&self, per_second: f64) -> Result<Order, String> {
         let slowest = 1.0 / MAX_ORDERED_INTERVAL.as_secs_f64();
         if per_second == 0.0 && !self.may_unpace {
-            return Err("0 is no pacing at all, which is for those who own the site: set \
-                        i_own_these_sites, or write a rate above 0"
+            return Err("0 disables pacing, which is only for sites that you own: set \
+                        i_own_these_sites, or use a rate above 0"
                 .to_owned());
         }
         if per_second != 0.0 && !(slowest..=FASTEST).contains(&per_second) {
             return Err(format!(
-                "must be 0, or from one request a day ({slowest:.6}) to {FASTEST} a second; a site that \
-                 is to be asked less often is better paused"
+                "must be 0, or from one request per day ({slowest:.6}) to {FASTEST} per second; to \
+                 send even fewer, pause the site"
             ));
         }
         Ok(Order::SetInterval(Rate::per_second(per_second, 1).interval))
@@ -170,5 +170,5 @@ pub(crate) fn detail(site: &Site, order: Order, changed: bool) -> String {
         }
         _ => site.to_string(),
     };
-    if changed { what } else { format!("{what} (it was so already)") }
+    if changed { what } else { format!("{what} (no change)") }
 }

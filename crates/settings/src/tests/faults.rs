@@ -13,11 +13,11 @@ fn every_fault_is_named_with_its_line_key_and_mend() {
         .flag("max_in_flight", "--max-in-flight", "0");
     assert_eq!(
         world.load_with(None).expect_err("faults").to_string(),
-        "flag --max-in-flight: max_in_flight: \"0\" is out of bounds\n    \
+        "flag --max-in-flight: max_in_flight: \"0\" is out of range\n    \
              write a value from 1 to 100000\n\
-         environment FETCHWELL_WINDOW: window: \"-1\" is no whole number\n    \
+         environment FETCHWELL_WINDOW: window: \"-1\" is not a whole number\n    \
              write a whole number from 1 to 1000000\n\
-         file ./fetchwell.toml line 1: rate: \"fast\" is no number\n    \
+         file ./fetchwell.toml line 1: rate: \"fast\" is not a number\n    \
              write a number from 0 to 10000\n\
          file ./fetchwell.toml line 4: http.connect_timeout: \"10\" has no unit at its end\n    \
              write numbers with the units d, h, m, s, ms, the largest first, such as \"30s\" or \
@@ -35,8 +35,8 @@ fn unknown_keys_get_a_suggestion() {
         ("[htpp]\nmax_body = 1", "did you mean http?"),
         ("[site.\"a.test\"]\nrate = 1", "did you mean sites?"),
         ("[sites.\"a.test\"]\nrat = 1", "did you mean sites.\"a.test\".rate?"),
-        ("[retailers.a]\nburst = 1", "take it out"),
-        ("colour = 1", "take it out"),
+        ("[retailers.a]\nburst = 1", "remove it"),
+        ("colour = 1", "remove it"),
         ("http.extra_ca_file_file = 1", "did you mean http.extra_ca_file?"),
     ] {
         let faults = faults_of(toml);
@@ -72,10 +72,10 @@ fn variables_of_tables_are_checked_by_name_and_row() {
             "did you mean FETCHWELL_RETAILERS__ADMHR__BURST_SIZE?",
         ),
         ("FETCHWELL_RETAILERS__ADMHR", "no such setting"),
-        ("FETCHWELL_RETAILERS__ÄMHR__BURST_SIZE", "is no retailer's name"),
+        ("FETCHWELL_RETAILERS__ÄMHR__BURST_SIZE", "is not a valid retailer name"),
         (
             "FETCHWELL_RETAILERS__ADMHR__BURST_SIZE",
-            "retailers.admhr.burst_size: \"x\" is no whole number",
+            "retailers.admhr.burst_size: \"x\" is not a whole number",
         ),
         ("FETCHWELL_SITES__EXAMPLE.COM__RATE", "write it into the file"),
         ("FETCHWELL_CATEGORIES__NEWS__FEEDS", "write it into the file"),
@@ -92,12 +92,12 @@ fn values_of_the_wrong_shape() {
         ("http = 3", "line 1: http: is not a table"),
         ("sites = 3", "line 1: sites: is not a table"),
         ("[sites]\n\"a.test\" = 3", "line 2: sites.\"a.test\": is not a table"),
-        ("[sites.\"a b\"]", "line 1: sites.\"a b\": \"a b\" is no site"),
+        ("[sites.\"a b\"]", "line 1: sites.\"a b\": \"a b\" is not a site"),
         (
             "[sites.\"a.test\"]\n[sites.\"A.test\"]",
             "line 2: sites.\"A.test\": a.test has a table already",
         ),
-        ("[retailers.Big]", "line 1: retailers.Big: \"Big\" is no retailer's name"),
+        ("[retailers.Big]", "line 1: retailers.Big: \"Big\" is not a valid retailer name"),
         ("retailer_rate_limits = 3", "line 1: retailer_rate_limits: is not a table"),
         (
             "[retriever.retailer_rate_limits.a]\nrate = 3",
@@ -107,20 +107,26 @@ fn values_of_the_wrong_shape() {
             "[retailers.a]\nburst_size = 3\n[retailer_rate_limits.a]\nburst_size = 4",
             "line 4: retailer_rate_limits.a.burst_size: is already set in retailers.a",
         ),
-        ("[sites.\"a.test\"]\nrate = -1", "line 2: sites.\"a.test\".rate: \"-1\" is out of bounds"),
+        ("[sites.\"a.test\"]\nrate = -1", "line 2: sites.\"a.test\".rate: \"-1\" is out of range"),
         ("[rate]\na = 1", "line 1: rate: is a table"),
         ("rate = [1, 2]", "line 1: rate: has several values"),
-        ("rate = nan", "line 1: rate: \"NaN\" is out of bounds"),
-        ("rate = inf", "line 1: rate: \"inf\" is out of bounds"),
+        ("rate = nan", "line 1: rate: \"NaN\" is out of range"),
+        ("rate = inf", "line 1: rate: \"inf\" is out of range"),
         ("rate = 2024-01-01", "line 1: rate: is a date or a table"),
         ("resolve = [[1]]", "line 1: resolve: is a list within a list"),
         ("i_own_these_sites = \"yes\"", "line 1: i_own_these_sites: \"yes\" is neither"),
-        ("robots.unreachable = \"deferr\"", "line 1: robots.unreachable: \"deferr\" is not known"),
+        (
+            "robots.unreachable = \"deferr\"",
+            "line 1: robots.unreachable: \"deferr\" is not a known value",
+        ),
         ("http.max_body = \"1PiB\"", "line 1: http.max_body: \"1PiB\" has an unknown unit"),
-        ("lease.ttl = \"999d\"", "line 1: lease.ttl: \"999d\" is out of bounds"),
-        ("user_agent = \"a\\r\\nb: c\"", "line 1: user_agent: \"a\\r\\nb: c\" cannot stand in"),
+        ("lease.ttl = \"999d\"", "line 1: lease.ttl: \"999d\" is out of range"),
+        ("user_agent = \"a\\r\\nb: c\"", "line 1: user_agent: \"a\\r\\nb: c\" is not valid in"),
         ("contact = \"nobody\"", "line 1: contact: \"nobody\" is neither"),
-        ("allow_private = [\"10.0.0.0/99\"]", "line 1: allow_private: \"10.0.0.0/99\" is no net"),
+        (
+            "allow_private = [\"10.0.0.0/99\"]",
+            "line 1: allow_private: \"10.0.0.0/99\" is not a net",
+        ),
         ("rate = 1\n\nrate = 2", "line 3: is not TOML"),
         ("rate =", "line 1: is not TOML"),
         ("a.b.c.d = 1", "line 1: a: no such setting"),
@@ -242,6 +248,6 @@ fn unknown_own_names_are_reported_and_do_no_harm() {
     assert!(told[2].contains("did you mean PAGE_FETCHER_USER_AGENT?"), "{told:?}");
     let verdict = config_check(&pages.sources(None)).expect("good settings");
     assert!(verdict.contains("warning: environment PAGE_FETCHER_LOG_LEVEL"), "{verdict}");
-    assert!(verdict.contains("No fault found"), "{verdict}");
+    assert!(verdict.contains("No errors found"), "{verdict}");
     assert!(world().settings().warnings().is_empty(), "another command does not read them");
 }

@@ -81,7 +81,7 @@ fn init_writes_over_nothing_unless_forced() {
     let world = World::new().toml("mine");
     let path = world.directory.path().join("fetchwell.toml");
     let refused = config_init(&path, false).expect_err("the file is there");
-    assert!(refused.to_string().ends_with("is there already; --force writes over it"));
+    assert!(refused.to_string().ends_with("already exists; use --force to overwrite it"));
     assert_eq!(fs::read_to_string(&path).expect("the file"), "mine");
     config_init(&path, true).expect("written");
     assert_eq!(fs::read_to_string(&path).expect("the file"), default_file());
@@ -127,7 +127,7 @@ fn what_show_prints_is_a_settings_file() {
 fn check_says_what_it_looked_at() {
     let world = World::new().toml("rate = 3");
     let said = config_check(&world.sources(None)).expect("no fault");
-    assert!(said.starts_with("No fault found; settings given: 1, "), "{said}");
+    assert!(said.starts_with("No errors found; settings given: 1, "), "{said}");
     let world = World::new().toml("rate = -3");
     assert!(config_check(&world.sources(None)).is_err());
 }

@@ -59,7 +59,7 @@ pub(super) fn store_error(place: &Place, error: KafkaError) -> StoreError {
             | Code::Resolve,
         ) => CHECK.to_owned(),
         Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
-            format!("there is no such topic; make it: {}", place.how_to_make_it())
+            format!("there is no such topic; create it: {}", place.how_to_make_it())
         }
         Some(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) => {
             "allow this program to write to the topic".to_owned()

@@ -72,8 +72,8 @@ async fn create(place: &Place) -> Result<(), StoreError> {
     match created.map_err(|error| place.fault(error))?.pop() {
         Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) | Some(Ok(_)) | None => Ok(()),
         Some(Err((_, code))) => {
-            let context = format!("{place} is not there and can't be made");
-            let advice = format!("have it made: {}", place.how_to_make_it());
+            let context = format!("{place} does not exist and cannot be created");
+            let advice = format!("create it: {}", place.how_to_make_it());
             Err(StoreError::new(kind_of_code(code), context).with_source(code).with_advice(advice))
         }
     }

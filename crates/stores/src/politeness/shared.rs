@@ -109,7 +109,7 @@ impl<S: Keeper> SharedPoliteness<S> {
             open = beaten.into_iter().map(|(i, _)| i).collect();
         }
         Err(StoreError::transient(format!(
-            "others changed the politeness of {} each time it was about to be",
+            "other processes kept changing the state of {}",
             sites[open[0]]
         )))
     }
@@ -245,7 +245,7 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
 }
 
 fn stopped<T>() -> Result<T, StoreError> {
-    Err(StoreError::transient("it was asked with others, and they were stopped"))
+    Err(StoreError::transient("the batch that contained this request was cancelled"))
 }
 
 /// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.

@@ -57,7 +57,7 @@ impl MessageFinish {
         for conclusion in conclusions {
             let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
                 Err(error) if is_about_the_values(&error) => {
-                    let reason = format!("its result can't be stored: {error}");
+                    let reason = format!("its result cannot be stored: {error}");
                     let settlement = Settlement::Dead { reason };
                     self.conclude(&[Conclusion {
                         settlement,

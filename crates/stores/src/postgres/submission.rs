@@ -82,7 +82,7 @@ async fn put_in(
     }
     let count = rows.len();
     if moves.put_in(rows).await? < count {
-        let why = "a message of the same name is there already".to_owned();
+        let why = "a message with the same id already exists".to_owned();
         return Err(sqlx::Error::InvalidArgument(why));
     }
     Ok(ended)

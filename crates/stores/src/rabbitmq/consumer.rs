@@ -229,7 +229,7 @@ impl Keeper {
                     Some(Ok(delivery)) => self.deliveries.came(delivery),
                     Some(Err(error)) => return Err(self.link.fault(error)),
                     None => {
-                        return Err(self.link.unavailable("the queue was deleted; it is made again"));
+                        return Err(self.link.unavailable("the queue was deleted; creating it again"));
                     }
                 },
                 () = self.deliveries.given_up() => return Err(self.link.silent()),

@@ -20,9 +20,8 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn of(queue: &str, transient: bool) -> Result<Names, StoreError> {
         let name = |text: String| {
-            ShortString::try_new(text).map_err(|_| {
-                StoreError::incompatible("the name of a queue has 255 bytes at the most")
-            })
+            ShortString::try_new(text)
+                .map_err(|_| StoreError::incompatible("the name of a queue has at most 255 bytes"))
         };
         Ok(Names {
             queue: name(queue.to_owned())?,

@@ -65,7 +65,7 @@ pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
         ErrorKind::ProtocolError(said)
             if [ACCESS_REFUSED, NOT_ALLOWED].contains(&said.get_id()) =>
         {
-            "check user, password and vhost, and what the user may do"
+            "check user, password and vhost, and the user's permissions"
         }
         _ => "",
     };

@@ -28,7 +28,7 @@ impl Link {
     /// Reads the address; nothing is connected yet.
     pub(super) fn to(url: &str) -> Result<Link, StoreError> {
         let mut uri = parsed(url).map_err(|wrong| {
-            StoreError::incompatible(format!("RabbitMQ's address can't be read: {wrong}"))
+            StoreError::incompatible(format!("the address of RabbitMQ is invalid: {wrong}"))
                 .with_advice("write amqp://user:password@host:port/vhost")
         })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
@@ -115,7 +115,7 @@ mod tests {
         assert!(Link::to("amqp://me:secret@rabbit.test:5672/").is_ok());
         for url in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"] {
             let said = Link::to(url).err().unwrap().to_string();
-            assert!(said.contains("can't be read"), "{said}");
+            assert!(said.contains("the address of RabbitMQ is invalid"), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }
     }

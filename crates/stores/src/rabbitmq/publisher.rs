@@ -145,7 +145,8 @@ impl Publisher {
         match confirmations.iter().all(|each| matches!(each, Confirmation::Ack(None))) {
             true => Ok(()),
             false => Err(self.link.unavailable(
-                "it did not take a message; perhaps its queue was deleted, and is made again now",
+                "it did not accept a message; perhaps its queue was deleted, and is being created \
+                 again",
             )),
         }
     }

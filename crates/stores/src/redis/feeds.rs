@@ -191,7 +191,8 @@ fn field(subscription: &Subscription) -> Result<String, StoreError> {
 
 fn subscription(field: &str, details: &str) -> Result<Subscription, StoreError> {
     let damaged = |error: serde_json::Error| {
-        StoreError::corrupt(format!("the field {field:?} of {SUBSCRIPTIONS}")).with_source(error)
+        StoreError::corrupt(format!("{SUBSCRIPTIONS} has an invalid field {field:?}"))
+            .with_source(error)
     };
     let (url, category) = serde_json::from_str(field).map_err(damaged)?;
     let Details { interval_s, title } = serde_json::from_str(details).map_err(damaged)?;

@@ -120,8 +120,8 @@ impl Link {
     fn examine(&self, info: &str) -> Result<Arc<str>, StoreError> {
         if field(info, "cluster_enabled") == Some("1") {
             return Err(StoreError::incompatible(format!(
-                "{} is a Redis Cluster, whose scripts can't reach several keys at once; use a single \
-                 Redis server",
+                "{} is a Redis Cluster, whose scripts cannot use several keys at once; use a \
+                 single Redis server",
                 self.address()
             )));
         }

@@ -113,7 +113,7 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
                     .query_row((&path, bytes.len()), |row| row.get(0))?;
                 let end = u64::try_from(length).unwrap_or(0);
                 append(&file, &bytes, end.saturating_sub(bytes.len() as u64)).map_err(|error| {
-                    let text = format!("the output {path} can't be written: {error}");
+                    let text = format!("cannot write the output {path}: {error}");
                     io_fault(io::Error::new(error.kind(), text))
                 })?;
             }

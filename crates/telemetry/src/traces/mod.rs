@@ -46,8 +46,8 @@ const MOST_WAITING: usize = 8_192;
 pub enum TracesError {
     /// The environment names something else than a collector: this.
     #[error(
-        "{ENDPOINT} is {0:?}, which is no http(s) URL of a collector; \
-         write http://HOST:4318, or unset it"
+        "{ENDPOINT} is {0:?}, which is not the http(s) URL of a collector; write http://HOST:4318, \
+         or unset it"
     )]
     Endpoint(String),
     /// The client or its thread could not be made.

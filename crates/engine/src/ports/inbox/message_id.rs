@@ -39,7 +39,7 @@ impl fmt::Debug for MessageId {
 
 /// Not the name of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message id is msg_ and 32 hexadecimal digits in lower case")]
+#[error("a message id is msg_ followed by 32 lowercase hexadecimal digits")]
 pub struct NoMessageId;
 
 impl FromStr for MessageId {

@@ -308,7 +308,7 @@ pub struct CallerRecord {
     pub caller: Caller,
     /// When it was added, or had its last token.
     pub created_at: Time,
-    /// When its token was taken away.
+    /// When its token was revoked.
     pub revoked_at: Option<Time>,
 }
 

@@ -65,8 +65,7 @@ pub(super) async fn send(
             Submitted::Accepted(ids) => accepted.extend(ids),
             Submitted::KeyUsedOtherwise => {
                 return Err(Exit::Internal(anyhow::anyhow!(
-                    "an idempotency key was used, but none \
-                                                           was set"
+                    "an idempotency key was used, but none was set"
                 )));
             }
         }

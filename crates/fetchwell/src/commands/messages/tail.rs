@@ -78,7 +78,7 @@ async fn advance(
     }
     if let (Some(name), true) = (&args.caller, cursors.is_empty()) {
         return Err(Exit::Usage(format!(
-            "there is no caller {name}; `fetchwell callers list` shows all"
+            "there is no caller {name}; run `fetchwell callers list` to see all"
         )));
     }
     results.sort_by_key(|result| (result.at, result.cursor));

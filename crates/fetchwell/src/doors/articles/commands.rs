@@ -40,7 +40,7 @@ pub(super) async fn show(
         Some(fields) => print(print::in_full(&fields).as_bytes()),
         None => {
             let article = article.escape_debug();
-            error!("nothing is kept of {article}; `fetchwell articles list` shows what there is");
+            error!("there is no article {article}; run `fetchwell articles list` to see all");
             Ok(Exit::SomeFailed)
         }
     }

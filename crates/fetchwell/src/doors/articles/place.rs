@@ -120,8 +120,8 @@ impl Claims {
 #[cfg(feature = "postgres")]
 fn elsewhere(settings: &Settings) -> Exit {
     Exit::Usage(format!(
-        "articles are kept in Redis or SQLite, and the store is {}; \
-         name another with --store redis://HOST or --store sqlite:PATH",
+        "articles need Redis or SQLite, but the store is {}; use --store redis://HOST or --store \
+         sqlite:PATH",
         settings.values.store
     ))
 }

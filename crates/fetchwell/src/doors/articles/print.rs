@@ -22,7 +22,7 @@ pub(super) fn list(found: &[Fields], as_json: bool) -> String {
         return found.iter().map(line).collect();
     }
     if found.is_empty() {
-        return "there are no such articles\n".to_owned();
+        return "no matching articles\n".to_owned();
     }
     let rows = found.iter().map(|fields| {
         let what = match field(fields, "status") {
@@ -158,7 +158,7 @@ mod tests {
             2023-11-14T22:13:20Z  0123456789abcdef  news      A\\u{1b}[2J title  http://a.test/1\n\
             \x20                     f                           FAIL_HTTP\n";
         assert_eq!(list(&[article(), failure], false), expected);
-        assert_eq!(list(&[], false), "there are no such articles\n");
+        assert_eq!(list(&[], false), "no matching articles\n");
         assert_eq!(list(&[], true), "");
     }
 

@@ -52,12 +52,13 @@ impl Archive {
 
     fn on(settings: &Settings, parts: Parts) -> Result<Archive, Exit> {
         let base = &settings.values.commoncrawl_base;
-        let unusable =
-            |why: String| Exit::Usage(format!("the archive {base} can't be read: {why}"));
+        let unusable = |why: String| Exit::Usage(format!("cannot read the archive {base}: {why}"));
         let (root, web): (WebUrl, Arc<dyn Web>) = match base {
             ArchiveBase::Web(root) => (root.clone(), parts.client.clone()),
             ArchiveBase::Folder(path) if !path.is_dir() => {
-                return Err(unusable("there is no such folder; --base names another".to_owned()));
+                return Err(unusable(
+                    "there is no such folder; use another one with --base".to_owned(),
+                ));
             }
             ArchiveBase::Folder(path) => {
                 let root = folder::root().map_err(|fault| unusable(fault.to_string()))?;

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// Why a run ends when an archive answers 403.
 pub(crate) const REFUSED_BY_ARCHIVE: &str =
-    "the archive answered 403: it does not want to be read by us, or not now; try again later";
+    "the archive answered 403: access is denied, perhaps only for now; try again later";
 
 /// A range may take this long besides what its length takes.
 const PATIENCE: Duration = Duration::from_secs(30);

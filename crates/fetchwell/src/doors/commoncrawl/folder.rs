@@ -101,9 +101,9 @@ fn failed(name: &str, error: &io::Error) -> Exchange {
         ErrorKind::NotFound | ErrorKind::NotADirectory => answered(404, None),
         ErrorKind::PermissionDenied => answered(403, None),
         _ if is_lack_of_our_own(error) => {
-            Exchange::Failed(Happened::OurFault(format!("{name} can't be opened: {error}")))
+            Exchange::Failed(Happened::OurFault(format!("cannot open {name}: {error}")))
         }
-        _ => Exchange::Failed(Happened::Refused(format!("{name} can't be read: {error}"))),
+        _ => Exchange::Failed(Happened::Refused(format!("cannot read {name}: {error}"))),
     }
 }
 

@@ -45,8 +45,9 @@ impl BatchPlace {
         }
         if values.store.file().is_none() {
             return Err(Exit::Usage(format!(
-                "batches wait at RabbitMQ or in SQLite, and the store is {}; name a broker with \
-                 commoncrawl.rabbitmq_url or RABBITMQ_CONNECTION_STRING, or --store sqlite:PATH",
+                "batches need RabbitMQ or SQLite, but the store is {}; set a broker with \
+                 commoncrawl.rabbitmq_url or RABBITMQ_CONNECTION_STRING, or use --store \
+                 sqlite:PATH",
                 values.store
             )));
         }

@@ -33,8 +33,9 @@ impl Bucket {
         let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
         let endpoint = variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL"));
         let address = address(bucket, prefix, region, endpoint);
-        let root = WebUrl::parse(&address)
-            .map_err(|fault| format!("the bucket's address {address} can't be used: {fault}"))?;
+        let root = WebUrl::parse(&address).map_err(|fault| {
+            format!("the address {address} of the bucket cannot be used: {fault}")
+        })?;
         let keys = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"));
         let signer = match keys {
             (Some(id), Some(secret)) => Some(Signer {
@@ -46,8 +47,8 @@ impl Bucket {
             (None, None) => None,
             _ => {
                 return Err(
-                    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, \
-                            or neither for a bucket that is open to all"
+                    "set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither for a public \
+                     bucket"
                         .to_owned(),
                 );
             }

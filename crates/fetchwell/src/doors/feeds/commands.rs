@@ -33,7 +33,7 @@ pub(super) async fn add(
     let mut subscriptions = Vec::new();
     for url in url_lists::read(given)? {
         if let Err(fault) = WebUrl::parse(&url) {
-            return Err(Exit::Usage(format!("{url} is {fault}; nothing was added")));
+            return Err(Exit::Usage(format!("{url}: {fault}; nothing was added")));
         }
         let (category, title) = (category.clone(), String::new());
         subscriptions.push(Subscription { category, url, interval, title });
@@ -45,7 +45,9 @@ pub(super) async fn add(
 fn read_interval(text: &str) -> Result<Duration, Exit> {
     match parse_duration(&with_unit(text, "s")) {
         Ok(interval) if interval.as_secs() > 0 => Ok(interval),
-        Ok(_) => Err(Exit::Usage(format!("--interval: {text} is less than a second; write 30m"))),
+        Ok(_) => Err(Exit::Usage(format!(
+            "--interval: {text} is less than a second; use a longer interval, such as 30m"
+        ))),
         Err(error) => Err(usage("--interval", &error.into())),
     }
 }
@@ -65,7 +67,7 @@ async fn subscribe(
     print(
         match as_json {
             true => format!("{}\n", json!({"added": new, "already_there": known})),
-            false => format!("feeds added: {new}, already there: {known}\n"),
+            false => format!("feeds added: {new}, already subscribed: {known}\n"),
         }
         .as_bytes(),
     )
@@ -104,9 +106,11 @@ pub(super) async fn remove(
     if removed == 0 {
         return Err(Exit::Usage(match left.iter().find(|(_, some)| some.url == url) {
             Some((by, some)) => {
-                format!("{url} is in {} by the {by}: take it out there", some.category)
+                format!("{url} is in {} because of the {by}: remove it there", some.category)
             }
-            None => format!("{url} is no feed in the store; `fetchwell feeds list` shows all"),
+            None => {
+                format!("{url} is not a feed in the store; run `fetchwell feeds list` to see all")
+            }
         }));
     }
     print(

@@ -66,7 +66,7 @@ pub(super) fn after(
             ..before
         },
         Reading::Gone => FeedMemory {
-            paused: Some("the server says that it is gone for good (410)".to_owned()),
+            paused: Some("the server says that it is gone (410)".to_owned()),
             problem: None,
             ..before
         },

@@ -39,8 +39,8 @@ impl Place {
             }
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
-                "\"feeds\" keeps its links in Redis or SQLite, and the store is {}; \
-                 name another with --store redis://HOST or --store sqlite:PATH",
+                "\"feeds\" needs Redis or SQLite, but the store is {}; use --store redis://HOST or \
+                 --store sqlite:PATH",
                 settings.values.store
             ))),
         }

@@ -36,7 +36,7 @@ pub(super) fn tell(url: &str, reading: &Reading) {
             "{url} is gone for good (410) and is read no more; `fetchwell feeds remove` takes it out, \
              `fetchwell feeds add` has it read again"
         ),
-        Reading::Failed { problem, .. } => warn!("{url} can't be read: {problem}"),
+        Reading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
         Reading::NotReached { why } => info!("{url} waits for the next time: {why}"),
     }
 }
@@ -173,7 +173,7 @@ pub(super) fn trial(
         text.push_str(&format!("but {gaps}\n"));
     }
     if let Some(place) = moved_to {
-        text.push_str(&format!("it has moved for good to {place}\n"));
+        text.push_str(&format!("it has moved permanently to {place}\n"));
     }
     for entry in &feed.entries {
         let line = format!("  {}  {}", page(&entry.link), plain(&entry.title));

@@ -72,12 +72,13 @@ fn of_settings(settings: &Settings) -> impl Iterator<Item = Subscription> {
 /// The feeds of an OPML file. What in it is no feed is said and left out.
 pub(super) fn of_list(path: &Path) -> Result<Vec<Subscription>, Exit> {
     let shown = path.display();
-    let usage = |why: String| Exit::Usage(format!("the list {shown} can't be read: {why}"));
+    let usage = |why: String| Exit::Usage(format!("cannot read the list {shown}: {why}"));
     let bytes = read_file(path).map_err(|error| usage(error.to_string()))?;
     let text = fetchwell_extract::decode(&bytes, None).text;
     let Some(Opml { outlines, ends_early }) = opml::read(&text) else {
         return Err(usage(
-            "it is no OPML; export one from a reader, or from `feeds export`".into(),
+            "it is not OPML; export one from a feed reader, or with `fetchwell feeds export`"
+                .into(),
         ));
     };
     if ends_early {
@@ -168,6 +169,6 @@ mod tests {
         assert_eq!(shown, [("News", "http://a.test/"), (DEFAULT_CATEGORY, "http://c.test/")]);
         std::fs::write(&path, "hello").unwrap();
         let refused = of_list(&path).unwrap_err().to_string();
-        assert!(refused.contains("feeds.opml") && refused.contains("no OPML"), "{refused}");
+        assert!(refused.contains("feeds.opml") && refused.contains("not OPML"), "{refused}");
     }
 }

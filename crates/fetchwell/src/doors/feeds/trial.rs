@@ -27,7 +27,7 @@ use crate::plant::Parts;
 
 /// Does what was typed.
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
-    WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url} is {fault}")))?;
+    WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url}: {fault}")))?;
     let trial = Trial { settings, parts: Parts::open(settings).await?, stop: stop_on_signal() };
     let errand = Errand::Feed(Validators::default());
     match trial.send([url.to_owned()], &errand).await?.pop() {
@@ -48,11 +48,11 @@ fn refusal(url: &str, reading: &Reading) -> Exit {
             Exit::Refused
         }
         Reading::Gone => {
-            error!("{url} is gone for good: the server answered 410");
+            error!("{url} is gone: the server answered 410");
             Exit::SomeFailed
         }
         Reading::Failed { problem, .. } | Reading::NotReached { why: problem } => {
-            error!("{url} can't be read: {problem}");
+            error!("cannot read {url}: {problem}");
             Exit::SomeFailed
         }
         Reading::Read { .. } | Reading::Unchanged => Exit::Ok,

@@ -91,7 +91,7 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
         (Some(format), false) => format,
         (None | Some(Format::Json), true) => Format::Json,
         (Some(_), true) => {
-            return Err(Exit::Usage("--json and another --format contradict each other".into()));
+            return Err(Exit::Usage("--json conflicts with another --format".into()));
         }
         (None, false) => match named {
             Some(format) => format,
@@ -100,7 +100,8 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<Format, Exit> {
         },
     };
     if args.resume && !matches!(format, Format::Json | Format::Warc) {
-        let why = "--resume needs --format json or warc: other formats don't say what is there";
+        let why = "--resume needs --format json or warc: other formats do not record which URLs \
+                   are done";
         return Err(Exit::Usage(why.into()));
     }
     if format == Format::Warc && args.output.is_none() {
@@ -247,14 +248,14 @@ impl Run<'_> {
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
         if left > 0 && !in_use && path.exists() {
             return Err(Exit::Usage(format!(
-                "{} is the output of a run with {left} URLs left; --resume goes on with it, \
-                 and removing the file begins anew",
+                "{} is the output of a run with {left} URLs left; use --resume to continue it, or \
+                 remove the file to start over",
                 path.display()
             )));
         }
         if in_use || !queue.reset_unless_in_use().await? {
             return Err(Exit::Usage(format!(
-                "another process is writing {}; --resume joins it",
+                "another process is writing {}; use --resume to join it",
                 path.display()
             )));
         }
@@ -331,7 +332,7 @@ impl Run<'_> {
             let urls = if left == 1 { "URL" } else { "URLs" };
             info!(
                 "stopped with {left} {urls} left{}",
-                if to_file { "; --resume goes on" } else { "" }
+                if to_file { "; use --resume to continue" } else { "" }
             );
             // A closed pipe means that the reader has what it wants. After a signal, the exit code says
             // that URLs are left.

@@ -162,15 +162,15 @@ fn write_preamble(file: &File, preamble: &[u8]) -> io::Result<u64> {
 
 fn not_ours(path: &Path) -> Exit {
     Exit::Usage(format!(
-        "{} holds no results of ours in this format, so it can't be resumed; \
-         name another with --output, or its own with --format",
+        "{} has no results of Fetchwell in this format, so it cannot be resumed; use another \
+         --output, or the --format it was written with",
         path.display()
     ))
 }
 
 pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
     Exit::Usage(format!(
-        "the output {} can't be used: {error}; name another with --output",
+        "cannot use the output {}: {error}; use another file with --output",
         path.display()
     ))
 }

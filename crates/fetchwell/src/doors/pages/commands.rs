@@ -56,7 +56,8 @@ fn reject_unusable(urls: &[String]) -> Result<(), Exit> {
     if faults.is_empty() {
         return Ok(());
     }
-    let mut why = format!("nothing was added: {} of {} can't be fetched", faults.len(), urls.len());
+    let mut why =
+        format!("nothing was added: {} of {} cannot be fetched", faults.len(), urls.len());
     for (url, fault) in faults.iter().take(REJECTED_NAMED) {
         let shown = match (fault, url.rsplit_once('@')) {
             (UrlFault::UserInfo, Some((_, rest))) => format!("…@{rest}"),
@@ -113,7 +114,8 @@ pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
         Some(page) => print(&page),
         None => {
             error!(
-                "{url} is not in the cache: it was not fetched yet, or not within pages.cache_ttl"
+                "{url} is not in the cache: it has not been fetched yet, or has expired \
+                 (pages.cache_ttl)"
             );
             Ok(Exit::SomeFailed)
         }
@@ -145,7 +147,7 @@ pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, E
         return print(format!("{text}\n").as_bytes());
     }
     Err(Exit::Usage(format!(
-        "the store {} has no list that others could take from; unpark is for redis://…",
+        "the store {} has no list for other programs; unpark needs redis://…",
         settings.values.store
     )))
 }

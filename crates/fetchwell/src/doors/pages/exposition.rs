@@ -81,7 +81,7 @@ impl Exposition {
     /// `Err` says why this instance is not ready.
     async fn ready(&self) -> Result<(), String> {
         if self.sizes().await.is_none() {
-            return Err("the queue can't be reached".to_owned());
+            return Err("the queue cannot be reached".to_owned());
         }
         let log_fails = self.log.away_for(Duration::ZERO).is_some();
         if let Some(Failing { call, fault, .. }) = self.stores.failing(log_fails) {
@@ -89,7 +89,7 @@ impl Exposition {
         }
         match self.log.away_for(self.unready_after) {
             None => Ok(()),
-            Some(reason) => Err(format!("events can't be published: {reason}")),
+            Some(reason) => Err(format!("events cannot be published: {reason}")),
         }
     }
 

@@ -213,7 +213,7 @@ pub(super) async fn open_cache(settings: &Settings) -> Result<Arc<dyn PageCache>
             Ok(Arc::new(SqlitePages::new(db, clock)))
         }
         (named, store) => Err(Exit::Usage(format!(
-            "pages can't be cached in {}; name a server with pages.cache: redis://…",
+            "cannot cache pages in {}; set pages.cache to a Redis server: redis://…",
             named.as_ref().unwrap_or(store)
         ))),
     }

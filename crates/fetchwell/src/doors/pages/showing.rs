@@ -36,7 +36,7 @@ pub(super) struct Showing<'a> {
 /// Listens there, before anything is taken.
 pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
     let Some(address) = address else { return Ok(None) };
-    wiring::listen(address, "--dashboard=ADDR:PORT names another address").await.map(Some)
+    wiring::listen(address, "use another address with --dashboard=ADDR:PORT").await.map(Some)
 }
 
 impl Showing<'_> {
@@ -67,8 +67,8 @@ impl Showing<'_> {
         }
         let token = Token::generate()?;
         let said = format!(
-            "The dashboard: http://{address}/\nIts token, until this process ends:\n\n  {}\n\n\
-             The setting dashboard.token names one that stays.\n",
+            "Dashboard: http://{address}/\nToken, valid until this process exits:\n\n  {}\n\n\
+             To keep the same token, set dashboard.token.\n",
             token.reveal()
         );
         print(said.as_bytes())?;

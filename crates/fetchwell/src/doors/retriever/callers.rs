@@ -36,8 +36,8 @@ async fn run_inner(
             let added = add(inbox, &clock, &caller, FROM).await?.ok_or_else(|| {
                 let name = &caller.name;
                 Exit::Usage(format!(
-                    "there is a caller {name} already; `fetchwell callers revoke {name}` takes its \
-                     token away, and then it can have another"
+                    "the caller {name} already exists; to give it a new token, run `fetchwell \
+                     callers revoke {name}` first"
                 ))
             })?;
             print(added.text(&caller, as_json).as_bytes())
@@ -47,10 +47,11 @@ async fn run_inner(
             check_name(&name)?;
             if !inbox.revoke_caller(&name).await? {
                 return Err(Exit::Usage(format!(
-                    "there is no caller {name} with a token; `fetchwell callers list` shows all"
+                    "there is no caller {name} with a token; run `fetchwell callers list` to see \
+                     all"
                 )));
             }
-            audit(inbox, &clock, &name, "revoke_caller", "its token was taken away", FROM).await?;
+            audit(inbox, &clock, &name, "revoke_caller", "its token was revoked", FROM).await?;
             // Servers remember a good token for a moment: when this ends, none takes it any more.
             tokio::time::sleep(TOKEN_CACHE).await;
             print(format!("revoked {name}\n").as_bytes())
@@ -109,7 +110,7 @@ impl Added {
             return format!("{line}\n");
         }
         format!(
-            "added {name} ({role}). These are shown this once:\n\n  token           {token}\n  \
+            "added {name} ({role}). These are shown only once:\n\n  token           {token}\n  \
              webhook secret  {secret}\n"
         )
     }
@@ -121,7 +122,9 @@ fn check_name(name: &str) -> Result<(), Exit> {
     if (1..=32).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
     }
-    Err(Exit::Usage(format!("{name:?} is no caller's name; write 1 to 32 of a-z, 0-9, _ and -")))
+    Err(Exit::Usage(format!(
+        "{name:?} is not a valid caller name; use 1 to 32 characters from a-z, 0-9, _ and -"
+    )))
 }
 
 fn list(callers: &[CallerRecord], as_json: bool) -> String {

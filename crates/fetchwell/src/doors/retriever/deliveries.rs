@@ -59,11 +59,11 @@ impl Ready {
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
         let Ok(id) = payload.parse::<MessageId>() else {
-            return Ok(Delivery::Dead("the job names no message".to_owned()));
+            return Ok(Delivery::Dead("the job has no message".to_owned()));
         };
         match self.letter(id).await {
             Ok(Some(letter)) => Ok(Delivery::Post(letter)),
-            Ok(None) => Ok(Delivery::Dead("its message is not kept any more".to_owned())),
+            Ok(None) => Ok(Delivery::Dead("its message was deleted".to_owned())),
             Err(fault) if fault.is_transient() => {
                 warn!("the delivery of {id} waits: {fault}");
                 Ok(Delivery::Later)

@@ -32,8 +32,8 @@ fn text(token: &str, secret: &str, listens_on: SocketAddr) -> String {
     let home = home(listens_on);
     format!(
         "\
-This is the first start, so there is a caller now: {NAME}, an operator.
-Its token is shown this once:
+First start: created the caller {NAME}, an operator.
+Its token is shown only once:
 
   {token}
 
@@ -47,7 +47,7 @@ Try this next:
     -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\
     -d '{{\"url\": \"https://example.com/\", \"retailer\": \"demo\", \"correlation_id\": \"first\"}}'
 
-Others get tokens of their own: fetchwell callers add NAME
+To create more tokens: fetchwell callers add NAME
 "
     )
 }

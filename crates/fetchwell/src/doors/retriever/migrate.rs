@@ -19,13 +19,13 @@ async fn run_inner(from: &Settings, to: &Settings, as_json: bool) -> Result<Exit
     let (file, database) = (&from.values.store, &to.values.store);
     let (StoreUrl::Sqlite(path), StoreUrl::Postgres(url)) = (file, database) else {
         return Err(Exit::Usage(format!(
-            "{file} can't be moved to {database}; `fetchwell migrate --store sqlite:PATH --to \
-             postgres://…` moves a file to a database"
+            "cannot move {file} to {database}; use `fetchwell migrate --store sqlite:PATH --to \
+             postgres://…`"
         )));
     };
     if !path.exists() {
         return Err(Exit::Usage(format!(
-            "there is no file {}; name it with --store",
+            "there is no file {}; set it with --store",
             path.display()
         )));
     }
@@ -38,20 +38,21 @@ async fn run_inner(from: &Settings, to: &Settings, as_json: bool) -> Result<Exit
         Moved::Before if as_json => {
             print(format!("{}\n", json!({"to": name, "moved": {}})).as_bytes())
         }
-        Moved::Before => print(format!("{file} was moved to {name} before\n").as_bytes()),
+        Moved::Before => print(format!("{file} was already moved to {name}\n").as_bytes()),
         Moved::Elsewhere(place) => Err(Exit::Usage(format!(
-            "{file} was moved to {place} before; what it still has is a copy, so go on from there"
+            "{file} was already moved to {place} and is now only a copy; continue with the database"
         ))),
-        Moved::FileInUse => Err(Exit::Usage(format!(
-            "a process is at work on {file}; stop it (SIGTERM) and try again"
-        ))),
+        Moved::FileInUse => {
+            Err(Exit::Usage(format!("a process is using {file}; stop it (SIGTERM) and try again")))
+        }
         Moved::FileUsedSince => Err(Exit::Usage(format!(
-            "an earlier move put what was in {file} into {name} and was cut off before it could say so; \
-             {file} was used since, so the two differ now. Empty the database and move again, or \
-             go on with the database alone"
+            "an earlier move copied {file} to {name}, but was interrupted before it could record \
+             that; {file} has been used since, so the two differ. Empty the database and move \
+             again, or continue with the database alone"
         ))),
         Moved::DatabaseNotEmpty => Err(Exit::Usage(format!(
-            "{name} has callers or messages already; move to an empty database (`createdb` makes one)"
+            "{name} already has callers or messages; move to an empty database (create one with \
+             `createdb`)"
         ))),
     }
 }
@@ -73,8 +74,8 @@ fn tell(
     }
     text.push_str(&format!(
         "\nNext: fetchwell serve --store {to}\n\
-         {file} keeps a copy, which \"serve\" refuses from now on. What other commands keep in it (pages, \
-         feeds, articles, batches) stays there, with a pace of its own.\n"
+         {file} keeps a copy, which \"serve\" now refuses. The data of other commands in it (pages, \
+         feeds, articles, batches) stays there, with its own pace.\n"
     ));
     print(text.as_bytes())
 }

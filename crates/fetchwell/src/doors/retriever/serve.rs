@@ -50,7 +50,7 @@ pub(crate) fn serve(settings: &Settings) -> Running<'_> {
 }
 
 async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
-    let fix = "--listen names another address";
+    let fix = "use another address with --listen";
     let listener = listen(settings.retriever_address(), fix).await?;
     let address = listener.local_addr()?;
     let stop = stop_on_signal();

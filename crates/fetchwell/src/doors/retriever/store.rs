@@ -23,7 +23,7 @@ pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, C
             let db = open_queue_db(settings).await?;
             if let Some(to) = sqlite::moved_to(&db).await? {
                 return Err(Exit::Usage(format!(
-                    "what {} kept for \"serve\" was moved to {to}; use --store with that address",
+                    "the data of \"serve\" in {} was moved to {to}; use --store with that address",
                     values.store
                 )));
             }
@@ -41,7 +41,7 @@ pub(crate) async fn open_store(settings: &Settings) -> Result<(RetrieverStore, C
         }
         #[cfg(feature = "redis")]
         StoreUrl::Redis(_) => Err(Exit::Usage(format!(
-            "the store {} is no inbox; use sqlite:PATH or postgres://…",
+            "the store {} cannot hold messages; use sqlite:PATH or postgres://…",
             values.store
         ))),
     }

@@ -59,10 +59,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, String> {
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| fault(format!("it can't be read: {error}; check --plan")))?;
+        .map_err(|error| fault(format!("cannot read it: {error}; check --plan")))?;
     if text.len() as u64 > MAX_PLAN_BYTES {
         let most = MAX_PLAN_BYTES >> 20;
-        return Err(fault(format!("it has more than {most} MiB; split it, one process a part")));
+        return Err(fault(format!(
+            "it is larger than {most} MiB; split it, and run one process per part"
+        )));
     }
     parse(path, &text).map_err(fault)
 }
@@ -72,11 +74,11 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, String> {
     let plan: RawPlan = match extension {
         "toml" => toml_edit::de::from_str(text).map_err(|error| error.to_string()),
         "yaml" | "yml" => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
-        _ => Err("its name says neither YAML nor TOML; let it end in .yaml or .toml".to_owned()),
+        _ => Err("its name must end in .yaml or .toml".to_owned()),
     }?;
     if plan.entries.len() > MAX_ENTRIES {
         let entries = plan.entries.len();
-        return Err(format!("it has {entries} entries; {MAX_ENTRIES} are the most, so split it"));
+        return Err(format!("it has {entries} entries; the maximum is {MAX_ENTRIES}, so split it"));
     }
     judge(plan.entries)
 }
@@ -88,7 +90,7 @@ fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, String> {
     for (place, raw) in (1..).zip(raw) {
         let name = raw.url.as_ref().or(raw.sitemap.as_ref()).map_or("", String::as_str).to_owned();
         let judged = entry(raw).and_then(|entry| match places.insert(entry.id(), place) {
-            Some(other) => Err(format!("it is the same as entry {other}; take one of them out")),
+            Some(other) => Err(format!("it is the same as entry {other}; remove one of them")),
             None => Ok(entry),
         });
         match judged {
@@ -112,12 +114,12 @@ fn entry(raw: RawEntry) -> Result<Entry, String> {
         (Some(url), None) => (Kind::Url, url),
         (None, Some(url)) => (Kind::Sitemap, url),
         (Some(_), Some(_)) => return Err("it has both url and sitemap; make it two entries".into()),
-        (None, None) => return Err("it has neither url nor sitemap; give it one".into()),
+        (None, None) => return Err("it has neither url nor sitemap; set one of them".into()),
     };
     WebUrl::parse(&url).map_err(|fault| format!("{}: {fault}", kind.as_str()))?;
     let every = duration("every", &raw.every)?;
     if !(LEAST_EVERY..=MOST_EVERY).contains(&every) {
-        return Err(format!("every: {} is out of bounds; write 1s to 366d", raw.every));
+        return Err(format!("every: {} is out of range; use 1s to 366d", raw.every));
     }
     let jitter = raw.jitter.map_or(Ok(Duration::ZERO), |jitter| judge_jitter(&jitter, every))?;
     let start = raw.start.map(|start| judge_start(&start)).transpose()?;
@@ -132,7 +134,7 @@ fn judge_jitter(raw: &RawJitter, every: Duration) -> Result<Duration, String> {
     match raw {
         RawJitter::Share(share) if (0.0..=1.0).contains(share) => Ok(every.mul_f64(*share)),
         RawJitter::Share(share) => Err(format!(
-            "jitter: {share} is no share; write a number from 0 to 1, or a duration such as 5m"
+            "jitter: {share} is out of range; use a number from 0 to 1, or a duration such as 5m"
         )),
         RawJitter::Span(text) => match duration("jitter", text)? {
             span if span <= every => Ok(span),
@@ -147,11 +149,11 @@ fn judge_start(raw: &RawStart) -> Result<Time, String> {
         RawStart::Toml(datetime) => datetime.to_string(),
     };
     let start: Timestamp = text.parse().map_err(|_| {
-        format!("start: {text:?} is no RFC 3339 time; write one such as 2026-11-15T06:00:00Z")
+        format!("start: {text:?} is not an RFC 3339 time; use one such as 2026-11-15T06:00:00Z")
     })?;
     match start.as_microsecond() {
         micros @ 0.. => Ok(Time::from_micros(micros)),
-        _ => Err(format!("start: {text} is before 1970; write a later one")),
+        _ => Err(format!("start: {text} is before 1970; use a later time")),
     }
 }
 
@@ -195,8 +197,8 @@ mod tests {
             (of("{url: 'http://a.test/', every: 10}"), "no unit"),
             (of("{url: 'http://a.test/', every: [1h]}"), "string"),
             (of("{url: 'http://a.test/', every: '10'}"), "entry 1 (http://a.test/): every"),
-            (of("{url: 'http://a.test/', every: 10ms}"), "out of bounds"),
-            (of("{url: 'http://a.test/', every: 400d}"), "out of bounds"),
+            (of("{url: 'http://a.test/', every: 10ms}"), "out of range"),
+            (of("{url: 'http://a.test/', every: 400d}"), "out of range"),
             (of("{url: 'http://a.test/'}"), "every"),
             (of("{every: 1h}"), "neither url nor sitemap"),
             (of("{url: 'http://a.test/', sitemap: 'http://a.test/', every: 1h}"), "both"),

@@ -67,7 +67,7 @@ async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     eventually("40 requests", async || server.requests() >= 40).await;
     process.terminate().await;
     let stopped = process.wait(DEADLINE).await.expect_code(0);
-    assert!(stopped.stderr.contains("goes on where it stopped"), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("run the same command to continue"), "{}", stopped.stderr);
     assert_eq!(rig.checkpoint()["is_finished"], json!(false));
     rig.told(&["--batch-size", "3"]).await;
     assert_eq!(rig.published().await.len(), 200);

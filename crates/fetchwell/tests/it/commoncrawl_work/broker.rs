@@ -28,7 +28,7 @@ async fn what_is_no_batch_is_kept_beside_the_queue() {
     let dead = store.drain_dead().await;
     let kept: Vec<_> = dead.iter().map(|dead| String::from_utf8_lossy(&dead.body)).collect();
     assert_eq!(kept, bodies);
-    assert!(dead.iter().all(|dead| dead.reason.contains("can't be read")), "{dead:?}");
+    assert!(dead.iter().all(|dead| dead.reason.contains("cannot read the batch")), "{dead:?}");
     assert_eq!(reopened(&store).await.unwrap().waiting().await.unwrap(), 0);
 }
 

@@ -33,7 +33,7 @@ async fn orders_to_a_site_stand_in_the_store() {
     assert_ne!(site(&service, "shop.test").await["held_up_by"], "paused");
     let said = order("set-rate", &[("rate", "0.25")]).await;
     assert!(said.contains("every 4.0 s, by operator"), "{said}");
-    assert!(order("set-rate", &[("rate", "0")]).await.contains("no pacing at all"));
+    assert!(order("set-rate", &[("rate", "0")]).await.contains("0 disables pacing"));
     assert!(order("set-rate", &[("rate", "fast")]).await.contains("must be 0, or from"));
     assert_eq!(site(&service, "shop.test").await["pace"]["interval_seconds"], 4.0);
     order("clear-rate", &[]).await;

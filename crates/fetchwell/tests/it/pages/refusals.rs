@@ -37,7 +37,7 @@ async fn a_store_that_will_not_do_is_refused_by_name() {
     assert!(!said.contains("secret"), "{said}");
     let cached = program.variable("FETCHWELL_PAGES__CACHE", "sqlite:pages.db");
     ends(&cached, &RUN, 2, &["pages.cache", "redis://"]).await;
-    ends(&cached, &["pages", "unpark"], 2, &["unpark is for redis://"]).await;
+    ends(&cached, &["pages", "unpark"], 2, &["unpark needs redis://"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +55,8 @@ async fn a_redis_keeps_to_the_politeness_store_it_was_first_used_with() {
     let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
     door.add(&["http://a.test/"]).await;
     let elsewhere = [&RUN[..], &["--politeness", "sqlite:other.db"]].concat();
-    ends(&door.scene.program, &elsewhere, 2, &["pace in the store itself", "--politeness"]).await;
+    let says = ["the pace of sites in the store itself", "--politeness"];
+    ends(&door.scene.program, &elsewhere, 2, &says).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,7 +77,7 @@ async fn acts_hit_the_site_that_they_name_and_are_kept_with_whoever_did_them() {
             ("local", "pause_site", "a.test", "127.0.0.1"),
             ("local", "set_site_rate", "b.test: one request every 2 s", "127.0.0.1"),
             ("local", "clear_site_rate", "b.test", "127.0.0.1"),
-            ("local", "reset_site_breaker", "b.test (it was so already)", "127.0.0.1"),
+            ("local", "reset_site_breaker", "b.test (no change)", "127.0.0.1"),
             ("local", "refetch_site_robots", "b.test", "127.0.0.1"),
             ("local", "resume_site", "a.test", "127.0.0.1"),
             ("cli", "pause_site", "c.test", "command line"),

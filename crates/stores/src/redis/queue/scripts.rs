@@ -107,7 +107,7 @@ impl Scripts {
         bytes: &[&[u8]],
     ) -> Result<T, StoreError> {
         let asked = serde_json::to_string(asked)
-            .map_err(|error| StoreError::bug("the arguments of a script").with_source(error))?;
+            .map_err(|error| StoreError::bug("cannot encode a request").with_source(error))?;
         let now = self.clock.given().map_or_else(String::new, |micros| micros.to_string());
         let mut call = script.prepare_invoke();
         for key in &self.keys {

@@ -40,8 +40,8 @@ fn judge(check: &str, facts: &RedisFacts, used_as: RedisUse) -> Vec<Finding> {
         let mend = "set maxmemory-policy noeviction in redis.conf, and run: redis-cli CONFIG SET \
                     maxmemory-policy noeviction";
         let what = format!("maxmemory-policy is {}", facts.eviction_policy);
-        let why = "when its memory is full, it evicts keys: URLs are lost, and sites get requests too \
-             early";
+        let why = "when its memory is full, it evicts keys: URLs are lost, and sites get requests \
+                   too early";
         findings.push(match facts.max_memory_bytes {
             0 => Finding::warn(
                 format!("{check}: eviction"),

@@ -61,7 +61,7 @@ fn judge(check: &str, path: &str, facts: &SqliteFacts) -> Finding {
             "data on the damaged pages cannot be read",
             format!(
                 "stop all processes that use it, then run: sqlite3 {path} .recover | sqlite3 \
-                     recovered.db"
+                 recovered.db"
             ),
         );
     }

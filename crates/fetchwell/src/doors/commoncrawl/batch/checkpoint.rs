@@ -141,17 +141,16 @@ impl CheckpointFile {
         let shown = path.display();
         let lock = File::create(beside(path, "lock")).map_err(|error| {
             format!(
-                "no checkpoint can be kept at {shown}: {error}; \
-                 --checkpoint names another place"
+                "cannot write the checkpoint {shown}: {error}; use another file with --checkpoint"
             )
         })?;
         lock.try_lock().map_err(|_| {
-            format!("another batcher works with {shown}; --checkpoint names another one")
+            format!("another batcher is using {shown}; use another file with --checkpoint")
         })?;
         let kept = match std::fs::read(path) {
             Ok(bytes) => Some(read(&bytes, path)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("the checkpoint {shown} can't be read: {error}")),
+            Err(error) => return Err(format!("cannot read the checkpoint {shown}: {error}")),
         };
         Ok((CheckpointFile { path: path.to_owned(), _lock: lock }, kept))
     }
@@ -171,7 +170,7 @@ impl CheckpointFile {
 fn read(bytes: &[u8], path: &Path) -> Result<Checkpoint, String> {
     let shown = path.display();
     let is_none = |error: serde_json::Error| {
-        format!("{shown} is no checkpoint of a batcher: {error}; move it away to begin anew")
+        format!("{shown} is not a checkpoint: {error}; move it away to start over")
     };
     let AnyVersion { version } = serde_json::from_slice(bytes).map_err(is_none)?;
     refuse_newer_store(&format!("the checkpoint {shown}"), version, VERSION)
@@ -215,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.json");
         std::fs::write(&path, "{\"mine\": 1}").unwrap();
-        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("no checkpoint")));
+        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("not a checkpoint")));
     }
 
     /// As version 35692d3 wrote it.

@@ -69,7 +69,7 @@ impl ClusterSource {
 
     /// Reads lines while there is room. True when none is left.
     fn read_on(&self) -> Result<bool, StoreError> {
-        const UNREADABLE: &str = "cluster.idx can't be read";
+        const UNREADABLE: &str = "cannot read cluster.idx";
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jobs = Vec::new();
         while !reading.is_over && self.ahead.has_room(reading.read) {

@@ -129,7 +129,7 @@ async fn run_inner(
     let (ended, checkpoint) = ended?;
     tell(&checkpoint, as_json)?;
     if let Ended::Halted(reason) = &ended {
-        error!("stopped: {reason}; the same command goes on where it stopped");
+        error!("stopped: {reason}; run the same command to continue");
         return Ok(archive.exit_when_halted(reason));
     }
     Ok(say_end(&args, &ended, &checkpoint))
@@ -198,7 +198,7 @@ fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
         ANY => None,
         status => Some(status.parse().map_err(|_| {
             Exit::Usage(format!(
-                "--status {status} is no status: write a number such as 200, or any"
+                "--status {status} is not a status: use a number such as 200, or any"
             ))
         })?),
     };
@@ -244,7 +244,8 @@ fn index_bytes(args: &BatchArgs) -> Result<u64, Exit> {
     let path = &args.cluster_idx;
     let metadata = std::fs::metadata(path).map_err(|error| {
         Exit::Usage(format!(
-            "{} can't be read: {error}; it is at BASE/cc-index/collections/CRAWL/indexes/cluster.idx",
+            "cannot read {}: {error}; download it from \
+             BASE/cc-index/collections/CRAWL/indexes/cluster.idx",
             path.display()
         ))
     })?;
@@ -271,8 +272,8 @@ fn refuse_another_selection(
     }
     let path = checkpoint_path(args);
     Err(Exit::Usage(format!(
-        "the batches so far, by {}, were made with another --{}; say the same again to go on, or name \
-         another --checkpoint to begin anew",
+        "the batches recorded in {} were made with another --{}; use the same value to continue, \
+         or another --checkpoint to start over",
         path.display(),
         differences.join(" and --")
     )))
@@ -286,7 +287,7 @@ fn is_done(args: &BatchArgs, earlier: &Checkpoint) -> bool {
 
 fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exit, Exit> {
     let path = checkpoint_path(args);
-    info!("all was published before; move {} away to publish it again", path.display());
+    info!("everything is already published; move {} away to publish it again", path.display());
     tell(earlier, as_json)?;
     Ok(exit_of(earlier))
 }
@@ -294,11 +295,11 @@ fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exi
 fn say_end(args: &BatchArgs, ended: &Ended, checkpoint: &Checkpoint) -> Exit {
     let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
     if *ended == Ended::Stopped && !is_full {
-        info!("stopped; the same command goes on where it stopped");
+        info!("stopped; run the same command to continue");
     }
     if checkpoint.unread_blocks > 0 {
         warn!(
-            "{} blocks could not be read: they stand under \"unread\" in {}",
+            "{} blocks could not be read; they are listed under \"unread\" in {}",
             checkpoint.unread_blocks,
             checkpoint_path(args).display()
         );
@@ -330,7 +331,7 @@ fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
             text.push_str(&format!("{count} left out by {name}\n"));
         }
         for (kind, count) in &counts.errors {
-            text.push_str(&format!("{count} passed over: {kind}\n"));
+            text.push_str(&format!("{count} skipped: {kind}\n"));
         }
         text
     };

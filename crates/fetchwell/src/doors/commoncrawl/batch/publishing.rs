@@ -87,7 +87,7 @@ impl Publisher {
     fn keep(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let Some(target) = &self.target else { return Ok(()) };
         target.checkpoint.write(checkpoint).map_err(|error| {
-            StoreError::transient("the checkpoint can't be written").with_source(error)
+            StoreError::transient("cannot write the checkpoint").with_source(error)
         })
     }
 }

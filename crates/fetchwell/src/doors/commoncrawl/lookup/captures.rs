@@ -64,7 +64,7 @@ impl Captures {
         let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
         if let Err(fault) = self.take_block(&block, answer) {
             self.unread += 1;
-            warn!("the block \"{block}\" can't be read: {fault}");
+            warn!("cannot read the block \"{block}\": {fault}");
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Captures {
         let Some(range) = self.search.wanted() else { return Ok(()) };
         let (bytes, file_bytes) = range
             .of_up_to_end(answer)
-            .map_err(|fault| format!("cluster.idx can't be read: {fault}"))?;
+            .map_err(|fault| format!("cannot read cluster.idx: {fault}"))?;
         self.blocks.extend(self.search.take(bytes, file_bytes));
         Ok(())
     }

@@ -38,7 +38,7 @@ async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Resul
     let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
     let exit = print(text.as_bytes())?;
     if found.has_more {
-        info!("there are more: --limit N prints more than {}", args.limit);
+        info!("there are more; use --limit N to print more than {}", args.limit);
     }
     Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
 }

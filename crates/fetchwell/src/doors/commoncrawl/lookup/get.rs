@@ -34,8 +34,8 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
     let format = if as_json { Format::Json } else { args.format };
     let crawl = settings.values.commoncrawl_crawl.as_str();
     if args.url.contains('*') {
-        let find = format!("`fetchwell commoncrawl find '{}'` lists what there is", args.url);
-        return Err(Exit::Usage(format!("one page is brought back at a time; {find}")));
+        let find = format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
+        return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
     }
     let keys = Keys::of(&args.url).map_err(Exit::Usage)?;
     let archive = Archive::open_to_look(settings).await?;
@@ -54,7 +54,7 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
                 Some(time) => format!("no capture of {} at {time}", args.url),
                 None => format!("no capture of {} with status 200", args.url),
             };
-            error!("{crawl} has {which}; `fetchwell commoncrawl find` lists what there is");
+            error!("{crawl} has {which}; run `fetchwell commoncrawl find` to list its captures");
             return Ok(Exit::SomeFailed);
         }
         Err(exit) => return Ok(exit),

@@ -62,8 +62,8 @@ fn key(text: &str, pattern: &str) -> Result<String, String> {
     let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = WebUrl::parse(&url).map_err(|fault| {
         format!(
-            "{pattern:?} can't be looked for: {fault}; write a URL, or example.com/docs/* for all below \
-             one, or *.example.com for a domain"
+            "cannot search for {pattern:?}: {fault}; use a URL, example.com/docs/* for everything \
+             below it, or *.example.com for a domain"
         )
     })?;
     Ok(surt(&url))

@@ -68,21 +68,21 @@ pub struct WarcPlace {
 /// Why a capture gives no document.
 #[derive(Debug, Error)]
 pub(in crate::doors::commoncrawl) enum DocumentFault {
-    #[error("item {number} of {of} in its batch is no page: {fault}")]
+    #[error("item {number} of {of} in its batch is not a page: {fault}")]
     Item { number: usize, of: usize, fault: ItemFault },
     #[error("the index does not say where the record is")]
     Place,
-    #[error("the page has no address that can be used")]
+    #[error("the page has no usable URL")]
     Url,
     #[error(transparent)]
     Range(#[from] RangeFault),
-    #[error("the archive did not give its range: {0}")]
+    #[error("the archive did not return its range: {0}")]
     Unread(String),
     #[error(transparent)]
     Inflate(#[from] InflateFault),
     #[error(transparent)]
     Warc(#[from] WarcFault),
-    #[error("the record is no response")]
+    #[error("the record is not a response")]
     NotAResponse,
     #[error(transparent)]
     Http(#[from] HttpFault),

@@ -47,7 +47,7 @@ impl BrokenPage {
         let name = self.url.as_ref().unwrap_or(&self.surt).escape_debug();
         match &self.warc {
             Some(WarcPlace { filename, offset, .. }) => format!("{name} in {filename} at {offset}"),
-            None => format!("{name}, which has no place in the archive"),
+            None => format!("{name}, which has no position in the archive"),
         }
     }
 }

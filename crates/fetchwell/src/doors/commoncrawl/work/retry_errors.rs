@@ -138,8 +138,8 @@ fn tell(tally: &Tally, as_json: bool) -> Result<Exit, Exit> {
     for (count, what) in [
         (read, "have a document by now"),
         (lasting, "would fail again or were filtered out; --kind publishes them anyway"),
-        (nowhere, "name no record that could be read"),
-        (garbage, "are not lines of this program"),
+        (nowhere, "have no record that could be read"),
+        (garbage, "were not written by this program"),
     ] {
         if *count > 0 {
             text.push_str(&format!("{count} {what}\n"));

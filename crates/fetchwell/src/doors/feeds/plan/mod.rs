@@ -129,7 +129,7 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
         let url = lease.job.url.clone();
         match (WebUrl::parse(&url), errand) {
             (Err(fault), errand) => {
-                let problem = format!("its address is {fault}");
+                let problem = format!("its URL is invalid: {fault}");
                 let mut end = Some(unread(url, errand, problem));
                 Box::new(Foregone(move |_| (end.take().into_iter().collect(), Settlement::Done)))
             }
@@ -241,7 +241,7 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (Happened::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
             Reading::Failed {
                 problem: format!(
-                    "attempts that failed: {}; there was no time for another",
+                    "failed attempts: {}; no time left for another",
                     arrival.attempts - u32::from(arrival.was_sent)
                 ),
                 retry_after: None,

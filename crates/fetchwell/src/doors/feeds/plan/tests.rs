@@ -110,7 +110,7 @@ fn a_failure_is_told_with_its_reason_and_with_the_wait_that_was_asked_for() {
         (answered(503, "", &[("retry-after", "120")]), "503", Some(120)),
         (answered(429, "", &[("retry-after", "7")]), "429", Some(7)),
         (answered(429, "", &[("retry-after", "soon")]), "429", None),
-        (answered(200, "<html><p>Welcome</p></html>", &[]), "it is a page and no feed", None),
+        (answered(200, "<html><p>Welcome</p></html>", &[]), "it is a web page, not a feed", None),
         (answered(200, "%PDF", &[]), "neither RSS nor Atom", None),
     ] {
         let last = Lease { history: LAST_ATTEMPT, ..feed_lease() };

@@ -53,16 +53,16 @@ impl ErrorFile {
     /// Opens the file of a folder; a fault in words where no worker has written there.
     pub(in super::super) fn open(folder: &Path) -> Result<ErrorFile, String> {
         let fault =
-            |what: &str| format!("{}: {what}; --output names another folder", folder.display());
+            |what: &str| format!("{}: {what}; use another folder with --output", folder.display());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags)
             .map_err(|error| fault(&format!("no worker has written there ({error})")))?;
         let (confirmed, _) = standing(&manifest, ERRORS)
-            .map_err(|error| fault(&format!("{MANIFEST} can't be read: {error}")))?;
+            .map_err(|error| fault(&format!("cannot read {MANIFEST}: {error}")))?;
         let lines = match File::open(folder.join(ERRORS)) {
             Ok(file) => Some(BufReader::new(file.take(confirmed))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && confirmed == 0 => None,
-            Err(error) => return Err(fault(&format!("{ERRORS} can't be read: {error}"))),
+            Err(error) => return Err(fault(&format!("cannot read {ERRORS}: {error}"))),
         };
         Ok(ErrorFile { manifest, lines })
     }

@@ -149,9 +149,9 @@ fn made(folder: &Path) -> Result<PathBuf, StoreError> {
         folder.canonicalize()
     };
     make().map_err(|error| {
-        StoreError::transient(format!("the folder {} can't be used", folder.display()))
+        StoreError::transient(format!("cannot use the folder {}", folder.display()))
             .with_source(error)
-            .with_advice("--output names another")
+            .with_advice("use another one with --output")
     })
 }
 

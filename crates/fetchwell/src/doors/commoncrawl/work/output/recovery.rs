@@ -31,8 +31,8 @@ fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment
             note_sealed(tx, &name)?; // It was renamed, and that was not noted any more.
         } else {
             return Err(io_fault(io::Error::other(format!(
-                "{name} is missing in {}, though documents were written to it: put it back, or begin \
-                 with an empty folder",
+                "{name} is missing in {}, although documents were written to it: put it back, or \
+                 start with an empty folder",
                 folder.display()
             ))));
         }

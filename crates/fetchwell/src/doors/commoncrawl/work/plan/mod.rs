@@ -64,7 +64,7 @@ pub struct WorkRules {
 pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
     let items = match read_batch(&lease.job.payload) {
         Ok(items) => items,
-        Err(fault) => return dead(format!("the batch can't be read: {fault}")),
+        Err(fault) => return dead(format!("cannot read the batch: {fault}")),
     };
     Box::new(BatchPlan {
         rules: rules.clone(),
