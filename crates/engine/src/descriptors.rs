@@ -96,10 +96,9 @@ impl Descriptors {
         }
         SAID.call_once(|| {
             warn!(
-                "this process may have {self} open files: {} requests are under way at once \
-                 (max_in_flight: {}), and {} connections are kept for later ones (usual: {}). \
-                 To change that, raise the hard limit (ulimit -Hn, LimitNOFILE= in systemd), \
-                 or lower max_in_flight.",
+                "the limit of {self} open files allows {} concurrent requests (max_in_flight: {}) \
+                 and {} idle connections (usual: {}). To change that, raise the hard limit (ulimit \
+                 -Hn, LimitNOFILE= in systemd), or lower max_in_flight.",
                 fits.in_flight, wanted.in_flight, fits.idle, wanted.idle
             );
         });

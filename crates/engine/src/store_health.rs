@@ -52,10 +52,10 @@ impl StoreCall {
             StoreCall::Renew => "the lease of this instance cannot be renewed",
             StoreCall::Pace => "no request is sent, because no slot can be reserved",
             StoreCall::Robots => "robots.txt records cannot be read",
-            StoreCall::Note => "a note to the store was lost",
+            StoreCall::Note => "a write to the store was lost",
             StoreCall::Look => "the store cannot be read",
             StoreCall::Answer => "requests to the API are answered with 503",
-            StoreCall::Prune => "old messages cannot be taken out",
+            StoreCall::Prune => "old messages cannot be deleted",
         }
     }
 

@@ -111,13 +111,13 @@ impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
         if self.ends_early {
-            said.push("it ends early, and what was whole is kept".to_owned());
+            said.push("it is truncated, so only complete entries are used".to_owned());
         }
         if self.without_link > 0 {
             said.push(format!("{} entries have no link to a page", self.without_link));
         }
         if self.left_out > 0 {
-            said.push(format!("{} entries are too many and left out", self.left_out));
+            said.push(format!("{} entries over the limit are skipped", self.left_out));
         }
         f.write_str(&said.join("; "))
     }

@@ -439,8 +439,8 @@ impl Gate {
     pub(crate) fn while_robots_are_unreachable(&self) -> &'static str {
         match self.rules.robots.when_unreachable {
             WhenUnreachable::Defer => "pages wait",
-            WhenUnreachable::Allow => "pages are fetched as if all were allowed",
-            WhenUnreachable::Disallow => "pages are skipped as if none were allowed",
+            WhenUnreachable::Allow => "pages are fetched as if everything were allowed",
+            WhenUnreachable::Disallow => "pages are skipped as if nothing were allowed",
         }
     }
 

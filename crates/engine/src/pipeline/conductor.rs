@@ -343,7 +343,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.takes_nothing_back || self.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
             let left = self.leases_held + self.ready.len();
-            warn!(left, "stopping though the store did not take the rest: others will rescue it");
+            warn!(
+                left,
+                "stopping, although the store did not accept the remaining results: other \
+                 instances will rescue the jobs"
+            );
         }
         is_too_late
     }
@@ -496,7 +500,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Ok(Renewal::Lost) => {
                 warn!(
-                    "this instance was taken for dead: others do now what it held; starting anew"
+                    "this instance was considered dead, and others took over its jobs; starting \
+                     over"
                 );
                 self.drop_everything();
                 self.renew_at = Instant::now();

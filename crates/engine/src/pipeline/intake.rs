@@ -261,7 +261,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Step::Finish(records, settlement) => self.end(job, records, settlement),
             Step::Halt(reason) => {
                 if self.halted.is_none() {
-                    error!(reason, "the run can't go on");
+                    error!(reason, "the run cannot continue");
                     self.halted = Some(reason);
                 }
                 self.hand_back(job, self.now());

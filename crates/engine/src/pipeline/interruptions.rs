@@ -111,10 +111,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn interrupted(&mut self, lease: &Lease, reason: &str) -> (Vec<R>, Settlement) {
         let url = lease.job.url.as_str();
         if lease.interruptions >= INTERRUPTIONS_UNTIL_ALONE {
-            error!(url, reason, "a fault of this program, again and alone: the URL is quarantined");
+            error!(
+                url,
+                reason,
+                "internal error, again and with nothing else in flight: the URL is quarantined"
+            );
             return self.quarantine(lease, reason);
         }
-        error!(url, reason, "a fault of this program: the URL is tried again");
+        error!(url, reason, "internal error: the URL is retried");
         self.interruptions.add(lease);
         let wait = REST.saturating_mul(4_u32.saturating_pow(lease.interruptions));
         (Vec::new(), Settlement::HandBack { at: self.now() + wait })
@@ -133,7 +137,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.lack.failed += 1;
         if self.lack.last_line.is_none_or(|at| now.since(at) >= LINE_EVERY) {
             let requests = std::mem::take(&mut self.lack.failed);
-            warn!(requests, "{what}; no site is to blame: these requests are made again");
+            warn!(requests, "{what}; the sites are not at fault: these requests are retried");
             self.lack.last_line = Some(now);
         }
     }

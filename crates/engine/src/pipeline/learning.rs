@@ -217,7 +217,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Some(Work::Errand(Errand::Probe(site))) => site,
             _ => return,
         };
-        error!(%site, reason, "a fault of this program: robots.txt or a probe is asked for again");
+        error!(%site, reason, "internal error: robots.txt or the probe is requested again");
         self.bench.ask_at(&site, at);
     }
 
@@ -227,7 +227,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if let Some(unreachable) = &record.unreachable {
             let meanwhile = self.plant.gate.while_robots_are_unreachable();
             let reason = &unreachable.reason;
-            warn!(%origin, reason, "robots.txt can't be reached; where no copy is left {meanwhile}");
+            warn!(%origin, reason, "robots.txt is unreachable; without a cached copy {meanwhile}");
             self.spread(News::RobotsUnreachable(origin.clone()));
         }
         let view = self.plant.gate.view(Some(&record), None);

@@ -86,10 +86,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 return self.store_failed(StoreCall::Look, &fault);
             }
             // Everything else says so, too, and orders are asked for again.
-            Err(fault) => return debug!(%fault, "orders could not be listened for"),
+            Err(fault) => return debug!(%fault, "could not read the orders of operators"),
         };
         for site in &ordered {
-            info!("an order was given to {site}");
+            info!("an operator gave an order for {site}");
             self.look_again_at(site);
         }
         if !ordered.is_empty() {

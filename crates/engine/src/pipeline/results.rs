@@ -132,7 +132,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if settled == Settled::Stale {
             warn!(
                 url = lease.job.url,
-                "a result came too late and was refused: others have the URL"
+                "a result came too late and was discarded: another instance has the URL"
             );
             return self.spread(News::Stale);
         }

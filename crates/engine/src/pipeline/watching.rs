@@ -69,7 +69,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Ok(_) => {}
             Err(fault) if !fault.is_transient() => self.store_failed(StoreCall::Look, &fault),
             // Debug level is enough: every other call reports a store that is unavailable.
-            Err(fault) => debug!(%fault, "the store can't say what has waited longest"),
+            Err(fault) => debug!(%fault, "could not read the age of the oldest job from the store"),
         }
     }
 

@@ -199,7 +199,7 @@ async fn trouble_with_single_feeds_is_remembered_and_no_error(place: Place) {
         (&counts["read"], &counts["failed"], &counts["disallowed"]),
         (&2.into(), &3.into(), &1.into())
     );
-    for said in ["ends early", "moved for good", "robots.txt disallows it", "410", "404"] {
+    for said in ["truncated", "moved permanently", "robots.txt disallows it", "410", "404"] {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
     assert!(place.statuses("/private").is_empty());

@@ -53,7 +53,7 @@ pub(super) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
         Err(fault) => {
-            error!("an answer could not be written as JSON: {fault}");
+            error!("could not encode a response as JSON: {fault}");
             Problem::new(Kind::Internal).into_response()
         }
     }
@@ -81,7 +81,7 @@ async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Res
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over")]
 fn after_a_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words");
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     error!("a request made the program panic: {text}");
     Problem::new(Kind::Internal).into_response()
 }

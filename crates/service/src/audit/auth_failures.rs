@@ -88,7 +88,7 @@ impl AuthFailures {
                 }
                 Err(fault) => {
                     if !is_failing {
-                        warn!("failed authentications can't be written to the audit now: {fault}");
+                        warn!("could not write failed authentications to the audit log: {fault}");
                     }
                     is_failing = true;
                     if !fault.is_transient() {

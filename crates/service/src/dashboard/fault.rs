@@ -52,12 +52,12 @@ impl IntoResponse for Fault {
             Fault::NotFound(hint) => (StatusCode::NOT_FOUND, "Not found", sentence(hint)),
             Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Not understood", sentence(why)),
             Fault::Store(fault) => {
-                warn!("a page of the dashboard could not be shown: {fault}");
+                warn!("could not show a page of the dashboard: {fault}");
                 let text = "The store could not be reached. The log has the error; run `fetchwell doctor` for details.";
                 (StatusCode::SERVICE_UNAVAILABLE, "Store unavailable", text.to_owned())
             }
             Fault::Internal(why) => {
-                error!("a page of the dashboard could not be made: {why}");
+                error!("could not render a page of the dashboard: {why}");
                 let text = "The page could not be made. The log says why.";
                 (StatusCode::INTERNAL_SERVER_ERROR, "Our fault", text.to_owned())
             }

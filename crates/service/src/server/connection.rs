@@ -208,7 +208,7 @@ fn prepare(stream: &TcpStream) {
     }
     set = set.and_then(|()| socket.set_keepalive(true));
     if let Err(error) = set {
-        debug!("a connection keeps the system's own settings: {error}");
+        debug!("could not set the options of a connection: {error}");
     }
 }
 

@@ -121,7 +121,7 @@ pub async fn serve(
     }
     connections.close();
     if tokio::time::timeout(bounds.grace, connections.wait()).await.is_err() {
-        warn!("{} connections were cut off at the end of the grace", connections.len());
+        warn!("{} connections were closed at the end of shutdown_grace", connections.len());
     }
 }
 

@@ -133,7 +133,7 @@ impl KafkaLog {
     /// did.
     fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<bool, StoreError> {
         let Some((_, reason)) = producer.client().fatal_error() else { return Ok(false) };
-        warn!("the producer for {} has come to its end: {reason}; making another", self.place);
+        warn!("the producer for {} failed: {reason}; creating another", self.place);
         let fresh = connect(&self.place)?;
         let old = std::mem::replace(
             &mut *self.producer.lock().unwrap_or_else(PoisonError::into_inner),

@@ -22,7 +22,7 @@ const CLUSTER_DEFAULT: i32 = -1;
 pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreError> {
     if !is_there(place, producer).await? {
         create(place).await?;
-        info!("{place} was not there: made it, with the cluster's defaults");
+        info!("{place} did not exist: created it with the cluster's defaults");
     }
     Ok(())
 }

@@ -94,7 +94,9 @@ fn text_unless_default<T: Serialize + Default + PartialEq>(value: &T) -> Option<
 fn read<'a, T: Deserialize<'a>>(text: Option<&'a str>) -> Option<T> {
     let text = text?;
     serde_json::from_str(text)
-        .inspect_err(|error| warn!(%error, text, "a site's state makes no sense; starting anew"))
+        .inspect_err(
+            |error| warn!(%error, text, "the stored state of a site is invalid; resetting it"),
+        )
         .ok()
 }
 

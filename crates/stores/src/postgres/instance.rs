@@ -158,7 +158,8 @@ impl Source for PostgresInstance {
                 return Err(fault.clone());
             }
             if let Err(fault) = rescued {
-                tracing::warn!(%fault, "what dead instances held waits for the next renewal");
+                tracing::warn!(%fault, "could not rescue the leases of dead instances; trying \
+                                        again at the next renewal");
             }
         }
         if lengthened.is_held {

@@ -205,7 +205,8 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) async fn run(self) {
         while let Err(fault) = self.consume().await {
-            let line = format!("{fault}; what was taken is delivered again when it is back");
+            let line =
+                format!("{fault}; unacknowledged batches are delivered again after reconnecting");
             if self.deliveries.lose(fault) {
                 warn!("{line}");
             }
@@ -255,7 +256,10 @@ impl Keeper {
     async fn close(&self, connection: &Connection) {
         let closing = connection.close(200, "bye".into());
         if !matches!(timeout(ANSWER_WITHIN, closing).await, Ok(Ok(()))) {
-            warn!("RabbitMQ at {} did not hear that we leave; it will notice", self.link.address());
+            warn!(
+                "could not close the connection to RabbitMQ at {}; the broker will detect it",
+                self.link.address()
+            );
         }
         self.deliveries.lose(StoreError::transient("the connection was closed"));
     }

@@ -42,8 +42,8 @@ pub(super) async fn ensure(
     if is_there(connection, &names.queue).await.map_err(fault)? {
         if !is_durable(connection, &names.queue).await.map_err(fault)? {
             warn!(
-                "RabbitMQ's queue {} is not durable: what waits in it is lost when the broker restarts; \
-                 to have a durable one, delete it and start this program before any other",
+                "the RabbitMQ queue {} is not durable: its messages are lost when the broker \
+                 restarts; to get a durable one, delete it and start this program before any other",
                 names.queue
             );
         }

@@ -158,7 +158,8 @@ impl Publisher {
         }
         let address = self.link.address();
         warn!(
-            "RabbitMQ at {address} is short of memory or disk and takes nothing for now: waiting"
+            "RabbitMQ at {address} is short of memory or disk space and accepts no messages for \
+             now: waiting"
         );
         while status.blocked() {
             if !status.connected() {
@@ -166,7 +167,7 @@ impl Publisher {
             }
             sleep(BLOCKED_POLL).await;
         }
-        info!("RabbitMQ at {address} takes messages again");
+        info!("RabbitMQ at {address} accepts messages again");
         Ok(())
     }
 }

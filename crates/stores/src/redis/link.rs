@@ -141,8 +141,9 @@ impl Link {
         let mut cautions = Vec::new();
         if value("maxmemory") != "0" && policy != "noeviction" {
             cautions.push(format!(
-                "Redis at {address} evicts keys when its memory is full (maxmemory-policy {policy}): \
-                 URLs are lost then, and sites are asked too early; set maxmemory-policy noeviction"
+                "Redis at {address} evicts keys when its memory is full (maxmemory-policy \
+                 {policy}): URLs can be lost, and sites can get requests too early; set \
+                 maxmemory-policy noeviction"
             ));
         }
         if value("aof_enabled") == "0" {

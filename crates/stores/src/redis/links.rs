@@ -107,7 +107,7 @@ async fn scan(connection: &mut MultiplexedConnection, scan: Cmd) -> RedisResult<
                 texts.insert(text);
             }
             Err(fault) => {
-                warn!("left out, since it is no UTF-8: {}", fault.as_bytes().escape_ascii());
+                warn!("skipped, because it is not UTF-8: {}", fault.as_bytes().escape_ascii());
             }
         }
     }

@@ -58,7 +58,7 @@ impl Exporter {
             match self.send(&spans).await {
                 Ok(()) if is_away => {
                     let lost = self.lost.swap(0, Ordering::Relaxed);
-                    info!(lost, "the collector of traces is back");
+                    info!(lost, "the trace collector is reachable again");
                     is_away = false;
                 }
                 Ok(()) => {}
@@ -66,7 +66,8 @@ impl Exporter {
                     self.lost.fetch_add(spans.len() as u64, Ordering::Relaxed);
                     if !is_away {
                         warn!(
-                            "traces are lost: {} {why}; mend it, or unset OTEL_EXPORTER_OTLP_ENDPOINT",
+                            "traces are lost: {} {why}; fix the collector, or unset \
+                             OTEL_EXPORTER_OTLP_ENDPOINT",
                             self.collector.as_str()
                         );
                     }

@@ -137,7 +137,7 @@ impl Ended {
 
     /// How often it lost its lease. On a busy machine that can happen without a SIGSTOP.
     pub fn leases_lost(&self) -> usize {
-        self.stderr.matches("this instance was taken for dead").count()
+        self.stderr.matches("this instance was considered dead").count()
     }
 }
 

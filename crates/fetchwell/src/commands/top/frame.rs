@@ -243,7 +243,7 @@ mod tests {
             "2026-11-15T12:03:05Z\n",
             "inbox                  1000000    999000         0       900        64        16        20    12.5   250.0    4.2s",
             "6 by waiting",
-            "a.test                           at its pace                   7    0.5s    1.0s    3    -  default rate",
+            "a.test                           paced                         7    0.5s    1.0s    3    -  default rate",
             "b.test                           down, probe in 28.0s ",
             "c.test                           resting for 1m30s ",
             "d.test                           paused ",

@@ -122,7 +122,10 @@ async fn fetch(
     };
     let (ended, ()) = tokio::join!(running, waiting);
     if let Err(fault) = source.leave().await {
-        warn!("what this run still held is taken by others when its lease ends: {fault}");
+        warn!(
+            "could not hand back leases; other processes take over the links when the leases \
+             expire: {fault}"
+        );
     }
     ended.map(|_| ())
 }
@@ -140,7 +143,9 @@ fn planner(values: &Values) -> pipeline::Planner<ArticleRecord> {
 
 async fn cancel_after(span: Duration, token: &CancellationToken) {
     if tokio::time::timeout(span, token.cancelled()).await.is_err() {
-        info!("[canon] waited long enough for slow and closed sites: the rest is left");
+        info!(
+            "[canon] gave up waiting for slow and closed sites: the rest is left for the next run"
+        );
         token.cancel();
     }
 }

@@ -106,9 +106,7 @@ impl BoundedQueue {
                 return Ok(usize::try_from(room).unwrap_or(usize::MAX).min(self.max_unconfirmed));
             }
             if !is_told {
-                info!(
-                    "{waiting} batches wait on the queue: more follow when workers have taken some"
-                );
+                info!("the queue has {waiting} batches: waiting for workers to take some");
                 is_told = true;
             }
             tokio::select! {

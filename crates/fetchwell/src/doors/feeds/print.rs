@@ -27,17 +27,17 @@ pub(super) fn tell(url: &str, reading: &Reading) {
                 warn!("{url}: {gaps}");
             }
             if let Some(place) = moved_to {
-                warn!("{url} has moved for good to {place}: subscribe to that instead");
+                warn!("{url} has moved permanently to {place}: subscribe to that instead");
             }
         }
         Reading::Unchanged => {}
         Reading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
         Reading::Gone => warn!(
-            "{url} is gone for good (410) and is read no more; `fetchwell feeds remove` takes it out, \
-             `fetchwell feeds add` has it read again"
+            "{url} is gone (410) and will not be read again; remove it with `fetchwell feeds \
+             remove`, or resume it with `fetchwell feeds add`"
         ),
         Reading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
-        Reading::NotReached { why } => info!("{url} waits for the next time: {why}"),
+        Reading::NotReached { why } => info!("{url} is deferred to the next run: {why}"),
     }
 }
 

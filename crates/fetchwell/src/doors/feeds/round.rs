@@ -252,9 +252,7 @@ impl Round {
             None => self.place.feeds.release(&[url], &self.holder).await?,
             Some(memory) => {
                 if !self.place.feeds.keep(url, &self.holder, &memory).await? {
-                    warn!(
-                        "{url} was read by somebody else meanwhile; its links are in all the same"
-                    );
+                    warn!("another process has read {url} meanwhile; its links are stored");
                 }
             }
         }

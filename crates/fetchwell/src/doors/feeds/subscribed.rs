@@ -82,7 +82,7 @@ pub(super) fn of_list(path: &Path) -> Result<Vec<Subscription>, Exit> {
         ));
     };
     if ends_early {
-        warn!("the list {shown} ends before its end: what was whole is read");
+        warn!("the list {shown} is truncated: only complete entries are used");
     }
     Ok(outlines.into_iter().filter_map(subscription).collect())
 }
@@ -98,13 +98,13 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 fn subscription(outline: Outline) -> Option<Subscription> {
     let Outline { url, title, category, interval } = outline;
     if let Err(fault) = WebUrl::parse(&url) {
-        warn!("left out: {url}, which is {fault}");
+        warn!("skipped {url}: {fault}");
         return None;
     }
     let category = match category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY)) {
         Ok(category) => category,
         Err(error) => {
-            warn!("left out: {url}, since {}; {}", error.problem, error.fix);
+            warn!("skipped {url}: {}; {}", error.problem, error.fix);
             return None;
         }
     };

@@ -243,12 +243,12 @@ fn warn_of_half_a_place(settings: &Settings) {
     match (&values.store, kafka) {
         #[cfg(feature = "redis")]
         (StoreUrl::Redis(_), None) => warn!(
-            "no Kafka is named, so events are kept in {path} on this machine; `fetchwell pages events` \
-             reads them, and pages.kafka_bootstrap_servers names servers"
+            "no Kafka server is set, so events are stored in {path} on this machine; read them \
+             with `fetchwell pages events`, or set pages.kafka_bootstrap_servers"
         ),
         (StoreUrl::Sqlite(_), Some(_)) => warn!(
-            "no Redis is named, so URLs and pages are kept in {path} on this machine; `fetchwell pages \
-             add` puts URLs in, and --store redis://… names a server"
+            "no Redis server is set, so URLs and pages are stored in {path} on this machine; add \
+             URLs with `fetchwell pages add`, or use --store redis://…"
         ),
         _ => {}
     }

@@ -22,7 +22,7 @@ pub(super) async fn put_back(mut unparking: Unparking) -> Result<Unparked, Store
                     info!(
                         instances,
                         urls = held,
-                        "waiting up to {} s for leases that may be those of dead processes",
+                        "waiting up to {} s for leases to expire that may belong to dead processes",
                         at_most.as_secs_f64().ceil()
                     );
                     is_said = true;

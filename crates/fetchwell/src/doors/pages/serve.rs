@@ -160,11 +160,14 @@ async fn leave(source: &dyn Source, queue: &UrlList, within: Duration) {
     match timeout(within.max(LEAVE_AT_LEAST), leaving).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {
-            warn!("what this instance still held is taken by others when its lease ends: {fault}");
+            warn!(
+                "could not hand back leases; other instances take over when the leases expire: \
+                 {fault}"
+            );
         }
         Err(_) => warn!(
-            "not all that waits is back on its list; whoever takes next finds it, and `fetchwell pages \
-             unpark` puts back the rest"
+            "some waiting URLs are not back on the list; the next instance finds them, or run \
+             `fetchwell pages unpark`"
         ),
     }
 }
@@ -187,7 +190,7 @@ async fn sweep(
         match sweep_once(place, keep_events).await {
             Ok(()) => {}
             Err(fault) if fault.is_transient() => {
-                warn!("old pages and events can't be taken out now: {fault}");
+                warn!("could not delete old pages and events: {fault}");
             }
             Err(fault) => health.failed_once(StoreCall::Prune, &fault),
         }

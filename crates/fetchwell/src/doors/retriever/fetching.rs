@@ -61,7 +61,9 @@ pub(crate) async fn flow<R: Send + Sync + 'static>(
     let source = door.source.clone();
     let ended = pipeline::run(door, plant, stop).await;
     if let Err(fault) = source.leave().await {
-        warn!("what this instance still held is taken by others when its lease ends: {fault}");
+        warn!(
+            "could not hand back leases; other instances take over when the leases expire: {fault}"
+        );
     }
     ended.map(|_| ())
 }

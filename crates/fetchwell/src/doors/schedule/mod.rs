@@ -93,7 +93,7 @@ async fn watch(
         while !stop.is_cancelled() {
             match scheduler.pass(clock.wall()).await {
                 Ok(()) => {}
-                Err(fault) if fault.is_transient() => warn!("what is due waits: {fault}"),
+                Err(fault) if fault.is_transient() => warn!("due entries wait: {fault}"),
                 Err(fault) => {
                     stop.cancel();
                     return Err(fault);
@@ -112,7 +112,7 @@ async fn watch(
     let (noted, ended) = tokio::join!(looking, fetching);
     ended?;
     noted?;
-    info!("stopped; what is not on the list yet is due at the next start");
+    info!("stopped; entries that are not on the list yet are due at the next start");
     Ok(Exit::Ok)
 }
 

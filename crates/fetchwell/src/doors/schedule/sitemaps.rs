@@ -183,12 +183,12 @@ impl Sitemaps {
         match (&found.what, put) {
             (Err(reason), _) => {
                 state.failed += 1;
-                warn!("the sitemap {url} can't be read, until its next round: {reason}");
+                warn!("cannot read the sitemap {url}, trying again at its next interval: {reason}");
             }
             (Ok(sitemap), Some(Put::TooDeep { waiting })) => {
                 under_way.is_all_put = false;
                 let pages = sitemap.urls.len();
-                warn!("{pages} pages of {url} are not put on the list: {waiting} wait there");
+                warn!("not adding {pages} pages of {url} to the list: {waiting} URLs wait there");
             }
             (Ok(sitemap), Some(put)) => tell(url, sitemap, put),
             (Ok(index), None) => self.follow(under_way, found, index),
@@ -198,7 +198,10 @@ impl Sitemaps {
     fn follow(&self, under_way: &mut UnderWay, found: &Found, index: &Sitemap) {
         let (url, nesting) = (&found.url, found.errand.nesting + 1);
         if nesting > MAX_NESTING {
-            return warn!("{url} is an index in an index in an index: what it lists is left out");
+            return warn!(
+                "{url} is nested too deeply (an index in an index in an index): its sitemaps are \
+                 skipped"
+            );
         }
         let errand = Errand { nesting, ..found.errand.clone() };
         let mut jobs = Vec::new();
@@ -221,11 +224,14 @@ fn tell(url: &str, sitemap: &Sitemap, put: Put) {
     let pages = sitemap.urls.len();
     match put {
         Put::Done => info!("put {pages} pages of {url} on the list"),
-        Put::Before | Put::TooDeep { .. } => info!("{pages} pages of {url} were put before"),
+        Put::Before | Put::TooDeep { .. } => info!("{pages} pages of {url} were already added"),
     }
     let Sitemap { elsewhere, unusable, left_out, .. } = sitemap;
     if elsewhere + unusable + left_out > 0 {
-        warn!("in {url}: {elsewhere} of other sites, {unusable} no URLs, {left_out} too many");
+        warn!(
+            "skipped in {url}: {elsewhere} on other sites, {unusable} invalid URLs, {left_out} \
+             over the limit"
+        );
     }
 }
 

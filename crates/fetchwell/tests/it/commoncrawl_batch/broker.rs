@@ -161,7 +161,7 @@ async fn a_broker_that_is_short_of_memory_is_waited_for() {
     broker.rabbitmqctl(&["set_vm_memory_high_watermark", "0.000001"]).await;
     let mut process = rig.start(&["--batch-size", "1"]);
     eventually("the batcher to say that it waits", async || {
-        process.said_so_far().contains("takes nothing")
+        process.said_so_far().contains("accepts no messages for now")
     })
     .await;
     // Longer than the broker's answers may take: that it is blocked is no reason to give up.
@@ -170,7 +170,7 @@ async fn a_broker_that_is_short_of_memory_is_waited_for() {
     assert_eq!(rig.checkpoint()["batches"].as_u64().unwrap_or(0), 0);
     broker.rabbitmqctl(&["set_vm_memory_high_watermark", "0.9"]).await;
     let ended = process.wait(DEADLINE).await.expect_code(0);
-    assert!(ended.stderr.contains("takes messages again"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("accepts messages again"), "{}", ended.stderr);
     assert_eq!(rig.checkpoint()["batches"], json!(40));
     let ids: BTreeSet<String> = store.drain().await.into_iter().map(|batch| batch.id).collect();
     assert_eq!(ids.len(), 40);

@@ -116,7 +116,7 @@ async fn a_file_that_is_missing_in_an_archive_costs_its_own_pages_only() {
     ground.publish(&archive.batches(5)).await;
     let said = ground.work_until(&[], 20).await;
     assert_eq!((ground.documents().len(), ground.errors().len()), (15, 5));
-    assert!(said.contains("in crawl-data/0.warc.gz at 0: passed over"), "{said}");
+    assert!(said.contains("in crawl-data/0.warc.gz at 0: skipped"), "{said}");
     assert!(said.contains("and 2 more pages of batch batch-0"), "{said}");
 }
 

@@ -114,7 +114,7 @@ async fn redis_py_pushes_and_a_python_consumer_reads_pages_by_their_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_server_alone_is_enough_and_the_rest_is_embedded_with_a_warning() {
     if let Some(door) = Door::on(StoreKind::Redis, shop()).await {
-        fetch_one(&door, "no Kafka is named").await;
+        fetch_one(&door, "no Kafka server is set").await;
         assert_eq!(door.events().await[0]["event"]["url"], PAGES[0]);
     }
     let kafka = server_url("FETCHWELL_TEST_KAFKA_BOOTSTRAP");
@@ -124,7 +124,7 @@ async fn one_server_alone_is_enough_and_the_rest_is_embedded_with_a_warning() {
             .variable("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS", &kafka)
             .variable("PAGE_FETCHER_WEBPAGE_LOG_TOPIC", &topic)
             .variable("FETCHWELL_PAGES__CACHE", &url);
-        fetch_one(&door, "no Redis is named").await;
+        fetch_one(&door, "no Redis server is set").await;
         let events = read_topic(&kafka, &topic).await;
         assert!(events.len() == 1 && events[0].value.contains(PAGES[0]), "{events:?}");
         let key = format!("webpage:{}", hash(PAGES[0].as_bytes()));

@@ -191,7 +191,7 @@ async fn robots_unreachable(
         // Once, and again whenever the file is tried again meanwhile.
         let unreachable = text.split_once(sample).and_then(|(_, rest)| rest.lines().next());
         assert!(unreachable.is_some_and(|count| count != "0"), "{text}");
-        assert!(door.log().contains("robots.txt can't be reached"), "{}", door.log());
+        assert!(door.log().contains("robots.txt is unreachable"), "{}", door.log());
         left
     })
     .await;

@@ -197,7 +197,8 @@ impl Source for RedisInstance {
         let kept = before == NO_EPOCH || before == self.epoch();
         // Our own lease stands, whatever became of others'.
         if let Err(fault) = self.do_the_rest(left).await {
-            warn!(%fault, "what dead instances held waits for the next renewal");
+            warn!(%fault, "could not rescue the leases of dead instances; trying again at the next \
+                           renewal");
         }
         Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
     }

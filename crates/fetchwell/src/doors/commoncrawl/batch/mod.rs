@@ -102,7 +102,8 @@ async fn run_inner(
     info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
     if !across_blocks {
         info!(
-            "{} was begun by an earlier version: its batches end with their index block, as before",
+            "{} was started by an earlier version: its batches end with their index block, as \
+             before",
             checkpoint_path(&args).display()
         );
     }

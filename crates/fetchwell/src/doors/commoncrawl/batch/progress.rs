@@ -94,7 +94,7 @@ impl Progress {
         let about = "Lines that were left out, by what they do not meet.";
         family(text, "fetchwell_commoncrawl_filtered_total", "counter", about, filtered);
         let errors = since("kind", &counts.errors, &earlier.errors);
-        let about = "What was passed over, by what is wrong with it.";
+        let about = "Lines and blocks skipped, by kind of error.";
         family(text, "fetchwell_commoncrawl_errors_total", "counter", about, errors);
         std::mem::take(text)
     }

@@ -146,7 +146,7 @@ impl Windows {
             BlockYield::Read { pages, sifted, wire_bytes } => {
                 let named = sifted.first_malformed.iter().take(MALFORMED_LINES_NAMED);
                 for line in named.clone() {
-                    warn!("{}: passed over: {}", block.place_of(line), line.fault);
+                    warn!("{}: skipped: {}", block.place_of(line), line.fault);
                 }
                 let more = sifted.malformed - named.len() as u64;
                 if more > 0 {
@@ -159,12 +159,12 @@ impl Windows {
                 }
             }
             BlockYield::NoBlock(fault) => {
-                warn!("cluster.idx at byte {}: passed over: {fault}", block.starts_at);
+                warn!("cluster.idx at byte {}: skipped: {fault}", block.starts_at);
                 window.counts.add_error("index_line", 1);
             }
             BlockYield::Unread { kind, reason } => {
                 let line = block.line.as_ref().map_or("", String::as_str);
-                warn!("the block {line:?} can't be read: {reason}");
+                warn!("cannot read the block {line:?}: {reason}");
                 window.counts.add_error(kind, 1);
                 window.unread.push((block, reason));
             }

@@ -38,7 +38,7 @@ impl<F: Finish<WorkRecord>> Finish<WorkRecord> for Counted<F> {
 fn complaints(finished: &Finished<WorkRecord>) -> Vec<String> {
     let batch = finished.lease.job.url.escape_debug();
     let broken: Vec<&BrokenPage> = finished.records.iter().filter_map(broken).collect();
-    let name = |page: &&BrokenPage| format!("{}: passed over: {}", page.place(), page.reason);
+    let name = |page: &&BrokenPage| format!("{}: skipped: {}", page.place(), page.reason);
     let mut lines: Vec<String> = broken.iter().take(BROKEN_PAGES_NAMED).map(name).collect();
     let more = broken.len() - lines.len();
     if more > 0 {
@@ -94,7 +94,7 @@ mod tests {
         assert!(complaints(&finished(0, Settlement::Done)).is_empty());
         let lines = complaints(&finished(2, Settlement::Done));
         let page = "https://example.com/\\u{1b}[2J in a.warc.gz";
-        let want = [0, 1].map(|offset| format!("{page} at {offset}: passed over: it is cut off"));
+        let want = [0, 1].map(|offset| format!("{page} at {offset}: skipped: it is cut off"));
         assert_eq!(lines, want);
         let dead = Settlement::Dead { reason: "500 three times".to_owned() };
         let lines = complaints(&finished(50, dead));

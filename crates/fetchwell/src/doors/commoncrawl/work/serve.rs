@@ -177,8 +177,10 @@ fn filter(args: WorkArgs) -> DocumentFilter {
 async fn leave(source: &dyn Source) {
     match timeout(LEAVE_WITHIN, source.leave()).await {
         Ok(Ok(())) => {}
-        Ok(Err(fault)) => warn!("what this worker still held is given to others later: {fault}"),
-        Err(_) => warn!("what this worker still held is given to others later: no answer"),
+        Ok(Err(fault)) => {
+            warn!("could not hand back batches; other workers get them later: {fault}");
+        }
+        Err(_) => warn!("could not hand back batches; other workers get them later: no answer"),
     }
 }
 
@@ -188,7 +190,7 @@ async fn seal_when_old(output: &Output, stop: &CancellationToken) {
         match output.seal_when_old().await {
             Ok(()) => {}
             Err(fault) if fault.is_transient() => {
-                warn!("documents can't be put into a file of their own now: {fault}");
+                warn!("could not complete a file of documents: {fault}");
             }
             // The end of the run closes the folder, and says what is wrong with it.
             Err(_) => stop.cancel(),

@@ -127,7 +127,7 @@ impl Scheduler {
         let is_too_deep = self.max_waiting > 0 && waiting >= self.max_waiting;
         if is_too_deep && !self.is_too_deep {
             warn!(
-                "{due} entries are due and wait, since {waiting} URLs are on the list; \
+                "{due} due entries wait, because {waiting} URLs are on the list; \
                  schedule.max_queue is {}",
                 self.max_waiting
             );

@@ -84,7 +84,7 @@ impl Output {
         let folder = made(folder)?;
         let db = manifest::open(&folder.join(MANIFEST))?;
         for left in recovery::left_behind(&db, &folder).await? {
-            warn!("{} was left by a process that is gone: closing it", left.name);
+            warn!("{} was left open by a process that has ended: closing it", left.name);
             seal::seal(&db, &folder, Arc::new(left)).await?;
         }
         Ok(Output { folder, db, rule, clock, metrics, open: Mutex::default() })

@@ -39,7 +39,7 @@ pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Resul
     .await?;
     // Only now: until it is noted that the file has its final name, this one may be needed.
     if let Err(error) = remove(&part) {
-        warn!("{} is of no use any more and can't be removed: {error}", part.display());
+        warn!("could not remove {}, which is no longer needed: {error}", part.display());
     }
     Ok(())
 }
