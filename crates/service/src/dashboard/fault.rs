@@ -50,7 +50,7 @@ impl IntoResponse for Fault {
             Fault::LogIn { wanted } => return log_in(&wanted),
             Fault::Forbidden(why) => (StatusCode::FORBIDDEN, "Not allowed", sentence(&why)),
             Fault::NotFound(hint) => (StatusCode::NOT_FOUND, "Not found", sentence(hint)),
-            Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Not understood", sentence(why)),
+            Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Bad request", sentence(why)),
             Fault::Store(fault) => {
                 warn!("could not show a page of the dashboard: {fault}");
                 let text = "The store could not be reached. The log has the error; run `fetchwell doctor` for details.";
@@ -58,8 +58,8 @@ impl IntoResponse for Fault {
             }
             Fault::Internal(why) => {
                 error!("could not render a page of the dashboard: {why}");
-                let text = "The page could not be made. The log says why.";
-                (StatusCode::INTERNAL_SERVER_ERROR, "Our fault", text.to_owned())
+                let text = "Could not render the page. See the log.";
+                (StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text.to_owned())
             }
         };
         let page = html(&FaultPage { assets: Assets::get(), title, text: &text });

@@ -53,11 +53,11 @@ impl Came {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Came::Answered => "Answered",
-            Came::Skipped => "Closed by robots.txt",
-            Came::Limited => "Too many (429)",
-            Came::Refused => "Not there (4xx)",
-            Came::Failed => "Site failed",
+            Came::Answered => "OK (2xx, 3xx)",
+            Came::Skipped => "Blocked by robots.txt",
+            Came::Limited => "Rate limited (429)",
+            Came::Refused => "Client error (4xx)",
+            Came::Failed => "Site failure (5xx, network)",
         }
     }
 }

@@ -28,11 +28,11 @@ async fn orders_to_a_site_stand_in_the_store() {
     );
     assert_eq!(site(&service, "shop.test").await["held_up_by"], "paused");
     assert_eq!(site(&service, "slow.test").await["held_up_by"], Value::Null, "only what was named");
-    assert!(order("pause", &[]).await.contains("was so already"));
+    assert!(order("pause", &[]).await.contains("is already in this state"));
     order("resume", &[]).await;
     assert_ne!(site(&service, "shop.test").await["held_up_by"], "paused");
     let said = order("set-rate", &[("rate", "0.25")]).await;
-    assert!(said.contains("every 4.0 s, by operator"), "{said}");
+    assert!(said.contains("every 4.0 s (operator"), "{said}");
     assert!(order("set-rate", &[("rate", "0")]).await.contains("0 disables pacing"));
     assert!(order("set-rate", &[("rate", "fast")]).await.contains("must be 0, or from"));
     assert_eq!(site(&service, "shop.test").await["pace"]["interval_seconds"], 4.0);
@@ -56,7 +56,7 @@ async fn messages_are_tried_anew_as_they_were_seen() {
     let operator = Visitor::log_in(service.address, &service.token).await;
     let list = "/dashboard/messages?state=failed&site=shop.test";
     let page = operator.page(list).await;
-    assert!(page.contains("3 matching as of") && page.contains("Try all 3"), "{page}");
+    assert!(page.contains("3 matching as of") && page.contains("Retry all 3"), "{page}");
     let as_of = hidden(&page, "as_of");
     let exported = operator.get("/dashboard/dead-letters/export").await;
     assert!(exported.header("content-disposition").unwrap().contains("dead-letters.jsonl"));
@@ -69,11 +69,11 @@ async fn messages_are_tried_anew_as_they_were_seen() {
     let canary = [&fields[..], &[("canary", "1")]].concat();
     let answer = operator.submit(list, "/dashboard/messages/act", &canary).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some(list)));
-    assert!(operator.page(list).await.contains("Tried anew: 1."));
+    assert!(operator.page(list).await.contains("Retried: 1."));
     operator.submit(list, "/dashboard/messages/act", &fields).await;
-    assert!(operator.page(list).await.contains("Tried anew: 2. Left alone: 1."));
+    assert!(operator.page(list).await.contains("Retried: 2. Unchanged: 1."));
     assert!(
-        !operator.page(&format!("/dashboard/messages/{late}")).await.contains("Tried anew as"),
+        !operator.page(&format!("/dashboard/messages/{late}")).await.contains("Retried as"),
         "it came later"
     );
 

@@ -22,7 +22,7 @@ impl Form {
     pub(super) async fn read(body: Body) -> Result<Form, Fault> {
         let bytes = timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await;
         let Ok(Ok(bytes)) = bytes else {
-            return Err(Fault::BadRequest("the form is too large, or took too long to come"));
+            return Err(Fault::BadRequest("the form is too large, or took too long to arrive"));
         };
         Ok(Form::of(&bytes))
     }

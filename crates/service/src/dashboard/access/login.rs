@@ -54,7 +54,9 @@ pub(in super::super) async fn log_in(
 ) -> Result<Response, Fault> {
     let (parts, body) = request.into_parts();
     if is_others(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+        return Err(Fault::Forbidden(
+            "the request did not come from a page of the dashboard".to_owned(),
+        ));
     }
     let peer = Peer::of(&parts);
     let from = peer.address;
@@ -74,7 +76,7 @@ pub(in super::super) async fn log_in(
     let account = doorkeeper.account(caller.as_ref());
     if let Some(wait) = dashboard.attempts.wait(account, from) {
         let seconds = wait.as_secs() + 1;
-        let fault = format!("Too many logins failed from {from}. Try again in {seconds} s.");
+        let fault = format!("Too many failed logins from {from}. Try again in {seconds} s.");
         let page = page(&dashboard, theme, to, Some(fault))?;
         let wait = [(RETRY_AFTER, seconds.to_string())];
         return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
@@ -105,15 +107,16 @@ pub(in super::super) async fn log_in(
 }
 
 fn refused(dashboard: &Dashboard, theme: Theme, to: &str) -> Result<Response, Fault> {
-    let fault = "That token is not known here, or was revoked.".to_owned();
+    let fault = "This token is unknown or was revoked.".to_owned();
     let page = page(dashboard, theme, to, Some(fault))?;
     Ok((StatusCode::UNAUTHORIZED, page).into_response())
 }
 
 fn for_viewers(name: &str) -> String {
     format!(
-        "This is the token of {name}, a caller: it is good for the API. The dashboard is for viewers and \
-         operators. One gets such a token by: fetchwell callers add NAME --role viewer"
+        "This is the token of {name}, a caller, and is valid only for the API. The dashboard is \
+         for viewers and operators. To create such a token, run: fetchwell callers add NAME --role \
+         viewer"
     )
 }
 
@@ -124,7 +127,9 @@ pub(in super::super) async fn log_out(
 ) -> Result<Response, Fault> {
     let (parts, _) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+        return Err(Fault::Forbidden(
+            "the request did not come from a page of the dashboard".to_owned(),
+        ));
     }
     if let Some(id) = cookies::value(&parts.headers, cookies::SESSION) {
         dashboard.sessions.close(id);
@@ -138,7 +143,9 @@ pub(in super::super) async fn choose_theme(request: Request) -> Result<Response,
     const A_YEAR_IN_SECONDS: u64 = 365 * 86_400;
     let (parts, body) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden("this did not come from a page of the dashboard".to_owned()));
+        return Err(Fault::Forbidden(
+            "the request did not come from a page of the dashboard".to_owned(),
+        ));
     }
     let form = Form::read(body).await?;
     let theme = form.text("theme").map(Theme::parse).unwrap_or_default();

@@ -28,19 +28,19 @@ impl FromRequest<Arc<Dashboard>> for Order {
         let (mut parts, body) = request.into_parts();
         if !is_ours(&parts.headers, &parts.uri) {
             return Err(Fault::Forbidden(
-                "this did not come from a page of the dashboard".to_owned(),
+                "the request did not come from a page of the dashboard".to_owned(),
             ));
         }
         let by = Visitor::from_request_parts(&mut parts, dashboard).await?;
         if !by.may_act() {
             let who =
-                format!("{} may look, and not act; that takes the role operator", by.caller.name);
+                format!("{} has read-only access; actions need the role operator", by.caller.name);
             return Err(Fault::Forbidden(who));
         }
         let form = Form::read(body).await?;
         // Random bits that only this session's pages have: a comparison's time tells nothing useful.
         if form.text("csrf") != Some(&by.csrf) {
-            let why = "the page that this came from is of another session; reload it and try again";
+            let why = "the page belongs to another session; reload it and try again";
             return Err(Fault::Forbidden(why.to_owned()));
         }
         Ok(Order { form, by, from: Peer::of(&parts).address.to_string() })

@@ -35,7 +35,7 @@ pub(in super::super) async fn page(
     Path(uid): Path<String>,
     uri: Uri,
 ) -> Result<Response, Fault> {
-    let unknown = Fault::NotFound("nothing is kept of that article; they live for seven days");
+    let unknown = Fault::NotFound("there is no such article; articles are kept for seven days");
     let Some(articles) = &dashboard.subject.articles else { return Err(unknown) };
     let Some(fields) = articles.find(&uid).await? else { return Err(unknown) };
     let text = |name: &str| field(&fields, name);

@@ -92,12 +92,14 @@ fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
         let action = "/dashboard/dead-letters/revise".to_owned();
         Offer { action, label, about, command, mood, fields, asks: None }
     };
-    let few = "The first ones go again with a clean record, to see how they fare.";
-    let retry = "They wait under their site, each at its pace. What died since is left alone.";
-    let drop = "For good: they count as skipped from then on. What died since is left alone.";
+    let few = "Retries the first ones with a fresh attempt count, as a test.";
+    let retry = "They are queued again, each at the pace of its site. Newer dead letters are not \
+                 affected.";
+    let drop = "Permanent: they count as skipped from then on. Newer dead letters are not \
+                affected.";
     vec![
-        offer("retry", format!("Try {CANARIES}"), few, Mood::First, true),
-        offer("retry", format!("Try all {all}"), retry, Mood::Plain, false),
+        offer("retry", format!("Retry {CANARIES}"), few, Mood::First, true),
+        offer("retry", format!("Retry all {all}"), retry, Mood::Plain, false),
         offer("drop", format!("Drop all {all}"), drop, Mood::Grave, false),
     ]
 }
@@ -147,9 +149,9 @@ pub(in super::super) async fn revise(
     let letters = of(&dashboard)?;
     let form = &order.form;
     let (revision, verb, done) = match form.need("what")? {
-        "retry" => (Revision::Retry, "retry_dead_letters", "Tried anew"),
-        "drop" => (Revision::Drop, "drop_dead_letters", "Taken away for good"),
-        _ => return Err(Fault::BadRequest("nobody knows how to do that")),
+        "retry" => (Revision::Retry, "retry_dead_letters", "Retried"),
+        "drop" => (Revision::Drop, "drop_dead_letters", "Dropped"),
+        _ => return Err(Fault::BadRequest("unknown action")),
     };
     let (revised, detail) = if let Some(url) = form.text("url") {
         (letters.revise(&Letters::OfUrl(url.to_owned()), revision).await?, url.to_owned())
@@ -167,7 +169,7 @@ pub(in super::super) async fn revise(
     };
     dashboard.census.is_over();
     if revised == 0 {
-        let why = "Nothing was done: there is no such dead letter any more.".to_owned();
+        let why = "Nothing was done: the dead letter no longer exists.".to_owned();
         return Ok(order.not_done(&dashboard, why));
     }
     let text = format!("{done}: {}.", words::count::<usize>(revised));
@@ -182,5 +184,5 @@ fn named(form: &Form) -> Result<DeadGroup, Fault> {
 
 fn moment(form: &Form) -> Result<Time, Fault> {
     let micros = form.need("as_of")?.parse();
-    micros.map(Time::from_micros).map_err(|_| Fault::BadRequest("as_of is no moment"))
+    micros.map(Time::from_micros).map_err(|_| Fault::BadRequest("as_of is not a time"))
 }

@@ -19,7 +19,7 @@ const CANARIES: usize = 1;
 
 /// Where the forms go.
 const ACTION: &str = "/dashboard/messages/act";
-const CANCELLING: &str = "It ends; its caller is told that an operator cancelled it.";
+const CANCELLING: &str = "The message ends, and its caller is told that an operator cancelled it.";
 
 /// What can be done about one message.
 pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
@@ -34,11 +34,16 @@ pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
     };
     match message.state {
         MessageState::Completed | MessageState::Failed => {
-            let about = "As a message of its own; this one keeps its result.";
+            let about = "Sends a new message; this one keeps its result.";
             vec![offer(Act::Retry, "Try again", about, Mood::First)]
         }
         MessageState::Delayed => vec![
-            offer(Act::Retry, "Try now", "It is due at once, at its site’s pace.", Mood::First),
+            offer(
+                Act::Retry,
+                "Try now",
+                "It becomes due now, at the pace of its site.",
+                Mood::First,
+            ),
             offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave),
         ],
         MessageState::Queued => vec![offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave)],
@@ -64,13 +69,14 @@ pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
     };
     let mut offers = Vec::new();
     if let Some(MessageState::Failed | MessageState::Delayed) = as_seen.state {
-        let one = "The newest of them, to see how it fares.";
-        let all = "What came or ended since is left alone.";
-        offers.push(offer(Act::Retry, "Try one".to_owned(), one, Mood::First, true));
-        offers.push(offer(Act::Retry, format!("Try all {number}"), all, Mood::Plain, false));
+        let one = "Only the newest of them, as a test.";
+        let all = "Messages that arrived or ended since are not affected.";
+        offers.push(offer(Act::Retry, "Retry one".to_owned(), one, Mood::First, true));
+        offers.push(offer(Act::Retry, format!("Retry all {number}"), all, Mood::Plain, false));
     }
     if let Some(MessageState::Queued | MessageState::Delayed) = as_seen.state {
-        let about = "They end; their callers are told. What came since is left alone.";
+        let about = "They end, and their callers are told. Messages that arrived since are not \
+                     affected.";
         let label = format!("Cancel all {number}");
         offers.push(offer(Act::Cancel, label, about, Mood::Grave, false));
     }
@@ -95,11 +101,11 @@ pub(in super::super) async fn act(
     let act = match form.need("what")? {
         "retry" => Act::Retry,
         "cancel" => Act::Cancel,
-        _ => return Err(Fault::BadRequest("nobody knows how to do that")),
+        _ => return Err(Fault::BadRequest("unknown action")),
     };
     let action = format!("{}_messages", act.as_str());
     if let Some(id) = form.text("id") {
-        let id: MessageId = id.parse().map_err(|_| Fault::BadRequest("id names no message"))?;
+        let id: MessageId = id.parse().map_err(|_| Fault::BadRequest("id is not a message id"))?;
         let deeds = oversight.act_on(act, &[id], None).await?;
         let told = deeds.first().map_or_else(String::new, |deed| format!("{id} {}", deed.told()));
         if !deeds.iter().any(|deed| deed.is_done()) {
@@ -112,16 +118,16 @@ pub(in super::super) async fn act(
     let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
     let acted = oversight.act(act, &filter, most).await?;
     let done = match act {
-        Act::Retry => "Tried anew",
+        Act::Retry => "Retried",
         Act::Cancel => "Cancelled",
     };
     let text = format!(
-        "{done}: {}. Left alone: {}.",
+        "{done}: {}. Unchanged: {}.",
         words::count::<u64>(acted.done),
         words::count::<u64>(acted.left_alone)
     );
     let detail =
-        format!("{} of those that match: {}", acted.done, filter::command(act.as_str(), &filter));
+        format!("{} messages that match: {}", acted.done, filter::command(act.as_str(), &filter));
     order.note(&dashboard, &action, detail).await?;
     Ok(order.told(&dashboard, text))
 }
@@ -130,7 +136,7 @@ pub(in super::super) async fn act(
 fn as_seen(form: &Form) -> Result<Filter, Fault> {
     let filter = filter::read(form);
     if filter.as_of.is_none() || filter.state.is_none() {
-        return Err(Fault::BadRequest("the form does not say which messages, as of when"));
+        return Err(Fault::BadRequest("the form lacks state or as_of"));
     }
     Ok(filter)
 }

@@ -43,8 +43,7 @@ pub(in super::super) async fn page(
     let Some(oversight) = oversight(&dashboard) else {
         return layout::page(&dashboard, &visitor, &uri, title, &Absent);
     };
-    let unknown =
-        Fault::NotFound("there is no such message; those that ended long ago are taken out");
+    let unknown = Fault::NotFound("there is no such message; old messages are deleted");
     let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
     let Some(dossier) = oversight.dossier(id).await? else { return Err(unknown) };
     let content = Page {
@@ -69,10 +68,10 @@ fn stage_name(stage: &str) -> &str {
     match stage {
         "queued" => "Queued",
         "robots" => "robots.txt known",
-        "slot" => "Its site’s turn came",
+        "slot" => "Slot reached",
         "connect" => "Connected",
         "first_byte" => "First byte",
-        "extracted" => "Read and understood",
+        "extracted" => "Content extracted",
         "delivered" => "Result stored",
         other => other,
     }

@@ -71,11 +71,11 @@ fn tabs(query: &SiteQuery) -> Vec<Tab> {
 fn name(condition: Condition) -> &'static str {
     match condition {
         Condition::Paused => "paused",
-        Condition::Rated => "pace ordered",
+        Condition::Rated => "rate override",
         Condition::BreakerOpen => "down",
         Condition::Resting => "resting",
-        Condition::LimitedLately => "429 lately",
-        Condition::FailedLately => "failed lately",
+        Condition::LimitedLately => "recent 429",
+        Condition::FailedLately => "recent failures",
     }
 }
 

@@ -46,7 +46,7 @@ fn maybe_seconds(seconds: &Option<f64>) -> String {
 /// When a robots.txt that can't be reached is tried again.
 fn next_try(seconds: &Option<f64>) -> String {
     match seconds {
-        Some(seconds) if *seconds > 0.0 => format!("tried again in {}", in_seconds(seconds)),
+        Some(seconds) if *seconds > 0.0 => format!("next try in {}", in_seconds(seconds)),
         _ => "read before the next page".to_owned(),
     }
 }

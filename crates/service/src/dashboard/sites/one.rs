@@ -49,5 +49,5 @@ pub(in super::super) async fn page(
 
 /// The site of that name.
 pub(super) fn named(name: &str) -> Result<Site, Fault> {
-    Site::parse(name).map_err(|_| Fault::NotFound("that is no site; write a host, or HOST:PORT"))
+    Site::parse(name).map_err(|_| Fault::NotFound("that is not a site; use HOST or HOST:PORT"))
 }

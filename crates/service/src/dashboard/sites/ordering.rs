@@ -29,14 +29,14 @@ pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
         asks: None,
     };
     let first = if row.paused.is_some() {
-        offer("resume", "Resume", "Requests go again, at its pace.", Mood::First)
+        offer("resume", "Resume", "Requests resume at the normal pace.", Mood::First)
     } else {
-        let about = "Nothing goes there until it is resumed; its URLs wait unharmed.";
+        let about = "Nothing is sent to the site until it is resumed; its URLs wait.";
         offer("pause", "Pause", about, Mood::First)
     };
     let every = row.pace.interval_seconds;
     let proposal = if every > 0.0 { format!("{:.3}", 1.0 / every) } else { "1".to_owned() };
-    let about = "Instead of the settings’ own pace; a Crawl-delay is never undercut.";
+    let about = "Overrides the settings; never faster than a Crawl-delay.";
     let rate = Offer {
         command: format!("fetchwell sites set-rate {site} {proposal}"),
         asks: Some(Question { label: "Requests per second", name: "rate", proposal }),
@@ -44,10 +44,10 @@ pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
     };
     let clear = row.pace.ordered.is_some().then(|| Offer {
         command: format!("fetchwell sites set-rate {site} --clear"),
-        ..offer("clear-rate", "Clear rate", "The pace of the settings holds again.", Mood::Plain)
+        ..offer("clear-rate", "Clear rate", "The settings apply again.", Mood::Plain)
     });
-    let reset = "It counts as sound, and is met at its pace.";
-    let robots = "What is known of it is forgotten, and read before the next page.";
+    let reset = "The breaker closes; requests resume at the normal pace.";
+    let robots = "Discards the cached file, which is read again before the next page.";
     let mut offers = vec![first, rate];
     offers.extend(clear);
     offers.push(offer("reset-breaker", "Reset breaker", reset, Mood::Plain));
@@ -64,23 +64,23 @@ pub(in super::super) async fn order(
     let desk = &dashboard.subject.sites;
     let site = named(&name)?;
     let (wanted, said) = match word.as_str() {
-        "pause" => (SiteOrder::Pause, "is paused: its URLs wait unharmed"),
-        "resume" => (SiteOrder::Resume, "goes on"),
+        "pause" => (SiteOrder::Pause, "is paused: its URLs wait until it is resumed"),
+        "resume" => (SiteOrder::Resume, "is resumed"),
         "set-rate" => {
             let rate = order.form.text("rate").and_then(|text| text.parse().ok());
             match desk.order_of_rate(rate.unwrap_or(f64::NAN)) {
-                Ok(wanted) => (wanted, "has its new pace"),
+                Ok(wanted) => (wanted, "has a new rate"),
                 Err(why) => {
                     return Ok(order.not_done(&dashboard, format!("Requests per second: {why}.")));
                 }
             }
         }
-        "clear-rate" => (SiteOrder::ClearInterval, "has the pace of the settings again"),
-        "reset-breaker" => (SiteOrder::ResetBreaker, "counts as sound"),
+        "clear-rate" => (SiteOrder::ClearInterval, "uses the settings again"),
+        "reset-breaker" => (SiteOrder::ResetBreaker, "has its breaker closed"),
         "refetch-robots" => {
             (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page")
         }
-        _ => return Err(Fault::NotFound("there is no such order")),
+        _ => return Err(Fault::NotFound("unknown action")),
     };
     let obeyed = desk.order(&site, wanted, &order.operator()).await?;
     // The desk keeps an audit of its own where the store has one.
@@ -88,9 +88,10 @@ pub(in super::super) async fn order(
         order.note(&dashboard, action(wanted), detail(&site, wanted, obeyed.changed)).await?;
     }
     if !obeyed.changed {
-        return Ok(
-            order.not_done(&dashboard, format!("{site} was so already; nothing was changed."))
-        );
+        return Ok(order.not_done(
+            &dashboard,
+            format!("{site} is already in this state; nothing was changed."),
+        ));
     }
     Ok(order.told(&dashboard, format!("{site} {said}.")))
 }
