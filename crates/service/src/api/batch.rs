@@ -30,15 +30,15 @@ impl Entry {
 pub(super) fn entries<'a, 'b>(json: &'b Json<'a>) -> Result<&'b [Json<'a>], Vec<FieldError>> {
     let fault = |pointer: &str, detail: &str| vec![FieldError::at(pointer, detail)];
     let Json::Object(fields) = json else {
-        return Err(fault("", "is no JSON object; send {\"messages\": […]}"));
+        return Err(fault("", "is not a JSON object; send {\"messages\": […]}"));
     };
     if let Some(unknown) = fields.names().find(|name| *name != "messages") {
-        return Err(fault(&pointer(&[unknown]), "is not a known field; known is messages"));
+        return Err(fault(&pointer(&[unknown]), "is not a known field; the only one is messages"));
     }
     match fields.get("messages") {
         Some(Json::Array(entries)) if (1..=MAX_BATCH).contains(&entries.len()) => Ok(entries),
         Some(Json::Array(_)) => Err(fault("/messages", "must have 1 to 1000 messages")),
-        Some(_) => Err(fault("/messages", "is no JSON array")),
+        Some(_) => Err(fault("/messages", "is not a JSON array")),
         None => Err(fault("/messages", "is missing")),
     }
 }

@@ -55,9 +55,9 @@ pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
     serde_json::from_slice(bytes).map_err(|fault| {
         let (line, column) = (fault.line(), fault.column());
         let what = match fault.classify() {
-            Category::Eof => "it ends too early",
-            Category::Data => "a name stands twice",
-            Category::Syntax | Category::Io => "it can't be read",
+            Category::Eof => "unexpected end",
+            Category::Data => "duplicate key",
+            Category::Syntax | Category::Io => "syntax error",
         };
         Problem::new(Kind::MalformedJson)
             .saying(format!("The body is not JSON: {what} at line {line}, column {column}."))
@@ -79,8 +79,7 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Problem::new(Kind::MalformedJson)
-                .saying("The body broke off before its end; send it again.")
+            Problem::new(Kind::MalformedJson).saying("The body is incomplete; send it again.")
         })?;
         if (whole.len() + piece.len()) as u64 > most_bytes {
             tokio::spawn(linger(Body::from_stream(pieces)));

@@ -33,7 +33,7 @@ pub(super) async fn stream(
     let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     let after = match last {
         Some(text) => Some(cursor(text).ok_or_else(|| {
-            let detail = "must be the id of an event, as an earlier stream gave it";
+            let detail = "must be the id of an event, from an earlier stream";
             Problem::invalid(vec![FieldError::in_header("Last-Event-ID", detail)])
         })?),
         None => asked.after,

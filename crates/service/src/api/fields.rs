@@ -47,10 +47,10 @@ pub(super) struct FetchRequest {
     /// The site that the URL is of.
     #[schema(ignore)]
     pub(super) site: Site,
-    /// On whose behalf: 1 to 32 of a-z, 0-9, _ and -. A retailer has a pace of its own.
+    /// The retailer: 1 to 32 characters from a-z, 0-9, _ and -. A retailer has its own limit.
     #[schema(example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
     pub(super) retailer: String,
-    /// Your own name for it: 1 to 256 characters, none of them a control character.
+    /// An id of your choice: 1 to 256 characters, none of them a control character.
     #[schema(
         example = "uuid-123",
         min_length = 1,
@@ -58,20 +58,20 @@ pub(super) struct FetchRequest {
         pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"
     )]
     pub(super) correlation_id: String,
-    /// Where the result is delivered to, as a signed webhook.
+    /// The URL to which the result is delivered as a signed webhook.
     #[schema(format = "uri", min_length = 1, max_length = 8192)]
     pub(super) callback_url: Option<String>,
-    /// A page that was stored at most so long ago answers at once: whole seconds, or text such as "30s".
+    /// Maximum age of a stored page that may be returned at once: whole seconds, or text such as "30s".
     #[schema(value_type = Option<MaxAge>, example = "30s")]
     pub(super) max_age: Option<Duration>,
-    /// How long it is worth having: whole seconds, text such as "10m", or a time such as
+    /// The deadline of the message: whole seconds, text such as "10m", or a time such as
     /// "2030-01-01T00:00:00Z"; at most 24 hours.
     #[schema(value_type = Option<Deadline>, example = "10m")]
     pub(super) deadline: Duration,
     /// Headers to send along: accept, accept-language, if-modified-since, if-none-match, referer.
     #[schema(value_type = Option<SentHeaders>)]
     pub(super) headers: Vec<(String, String)>,
-    /// Whether title, text and Markdown of the page are wanted, too.
+    /// Whether to add title, text and Markdown of the page.
     #[schema(value_type = Option<bool>)]
     pub(super) extract: bool,
 }
@@ -83,7 +83,7 @@ impl FetchRequest {
         judge: &Judge<'_>,
     ) -> Result<FetchRequest, Vec<FieldError>> {
         let Json::Object(fields) = json else {
-            return Err(vec![FieldError::at("", "is no JSON object; send {\"url\": …}")]);
+            return Err(vec![FieldError::at("", "is not a JSON object; send {\"url\": …}")]);
         };
         let mut reader = Reader { fields, faults: Vec::new() };
         reader.refuse_unknown();
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
 
     fn refuse_unknown(&mut self) {
         for name in self.fields.names().filter(|name| !KNOWN.contains(name)) {
-            let detail = format!("is not a known field; known are {}", KNOWN.join(", "));
+            let detail = format!("is not a known field; known fields: {}", KNOWN.join(", "));
             self.faults.push(FieldError::at(pointer(&[name]), detail));
         }
     }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
             Some(Json::Object(given)) => given,
             Some(_) => {
                 self.faults
-                    .push(FieldError::at("/headers", "is no JSON object of names and values"));
+                    .push(FieldError::at("/headers", "is not a JSON object of names and values"));
                 return headers;
             }
         };

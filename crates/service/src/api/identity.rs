@@ -43,7 +43,7 @@ impl Identity {
         match self.caller.role {
             Role::Viewer | Role::Operator => Ok(()),
             Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
-                "A caller sees its own messages; use the token of a viewer or an operator.",
+                "A caller sees only its own messages; use the token of a viewer or an operator.",
             )),
         }
     }
@@ -53,7 +53,8 @@ impl Identity {
         match self.caller.role {
             Role::Operator => Ok(()),
             Role::Viewer | Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
-                "This is for operators; `fetchwell callers add NAME --role operator` makes one.",
+                "This needs the role operator; `fetchwell callers add NAME --role operator` \
+                 creates a token.",
             )),
         }
     }

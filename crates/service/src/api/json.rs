@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for Reader {
     type Value = Json<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON in which no name stands twice")
+        f.write_str("JSON without duplicate keys")
     }
 
     fn visit_unit<E>(self) -> Result<Json<'de>, E> {
@@ -126,7 +126,7 @@ impl<'de> Visitor<'de> for Reader {
         }
         object.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         if object.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(A::Error::custom("a name stands twice"));
+            return Err(A::Error::custom("duplicate key"));
         }
         Ok(Json::Object(Object(object)))
     }

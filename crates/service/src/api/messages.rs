@@ -13,20 +13,20 @@ use super::routes::json;
 use crate::problem::{Kind, Problem, ProblemBody};
 use crate::views::messages::MessageView;
 
-/// What became of a message
+/// Get a message and its result
 ///
-/// A caller sees its own messages; a viewer and an operator see all. What is not there, is somebody
-/// else's or makes no sense is answered alike.
+/// A caller sees its own messages; a viewer and an operator see all. The response is the same for
+/// messages that do not exist and for those of other callers.
 #[utoipa::path(
     get,
     path = "/messages/{id}",
     tag = "Messages",
-    params(("id" = String, Path, description = "the message_id that /fetch answered", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
+    params(("id" = String, Path, description = "the message_id that /fetch returned", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message, with its result when there is one", body = MessageView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))

@@ -83,7 +83,7 @@ impl Metrics {
             &mut text,
             "fetchwell_authentication_failures_total",
             "counter",
-            "Requests without a good token.",
+            "Requests without a valid token.",
             single(&self.authentication_failures),
         );
         let states = [
@@ -96,7 +96,7 @@ impl Metrics {
             ("dead", ledger.dead),
         ];
         let states = states.map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
-        let about = "Messages in the store; accepted is the sum of all others.";
+        let about = "Messages in the store; accepted is the sum of all other states.";
         family(&mut text, "fetchwell_ledger_messages", "gauge", about, states);
         text
     }

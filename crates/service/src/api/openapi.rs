@@ -13,16 +13,16 @@ pub(super) fn document() -> OpenApi {
 #[openapi(
     info(
         title = "Fetchwell",
-        description = "Send it URLs; it fetches the pages politely, loses none, and keeps the results for you.",
+        description = "Send URLs; Fetchwell fetches the pages politely, loses none, and stores the results for you.",
         license(name = "MIT OR Apache-2.0")
     ),
     modifiers(&Token),
     tags(
-        (name = "Messages", description = "Send messages, and see what became of them."),
+        (name = "Messages", description = "Send messages, and read their state and result."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
-        (name = "Oversight", description = "For viewers, who see what all callers do, and operators, who act on it."),
-        (name = "Sites", description = "See how sites stand, and steer them. For viewers and operators."),
-        (name = "Operations", description = "For whoever runs it. These need no token."),
+        (name = "Oversight", description = "Messages of all callers, for viewers; operators can also act on them."),
+        (name = "Sites", description = "Show the state of sites; pause, resume and rate-limit them. For viewers and operators."),
+        (name = "Operations", description = "Health checks and metrics. These need no token."),
     )
 )]
 struct Document;

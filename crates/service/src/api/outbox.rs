@@ -32,34 +32,34 @@ const MAX_PAGE_BYTES: u64 = 16 << 20;
 pub(super) struct OutboxAnswer {
     /// The results after the cursor, in the order of their commits.
     messages: Vec<OutboxView>,
-    /// The cursor to go on after.
+    /// The cursor after which to continue.
     #[schema(example = "42", pattern = "^[0-9]+$")]
     next: String,
 }
 
 /// Read your results
 ///
-/// Each of your messages ends with exactly one result. Go on with `after` = `next` of the last answer,
-/// and none is ever skipped. With `Accept: text/event-stream` the results come as they are stored: the
+/// Each of your messages ends with exactly one result. Continue with `after` = `next` of the last response,
+/// and no result is skipped. With `Accept: text/event-stream` the results are sent as they are stored: the
 /// `id` of each event is its cursor, and `Last-Event-ID` resumes after it.
 #[utoipa::path(
     get,
     path = "/outbox",
     tag = "Outbox",
     params(
-        ("after" = Option<String>, Query, description = "the cursor to go on after; without it, from the oldest result on", example = "0", pattern = "^[0-9]+$"),
-        ("limit" = Option<u32>, Query, description = "at most so many results: 1 to 1000, without it 100", minimum = 1, maximum = 1000),
-        ("wait" = Option<u32>, Query, description = "wait up to so many seconds for a result: 0 to 60, without it 0", minimum = 0, maximum = 60),
-        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: the cursor to go on after; ignored without one"),
+        ("after" = Option<String>, Query, description = "return results after this cursor (default: from the oldest result)", example = "0", pattern = "^[0-9]+$"),
+        ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 1000 (default 100)", minimum = 1, maximum = 1000),
+        ("wait" = Option<u32>, Query, description = "seconds to wait for a result, 0 to 60 (default 0)", minimum = 0, maximum = 60),
+        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: return results after this cursor; ignored otherwise"),
     ),
     responses(
         (status = 200, description = "results, or none yet", body = OutboxAnswer,
             links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
         ),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 410, description = "what follows the cursor was taken out, or the cursor is beyond the newest result; `oldest` is the oldest cursor to go on after", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 410, description = "results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest`", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -90,7 +90,7 @@ pub(super) async fn outbox(
 /// A part of an outbox, with its share of the memory.
 pub(super) struct Found {
     pub(super) results: Vec<OutboxMessage>,
-    /// The cursor to go on after.
+    /// The cursor after which to continue.
     pub(super) next: i64,
     pub(super) share: Held,
 }
@@ -169,7 +169,7 @@ pub(super) fn cursor(text: &str) -> Option<i64> {
 }
 
 fn bad_cursor() -> FieldError {
-    FieldError::in_query("after", "must be a cursor, as `next` of an earlier answer gave it")
+    FieldError::in_query("after", "must be a cursor: `next` of an earlier response")
 }
 
 pub(super) fn whole(text: &str) -> Option<u64> {

@@ -22,27 +22,27 @@ const READINESS_CACHE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Readiness(Mutex<Option<(Instant, Result<(), &'static str>)>>);
 
-/// Whether the process lives
+/// Check whether the process is alive
 #[utoipa::path(
     get, path = "/livez", tag = "Operations",
-    responses((status = 200, description = "it does", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "the process is alive", body = String, content_type = "text/plain"))
 )]
 pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Whether messages are accepted and their results stored: the store can be read and written
+/// Check whether messages are accepted and results stored
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations",
     responses(
-        (status = 200, description = "they are", body = String, content_type = "text/plain"),
-        (status = 503, description = "they are not", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 200, description = "ready", body = String, content_type = "text/plain"),
+        (status = 503, description = "not ready", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
     if api.stop.is_cancelled() {
         return Err(Problem::new(Kind::StoreUnavailable)
-            .saying("The server stops; ask another one.")
+            .saying("The server is stopping; use another one.")
             .retry_after(super::STORE_RETRY_SECONDS));
     }
     let mut last = api.readiness.0.lock().await;
@@ -70,14 +70,14 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     ready.map(|()| "ok\n").map_err(down)
 }
 
-/// Counters and gauges for Prometheus
+/// Metrics for Prometheus
 ///
 /// Public unless the setting `retriever.public_metrics` is false.
 #[utoipa::path(
     get, path = "/metrics", tag = "Operations",
     responses(
-        (status = 200, description = "in Prometheus's text format", body = String, content_type = "text/plain; version=0.0.4"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 200, description = "metrics in the Prometheus text format", body = String, content_type = "text/plain; version=0.0.4"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     )
 )]

@@ -46,9 +46,9 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sites)]
 struct SitesView {
-    /// These; a page may have fewer than were asked for, or none, and still a `next`.
+    /// The sites; a page may have fewer than requested, or none, and still a `next`.
     sites: Vec<SiteRow>,
-    /// The name to go on after; null at the end.
+    /// The name after which to continue; null at the end.
     next: Option<String>,
 }
 
@@ -56,9 +56,9 @@ struct SitesView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SiteOrdered)]
 struct ObeyedView {
-    /// Whether it changed anything: a site may have stood so already.
+    /// Whether it changed anything: the site may have been in that state already.
     changed: bool,
-    /// How the site stands since.
+    /// The new state of the site.
     site: SiteRow,
 }
 
@@ -68,32 +68,32 @@ struct ObeyedView {
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for its schema: it is read by hand")]
 struct RateBody {
-    /// Requests per second; null takes the order back, so that the settings hold again. 0 is no pacing,
-    /// which is for those who own the site.
+    /// Requests per second; null removes the override, so that the settings apply again. 0 disables pacing,
+    /// which is only for sites that you own.
     #[schema(required, minimum = 0, maximum = 10000, example = 0.5)]
     rate: Option<f64>,
 }
 
-/// List the sites that are known
+/// List known sites
 ///
-/// By name, each with its pace and where that comes from, and with what holds it up.
+/// By name, each with its pace, the source of that pace, and what its next page waits for.
 #[utoipa::path(
     get,
     path = "/sites",
     operation_id = "sites",
     tag = "Sites",
     params(
-        ("after" = Option<String>, Query, description = "the name to go on after: `next` of an earlier answer", pattern = "^[!-~]{1,300}$"),
-        ("text" = Option<String>, Query, description = "what their names contain", max_length = 300),
-        ("condition" = Option<String>, Query, description = "how they stand: paused, rated, breaker-open, resting, limited or failed", pattern = "^(paused|rated|breaker-open|resting|limited|failed)$"),
-        ("limit" = Option<u32>, Query, description = "at most so many: 1 to 200, without it 100", minimum = 1, maximum = 200),
+        ("after" = Option<String>, Query, description = "return sites after this name: `next` of an earlier response", pattern = "^[!-~]{1,300}$"),
+        ("text" = Option<String>, Query, description = "text in the name", max_length = 300),
+        ("condition" = Option<String>, Query, description = "the condition: paused, rated, breaker-open, resting, limited or failed", pattern = "^(paused|rated|breaker-open|resting|limited|failed)$"),
+        ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 100)", minimum = 1, maximum = 200),
     ),
     responses(
         (status = 200, description = "sites, or none", body = SitesView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -109,9 +109,9 @@ async fn sites(
     Ok(json(&SitesView { sites: page.rows, next: page.next }))
 }
 
-/// How a site stands
+/// Get the state of a site
 ///
-/// Whether it was ever asked for or not.
+/// Also for a site that was never fetched from.
 #[utoipa::path(
     get,
     path = "/sites/{site}",
@@ -120,10 +120,10 @@ async fn sites(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the site", body = SiteRow),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -139,7 +139,7 @@ async fn site(
 
 /// Send nothing to a site until it is resumed
 ///
-/// Its URLs wait unharmed; deadlines of messages still pass. Requests under way come to their end.
+/// Its URLs wait; deadlines of messages still pass. Requests in flight finish.
 #[utoipa::path(
     post,
     path = "/sites/{site}/pause",
@@ -147,11 +147,11 @@ async fn site(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "how the site stands since", body = ObeyedView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -164,9 +164,9 @@ async fn pause(
     act(&api, &identity, name, Order::Pause).await
 }
 
-/// Go on with a site that was paused
+/// Resume a paused site
 ///
-/// At its pace: it is not met by a burst.
+/// Requests resume at its pace, without a burst.
 #[utoipa::path(
     post,
     path = "/sites/{site}/resume",
@@ -174,11 +174,11 @@ async fn pause(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "how the site stands since", body = ObeyedView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -191,9 +191,9 @@ async fn resume(
     act(&api, &identity, name, Order::Resume).await
 }
 
-/// Give a site a pace
+/// Set the rate of a site
 ///
-/// It overrides the settings of every process on the store, and never undercuts a Crawl-delay.
+/// Overrides the settings of every process on the store; never faster than a Crawl-delay.
 #[utoipa::path(
     post,
     path = "/sites/{site}/set-rate",
@@ -202,16 +202,16 @@ async fn resume(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     request_body = RateBody,
     responses(
-        (status = 200, description = "how the site stands since", body = ObeyedView),
+        (status = 200, description = "the new state of the site", body = ObeyedView),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 1 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "the rate is missing or none that can be ordered", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "the rate is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -233,9 +233,9 @@ async fn set_rate(
     act(&api, &identity, name, order).await
 }
 
-/// Take a site that is down for sound again
+/// Close the breaker of a site
 ///
-/// Without waiting for a probe. If it is not, its next failures open its breaker again.
+/// Without waiting for a probe. If the site is still down, its next failures open the breaker again.
 #[utoipa::path(
     post,
     path = "/sites/{site}/reset-breaker",
@@ -243,11 +243,11 @@ async fn set_rate(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "how the site stands since", body = ObeyedView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -262,7 +262,7 @@ async fn reset_breaker(
 
 /// Read a site's robots.txt again
 ///
-/// What is known of it is forgotten, and it is read again before the next page.
+/// Discards the cached file; it is read again before the next page.
 #[utoipa::path(
     post,
     path = "/sites/{site}/refetch-robots",
@@ -270,11 +270,11 @@ async fn reset_breaker(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "how the site stands since", body = ObeyedView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "only operators act", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no site can have this name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -308,7 +308,7 @@ fn named(name: Name) -> Result<Site, Problem> {
     let site = site.and_then(|text| Site::parse(&text).ok());
     site.ok_or_else(|| {
         Problem::new(Kind::NotFound).saying(
-            "No site can have this name; write a host, with its port unless that is 80 or 443.",
+            "This is not the name of a site; use a host, with its port unless that is 80 or 443.",
         )
     })
 }
@@ -321,7 +321,7 @@ fn read_query(query: &str) -> Result<SiteQuery, Problem> {
             "after" if is_name(&value) => asked.after = Some(value.into_owned()),
             "after" => errors.push(FieldError::in_query(
                 "after",
-                "must be a name, as `next` of an earlier answer gave it",
+                "must be a name: `next` of an earlier response",
             )),
             "text" if value.chars().count() <= MAX_NAME_BYTES => {
                 asked.text = Some(value.to_lowercase());
@@ -361,7 +361,7 @@ fn rate_in(body: &Json<'_>) -> Result<Option<f64>, Problem> {
     };
     let unknown = fields.names().filter(|name| *name != "rate");
     let errors: Vec<FieldError> =
-        unknown.map(|name| FieldError::at(pointer(&[name]), "is not known here")).collect();
+        unknown.map(|name| FieldError::at(pointer(&[name]), "is not a known field")).collect();
     if !errors.is_empty() {
         return Err(Problem::invalid(errors));
     }
@@ -369,7 +369,7 @@ fn rate_in(body: &Json<'_>) -> Result<Option<f64>, Problem> {
         Some(Json::Null) => Ok(None),
         Some(Json::Number(rate)) => Ok(rate.as_f64()),
         Some(_) => Err(bad_rate("must be a number, or null".to_owned())),
-        None => Err(bad_rate("is missing: requests per second, or null".to_owned())),
+        None => Err(bad_rate("is missing; send requests per second, or null".to_owned())),
     }
 }
 

@@ -30,7 +30,7 @@ const STRANGERS_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// A message that was accepted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
-    /// Its name.
+    /// Its id.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     message_id: String,
     /// `queued`; with `max_age` and a stored page at once `completed`.
@@ -65,34 +65,34 @@ pub(super) struct AcceptedBatch {
     messages: Vec<Accepted>,
 }
 
-/// Send a message: a page to be fetched
+/// Send a message: a page to fetch
 ///
-/// The answer comes when the message is committed; the page is fetched after that, politely. With
-/// `Prefer: wait=N` (at most 60 seconds) the answer waits for the result, and is that of
-/// `/messages/{id}` if it came in time. With an `Idempotency-Key` a repetition gets the first answer,
+/// The response is sent when the message is stored; the page is fetched after that. With
+/// `Prefer: wait=N` (at most 60 seconds) the response waits for the result, and is that of
+/// `/messages/{id}` if it arrives in time. With an `Idempotency-Key` a repeated request gets the first response,
 /// and nothing is accepted twice.
 #[utoipa::path(
     post,
     path = "/fetch",
     tag = "Messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$"),
+        ("Idempotency-Key" = Option<String>, Header, description = "a key of your choice for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$"),
         ("Prefer" = Option<String>, Header, description = "wait=N waits up to N seconds for the result", example = "wait=10"),
     ),
     request_body = FetchRequest,
     responses(
         (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer,
-            headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result was waited for and came")),
+            headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result arrived in time")),
             links(("the message" = (operation_id = "message", parameters(("id" = "$response.body#/message_id")))))
         ),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "a viewer cannot send messages", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -139,25 +139,25 @@ fn about(problem: Problem, message: &Json<'_>) -> Problem {
 
 /// Send up to 1,000 messages at once
 ///
-/// All are accepted, or none: one bad message refuses the batch, and the answer names each of them.
+/// All are accepted, or none: one invalid message refuses the batch, and the response names each of them.
 #[utoipa::path(
     post,
     path = "/fetch/batch",
     tag = "Messages",
-    params(("Idempotency-Key" = Option<String>, Header, description = "your own name for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "a key of your choice for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$")),
     request_body = Batch,
     responses(
         (status = 200, description = "accepted, in this order", body = AcceptedBatch,
             links(("the first message" = (operation_id = "message", parameters(("id" = "$response.body#/messages/0/message_id")))))
         ),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "a viewer sends nothing", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "a viewer cannot send messages", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a message is invalid, or the key was used otherwise", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a message is invalid, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))

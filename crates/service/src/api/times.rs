@@ -30,7 +30,7 @@ pub(super) fn deadline(value: &Json<'_>, wall: Time) -> Result<Duration, String>
         .or_else(at)
         .ok_or("is neither whole seconds, nor a duration such as \"10m\", nor an RFC 3339 time")?;
     if left.is_zero() {
-        return Err("is over already; write a time that is still to come".to_owned());
+        return Err("is in the past; use a time in the future".to_owned());
     }
     if left > MAX_DEADLINE {
         return Err("is more than 24 hours away".to_owned());

@@ -19,7 +19,7 @@ pub(super) type Fault = String;
 pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String, Site), Fault> {
     let text = text(value)?;
     if text.contains(|c: char| c.is_ascii_control()) {
-        return Err("has control characters; take them out".to_owned());
+        return Err("has control characters; remove them".to_owned());
     }
     let url = WebUrl::parse(text).map_err(|fault| fault.to_string())?;
     if let Some(address) = url.host_ip() {
@@ -37,7 +37,8 @@ pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     if text.is_empty() || text.len() > MAX_RETAILER_BYTES || !text.bytes().all(allowed) {
         return Err(format!(
-            "is no retailer; write 1 to {MAX_RETAILER_BYTES} of a-z, 0-9, _ and -"
+            "is not a valid retailer; use 1 to {MAX_RETAILER_BYTES} characters from a-z, 0-9, _ \
+             and -"
         ));
     }
     Ok(text.to_owned())
@@ -66,21 +67,21 @@ pub(super) fn switch(value: &Json<'_>) -> Result<bool, Fault> {
 /// The value of a header that is sent along.
 pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<String, Fault> {
     if !ALLOWED_HEADERS.contains(&name) {
-        return Err(format!("may not be sent along; allowed are {}", ALLOWED_HEADERS.join(", ")));
+        return Err(format!("is not allowed; allowed headers: {}", ALLOWED_HEADERS.join(", ")));
     }
     if is_twice {
-        return Err("stands there twice; upper and lower case are the same".to_owned());
+        return Err("is given twice; header names are case-insensitive".to_owned());
     }
     let text = text(value)?;
     let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if !printable || text.len() > MAX_HEADER_BYTES || HeaderValue::from_str(text).is_err() {
         return Err(format!(
-            "can't stand in a header; write printable ASCII, at most {MAX_HEADER_BYTES} bytes"
+            "is not valid in a header; use printable ASCII, at most {MAX_HEADER_BYTES} bytes"
         ));
     }
     Ok(text.to_owned())
 }
 
 fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, Fault> {
-    value.as_str().ok_or_else(|| "is no text; write it in quotes".to_owned())
+    value.as_str().ok_or_else(|| "is not a string; put it in quotes".to_owned())
 }

@@ -73,7 +73,7 @@ impl Kind {
                 "malformed-json",
                 S::BAD_REQUEST,
                 "The body is not JSON",
-                "Send one JSON object, in UTF-8, in which no name stands twice.",
+                "Send one JSON object, in UTF-8, without duplicate keys.",
             ),
             Kind::BadHost => (
                 "bad-host",
@@ -84,21 +84,22 @@ impl Kind {
             Kind::Unauthorized => (
                 "unauthorized",
                 S::UNAUTHORIZED,
-                "A valid token is needed",
+                "A valid token is required",
                 "Send the header Authorization: Bearer TOKEN with a token that was not revoked; \
-                 `fetchwell callers add NAME` makes one.",
+                 `fetchwell callers add NAME` creates one.",
             ),
             Kind::Forbidden => (
                 "forbidden",
                 S::FORBIDDEN,
                 "The caller's role does not allow this",
-                "A viewer may read, and send nothing; use the token of a caller or an operator.",
+                "A viewer may only read; use the token of a caller or an operator.",
             ),
             Kind::NotFound => (
                 "not-found",
                 S::NOT_FOUND,
-                "There is no such thing",
-                "Check the path; a message is found by the caller that sent it, until its retention ends.",
+                "Not found",
+                "Check the path; only the caller that sent a message can read it, until its \
+                 retention ends.",
             ),
             Kind::MethodNotAllowed => (
                 "method-not-allowed",
@@ -109,7 +110,7 @@ impl Kind {
             Kind::SlowRequest => (
                 "slow-request",
                 S::REQUEST_TIMEOUT,
-                "The request took too long to come",
+                "The request took too long to arrive",
                 "Send the whole body within 30 seconds.",
             ),
             Kind::CursorGone => (
@@ -129,19 +130,19 @@ impl Kind {
             Kind::UnsupportedMediaType => (
                 "unsupported-media-type",
                 S::UNSUPPORTED_MEDIA_TYPE,
-                "The body is not of a type that is read here",
+                "The media type of the body is not supported",
                 "Send Content-Type: application/json, without a Content-Encoding.",
             ),
             Kind::InvalidField => (
                 "invalid-field",
                 S::UNPROCESSABLE_ENTITY,
                 "Something in the request is missing or invalid",
-                "Each entry of `errors` says what, and what it should be.",
+                "Each entry of `errors` says what is wrong, and what it should be.",
             ),
             Kind::KeyReused => (
                 "key-reused",
                 S::UNPROCESSABLE_ENTITY,
-                "The Idempotency-Key was used for something else",
+                "The Idempotency-Key was used for another request",
                 "Use a new key for a new request; the same key needs the same body, byte for byte.",
             ),
             Kind::TooManyRequests => (
@@ -160,22 +161,22 @@ impl Kind {
             Kind::Internal => (
                 "internal",
                 S::INTERNAL_SERVER_ERROR,
-                "Something inside failed",
-                "Send it again; with an Idempotency-Key nothing is accepted twice.",
+                "Internal error",
+                "Send the request again; with an Idempotency-Key nothing is accepted twice.",
             ),
             Kind::Busy => (
                 "busy",
                 S::SERVICE_UNAVAILABLE,
-                "The server has no memory or connection left for this now",
-                "Send it again after the time in the header Retry-After; fewer large requests at \
-                 once go faster.",
+                "The server has no memory or connection left for this request",
+                "Send the request again after the time in the header Retry-After; send fewer large \
+                 requests at once.",
             ),
             Kind::StoreUnavailable => (
                 "store-unavailable",
                 S::SERVICE_UNAVAILABLE,
-                "The store can't be reached",
-                "Send it again after the time in the header Retry-After; with an Idempotency-Key \
-                 nothing is accepted twice.",
+                "The store cannot be reached",
+                "Send the request again after the time in the header Retry-After; with an \
+                 Idempotency-Key nothing is accepted twice.",
             ),
         }
     }

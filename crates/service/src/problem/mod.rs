@@ -38,7 +38,7 @@ pub(crate) struct ProblemBody {
     /// The URL of the message that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The caller's own name for that message.
+    /// The correlation id of that message.
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     /// What is wrong with single parts of the request.
@@ -71,7 +71,7 @@ pub(crate) struct FieldError {
     /// In a batch: that message's URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
-    /// In a batch: the caller's own name for that message.
+    /// In a batch: the correlation id of that message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correlation_id: Option<String>,
 }

@@ -22,36 +22,36 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Site)]
 pub struct SiteRow {
-    /// Which.
+    /// The site.
     pub site: String,
-    /// What keeps pages from going right now: `paused`, `breaker`, `penalty`, `robots` (its robots.txt can't be
+    /// What the next page waits for: `paused`, `breaker`, `penalty`, `robots` (its robots.txt cannot be
     /// read) or `pace`.
     pub held_up_by: Option<&'static str>,
-    /// How often it is asked, and who says so.
+    /// Its pace, and the source of that pace.
     pub pace: PaceRow,
-    /// When the next page could go, as things stand; `None` while it is paused.
+    /// When the next page can be requested; null while the site is paused.
     pub next_slot_in_seconds: Option<f64>,
-    /// How long it still wants to be left alone (429, or 503 with Retry-After).
+    /// How long it still asks us to wait (429, or 503 with Retry-After).
     pub rests_for_seconds: Option<f64>,
-    /// Whether it is up.
+    /// Its breaker.
     pub breaker: BreakerRow,
-    /// 429 answers in the last hour.
+    /// Responses with status 429 in the last hour.
     pub limited_last_hour: u32,
-    /// Failures in the last hour: 5xx, connections that came to nothing.
+    /// Failures in the last hour: 5xx, failed connections.
     pub failed_last_hour: u32,
     /// When a request was last sent.
     pub last_request_seconds_ago: Option<f64>,
     /// When it last served a page after it had failed.
     pub last_served_seconds_ago: Option<f64>,
-    /// What is known of its robots.txt, an origin each.
+    /// Its robots.txt, one per origin.
     pub robots: Vec<RobotsRow>,
     /// Since when it is paused, and by whom.
     pub paused: Option<OrderRow>,
-    /// How many URLs wait for it in the store; counting ends at some point.
+    /// How many URLs wait for it in the store; counting stops at a limit.
     pub waiting: u64,
 }
 
-/// How often a site is asked.
+/// The pace of a site.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SitePace)]
 pub struct PaceRow {
@@ -59,15 +59,15 @@ pub struct PaceRow {
     pub interval_seconds: f64,
     /// `operator`, `site setting`, `Crawl-delay`, `concurrency` or `default rate`.
     pub source: &'static str,
-    /// More about the source: the line of robots.txt, or who ordered it.
+    /// Details of the source: the line of robots.txt, or the operator.
     pub detail: Option<String>,
-    /// The order that stands, also where a Crawl-delay is longer.
+    /// The override by an operator, even if a Crawl-delay is longer.
     pub ordered: Option<OrderRow>,
-    /// The interval of that order.
+    /// The interval of that override.
     pub ordered_interval_seconds: Option<f64>,
 }
 
-/// Whether a site is up.
+/// The breaker of a site.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SiteBreaker)]
 pub struct BreakerRow {
@@ -75,39 +75,39 @@ pub struct BreakerRow {
     pub state: &'static str,
     /// Failures in a row.
     pub consecutive_failures: u32,
-    /// Since when it fails.
+    /// Since when the site fails.
     pub failing_for_seconds: Option<f64>,
-    /// When the next probe may go.
+    /// When the next probe is due.
     pub next_probe_in_seconds: Option<f64>,
 }
 
-/// What is known of a robots.txt.
+/// A cached robots.txt.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SiteRobots)]
 pub struct RobotsRow {
-    /// Whose.
+    /// Its origin.
     pub origin: String,
-    /// The status of the last answer for it.
+    /// The HTTP status of the last response.
     pub status: Option<u16>,
     /// When it was read, by the clock of this process.
     pub age_seconds: f64,
-    /// Why it can't be reached.
+    /// Why it is unreachable.
     pub unreachable: Option<String>,
-    /// When a file that can't be reached is tried again; 0: before the next page, as soon as the site can be asked.
+    /// When an unreachable file is requested again; 0: before the next page.
     pub next_try_in_seconds: Option<f64>,
-    /// What it asks for.
+    /// Its Crawl-delay.
     pub crawl_delay_seconds: Option<f64>,
-    /// The line that asks for it.
+    /// The line of that Crawl-delay.
     pub crawl_delay_line: Option<u32>,
 }
 
-/// An order that stands.
+/// An order of an operator that is in effect.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SiteOrder)]
 pub struct OrderRow {
     /// Who gave it.
     pub by: String,
-    /// For how long it has stood.
+    /// For how long it has been in effect.
     pub for_seconds: f64,
 }
 

@@ -12,16 +12,16 @@ use super::schemas::{MessageStatus as StatusWord, ResultStatus};
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageView {
-    /// Its name.
+    /// Its id.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
     /// The exact text that was posted.
     pub url: String,
-    /// On whose behalf.
+    /// The retailer.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The correlation id.
     pub correlation_id: String,
-    /// Who sent it.
+    /// The caller that sent it.
     pub caller_id: String,
     /// `queued`, `processing`, `completed` or `failed`.
     #[schema(value_type = StatusWord)]
@@ -36,35 +36,35 @@ pub struct MessageView {
     pub outbox: Option<OutboxView>,
 }
 
-/// What came out of a message.
+/// The result of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = OutboxMessage)]
 pub struct OutboxView {
-    /// Its name.
+    /// Its id.
     #[schema(example = "out_018bcfe56800ffffffffffffffffffff", pattern = "^out_[0-9a-f]{32}$")]
     pub id: String,
-    /// Its place among the caller's results: `after` this one the next follows.
+    /// Its position among the results of the caller; pass it as `after` to read the next ones.
     #[schema(example = "42", pattern = "^[0-9]+$")]
     pub cursor: String,
     /// Which message it answers.
     pub inbox_message_id: String,
     /// The exact text that was posted.
     pub url: String,
-    /// On whose behalf.
+    /// The retailer.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The correlation id.
     pub correlation_id: String,
     /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
     /// `internal_error` or `cancelled`.
     #[schema(value_type = ResultStatus)]
     pub status: String,
-    /// The page as text; null when there is none, or it is no text.
+    /// The page as text; null if there is none, or if it is not text.
     #[schema(required)]
     pub content: Option<String>,
-    /// What the server says the page is.
+    /// The Content-Type of the response.
     #[schema(required)]
     pub content_type: Option<String>,
-    /// The status of the last answer.
+    /// The HTTP status of the last response.
     #[schema(required)]
     pub http_status: Option<u16>,
     /// What went wrong, in words.

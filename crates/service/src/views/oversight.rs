@@ -14,7 +14,7 @@ use super::messages::OutboxView;
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Sighting)]
 pub struct SightingView {
-    /// Its name.
+    /// Its id.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
     /// `queued`, `processing`, `delayed`, `completed` or `failed`.
@@ -26,16 +26,16 @@ pub struct SightingView {
     pub url: String,
     /// Its site.
     pub site: String,
-    /// On whose behalf.
+    /// The retailer.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The correlation id.
     pub correlation_id: String,
-    /// Who sent it.
+    /// The caller that sent it.
     pub caller_id: String,
     /// When it was accepted.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it may go, while it waits.
+    /// When it is due, while it waits.
     #[schema(required, format = DateTime)]
     pub due_at: Option<String>,
     /// When it ended.
@@ -43,10 +43,10 @@ pub struct SightingView {
     pub ended_at: Option<String>,
     /// Requests so far.
     pub attempts: u32,
-    /// The message that this one is another try of.
+    /// The message that this one is a retry of.
     #[schema(required)]
     pub retry_of: Option<String>,
-    /// The message that is another try of this one.
+    /// The message that is a retry of this one.
     #[schema(required)]
     pub retried_as: Option<String>,
 }
@@ -79,10 +79,10 @@ impl From<Sighting> for SightingView {
 pub struct SightingsView {
     /// The newest first.
     pub messages: Vec<SightingView>,
-    /// Where to look on; null: there are no more.
+    /// Where to continue; null: there are no more.
     #[schema(required, example = "42", pattern = "^[0-9]+$")]
     pub next: Option<String>,
-    /// What was there to see: name it to act on this and on nothing that came later.
+    /// The time to which the list refers: send it to act on these messages and on none that came later.
     #[schema(format = DateTime)]
     pub as_of: String,
 }
@@ -101,11 +101,11 @@ impl From<Sightings> for SightingsView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Count)]
 pub struct CountView {
-    /// So many were found.
+    /// The number of messages found.
     pub count: u64,
-    /// Whether these are all; else there are at least so many.
+    /// Whether these are all; otherwise there are at least this many.
     pub exact: bool,
-    /// What was there to see.
+    /// The time to which this refers.
     #[schema(format = DateTime)]
     pub as_of: String,
 }
@@ -123,18 +123,18 @@ pub struct DossierView {
     /// The message.
     #[serde(flatten)]
     pub message: SightingView,
-    /// After this it is not worth having.
+    /// Its deadline.
     #[schema(required, format = DateTime)]
     pub deadline: Option<String>,
-    /// Where its result is delivered to.
+    /// The URL to which its result is delivered.
     #[schema(required)]
     pub callback_url: Option<String>,
-    /// The message whose result will be this one's, too.
+    /// The message whose result this one will share.
     #[schema(required)]
     pub follows: Option<String>,
-    /// Its way, by its last attempt.
+    /// Its timeline, by its last attempt.
     pub timeline: Vec<MilestoneView>,
-    /// Its last attempts, the oldest first.
+    /// Its last attempts, oldest first.
     pub last_attempts: Vec<AttemptView>,
     /// Its result.
     #[schema(required)]
@@ -155,13 +155,13 @@ impl From<Dossier> for DossierView {
     }
 }
 
-/// A stretch of a message's way.
+/// A stage of the timeline of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Milestone)]
 pub struct MilestoneView {
     /// `queued`, `robots`, `slot`, `connect`, `first_byte`, `extracted` or `delivered`.
     pub stage: &'static str,
-    /// When it was over.
+    /// When it ended.
     #[schema(format = DateTime)]
     pub at: String,
     /// How long it took.
@@ -175,18 +175,18 @@ impl MilestoneView {
     }
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Attempt)]
 pub struct AttemptView {
     /// When it ended.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Whether a request went out.
+    /// Whether a request was sent.
     pub sent: bool,
     /// What happened, in words.
     pub what: String,
-    /// The answer's status.
+    /// The HTTP status of the response.
     #[schema(required)]
     pub http_status: Option<u16>,
     /// The robots.txt rule that decided.
@@ -198,7 +198,7 @@ pub struct AttemptView {
     pub slot_ms: f64,
     /// Connecting; 0 on a kept connection.
     pub connect_ms: f64,
-    /// From the request's head to the answer's.
+    /// From the head of the request to the head of the response.
     pub first_byte_ms: f64,
     /// Reading the body.
     pub body_ms: f64,
@@ -228,14 +228,14 @@ impl AttemptView {
 pub struct FailuresView {
     /// The largest groups first.
     pub groups: Vec<GroupView>,
-    /// Whether these are all failures; else they are the newest.
+    /// Whether these are all failures; otherwise they are the newest.
     pub exact: bool,
-    /// What was there to see.
+    /// The time to which this refers.
     #[schema(format = DateTime)]
     pub as_of: String,
 }
 
-/// Failures of one reason at one site.
+/// Failures for one reason at one site.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = FailureGroup)]
 pub struct GroupView {
@@ -271,10 +271,10 @@ impl From<Failures> for FailuresView {
 pub struct DeedView {
     /// The message.
     pub id: String,
-    /// `renewed`, `hastened` or `cancelled`; or why it was left alone: `retried_before`, `is_due`,
+    /// `renewed`, `hastened` or `cancelled`; or why it was not changed: `retried_before`, `is_due`,
     /// `follows`, `in_flight`, `has_ended`, `came_later` or `unknown`.
     pub deed: &'static str,
-    /// The message that is another try of it.
+    /// The message that is a retry of it.
     #[schema(required)]
     pub retried_as: Option<String>,
     /// The same in words.

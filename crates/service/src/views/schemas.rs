@@ -8,10 +8,10 @@ const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+$";
 const DURATION_OR_TIME: &str =
     r"^(([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$";
 
-/// How old a stored page may be.
+/// Maximum age of a stored page.
 pub(crate) struct MaxAge;
 
-/// How long a message is worth having.
+/// The deadline of a message.
 pub(crate) struct Deadline;
 
 impl PartialSchema for MaxAge {
@@ -38,7 +38,7 @@ impl PartialSchema for Deadline {
 impl ToSchema for MaxAge {}
 impl ToSchema for Deadline {}
 
-/// Headers to send along. Upper case does as well.
+/// Headers to send. Names are case-insensitive.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[expect(dead_code, reason = "for its schema: headers are read one by one")]
@@ -55,7 +55,7 @@ pub(crate) struct SentHeaders {
     referer: Option<String>,
 }
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "for its schema: the words are written by `messages::status`")]

@@ -20,10 +20,10 @@ pub struct InstanceDetails {
     /// Since when.
     #[schema(required, format = DateTime)]
     pub since: Option<String>,
-    /// When it last said that it is there.
+    /// Its last heartbeat.
     #[schema(required, format = DateTime)]
     pub last_heartbeat: Option<String>,
-    /// When it is taken for dead if it says so no more.
+    /// When it is considered dead unless there is another heartbeat.
     #[schema(format = DateTime)]
     pub expires_at: String,
     /// How many jobs it holds.
@@ -50,17 +50,17 @@ impl From<InstanceView> for InstanceDetails {
 pub struct QueueView {
     /// Its name.
     pub queue: String,
-    /// All that ever came in.
+    /// All jobs ever accepted.
     pub accepted: i64,
     /// With a result.
     pub done: i64,
-    /// Not to be fetched, or taken away.
+    /// Not to be fetched, or dropped.
     pub skipped: i64,
     /// Waiting.
     pub queued: i64,
-    /// An instance has it.
+    /// Held by an instance.
     pub in_flight: i64,
-    /// Waiting for a time.
+    /// Waiting for a later time.
     pub delayed: i64,
     /// Given up.
     pub dead: i64,
@@ -91,12 +91,12 @@ pub struct AuditLine {
     /// When.
     #[schema(format = DateTime)]
     pub at: String,
-    /// By whom; null: nobody knows.
+    /// The caller; null: unknown.
     #[schema(required)]
     pub caller: Option<String>,
-    /// What, in one word.
+    /// The action.
     pub action: String,
-    /// On what, in words.
+    /// Details, as text.
     pub detail: String,
     /// From which address.
     pub from: String,

@@ -21,10 +21,10 @@ pub(super) fn render(snapshot: &Snapshot) -> String {
 
 fn about_the_program(text: &mut String, snapshot: &Snapshot) {
     let labels = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    let about = "Which program this is; always 1.";
+    let about = "Version of the program; always 1.";
     family(text, "fetchwell_build_info", "gauge", about, [(labels, 1)]);
     let up_s = snapshot.up_for.as_secs_f64();
-    single(text, "fetchwell_uptime_seconds", "gauge", "How long this process has run.", up_s);
+    single(text, "fetchwell_uptime_seconds", "gauge", "Uptime of this process.", up_s);
     let ProcessSnapshot { resident_bytes, cpu, open_fds, max_fds } = snapshot.process;
     let mut known = |name: &str, kind: &str, about: &str, value: Option<f64>| {
         if let Some(value) = value {
@@ -32,12 +32,12 @@ fn about_the_program(text: &mut String, snapshot: &Snapshot) {
         }
     };
     let counted = |count: Option<u64>| count.map(|count| count as f64);
-    let about = "Memory of this process that is in RAM.";
+    let about = "Resident memory of this process.";
     known("process_resident_memory_bytes", "gauge", about, counted(resident_bytes));
-    let about = "Processor time of this process, user and system.";
+    let about = "CPU time of this process, user and system.";
     known("process_cpu_seconds_total", "counter", about, cpu.map(|cpu| cpu.as_secs_f64()));
     known("process_open_fds", "gauge", "Open file descriptors.", counted(open_fds));
-    known("process_max_fds", "gauge", "How many there may be.", counted(max_fds));
+    known("process_max_fds", "gauge", "Maximum number of open file descriptors.", counted(max_fds));
 }
 
 /// The families that each door has a part in.
@@ -56,8 +56,7 @@ impl Page<'_> {
     }
 
     fn traffic(&mut self) {
-        let about =
-            "Requests that came to an end, by what they were for and how they were answered.";
+        let about = "Finished requests, by purpose and status class.";
         self.samples("fetchwell_requests_total", "counter", about, |door| {
             let purposes = [Purpose::Page, Purpose::Robots, Purpose::Probe];
             let cells = purposes
@@ -68,18 +67,18 @@ impl Page<'_> {
             };
             counted(&door.requests, cells, label)
         });
-        let about = "Requests that brought nothing that is wanted, by why.";
+        let about = "Failed requests, by reason.";
         self.samples("fetchwell_request_failures_total", "counter", about, |door| {
             let label = |failure: &Failure| format!("reason=\"{}\"", failure.word());
             counted(&door.failures, Failure::ALL.iter().copied(), label)
         });
-        let about = "Answers with status 429.";
+        let about = "Responses with status 429.";
         self.values("fetchwell_rate_limited_total", "counter", about, |door| {
             door.failures.get(&Failure::RateLimited).copied().unwrap_or_default()
         });
-        let about = "Body bytes received, with their encoding undone.";
+        let about = "Body bytes received, after decoding.";
         self.values("fetchwell_body_bytes_total", "counter", about, |door| door.body_bytes);
-        let about = "Leases that ended, by how.";
+        let about = "Leases that ended, by outcome.";
         self.samples("fetchwell_outcomes_total", "counter", about, |door| {
             let label = |ending: &Ending| format!("outcome=\"{}\"", ending.word());
             counted(&door.endings, Ending::ALL.iter().copied(), label)
@@ -87,38 +86,39 @@ impl Page<'_> {
     }
 
     fn times(&mut self) {
-        let about = "From connecting to the last byte.";
+        let about = "Time from connecting to the last byte.";
         self.spreads("fetchwell_request_duration_seconds", about, |door| &door.request_s);
-        let about = "From the request's head to the answer's.";
+        let about = "Time from the head of the request to the head of the response.";
         self.spreads("fetchwell_first_byte_seconds", about, |door| &door.first_byte_s);
-        let about = "What requests waited for politeness: robots.txt, and their site's turn.";
+        let about = "Time that requests waited for politeness: robots.txt, and the next slot of \
+                     their site.";
         self.spreads("fetchwell_politeness_wait_seconds", about, |door| &door.politeness_wait_s);
-        let about = "What requests waited for a free place in flight.";
+        let about = "Time that requests waited for a free slot in flight.";
         self.spreads("fetchwell_worker_wait_seconds", about, |door| &door.worker_wait_s);
-        let about = "From acceptance to the end, of what ended for good.";
+        let about = "Time from acceptance to the end of a job.";
         self.spreads("fetchwell_job_duration_seconds", about, |door| &door.job_s);
     }
 
     fn in_hand(&mut self) {
-        let about = "Requests under way.";
+        let about = "Requests in flight.";
         self.values("fetchwell_in_flight", "gauge", about, |door| door.window.in_flight);
         let about = "Leases that this process holds.";
         self.values("fetchwell_leases_held", "gauge", about, |door| door.window.leases);
-        let about = "Sites that something waits for in this process, or is under way to.";
+        let about = "Sites for which this process has waiting jobs or requests in flight.";
         self.values("fetchwell_sites_waiting", "gauge", about, |door| door.window.sites);
-        let about = "Sites whose pace this process has kept lately.";
+        let about = "Sites that this process has recently sent requests to.";
         self.values("fetchwell_sites_known", "gauge", about, |door| door.window.sites_known);
-        let about = "How long ago the oldest job was accepted that waits in the store, delayed or not, or is \
-                     held by this process.";
+        let about = "Age of the oldest job that waits in the store, delayed or not, or is held by \
+                     this process.";
         self.values("fetchwell_oldest_waiting_seconds", "gauge", about, |door| {
             door.window.oldest.unwrap_or_default().as_secs_f64()
         });
     }
 
     fn politeness(&mut self) {
-        let about = "Breakers that are open, as far as this process knows.";
+        let about = "Open breakers, as far as this process knows.";
         self.values("fetchwell_breakers_open", "gauge", about, |door| door.circuits.count);
-        let about = "For how long the breaker has been open that opened first.";
+        let about = "How long the breaker that opened first has been open.";
         self.values("fetchwell_breaker_longest_open_seconds", "gauge", about, |door| {
             door.circuits.longest.as_secs_f64()
         });
@@ -130,30 +130,30 @@ impl Page<'_> {
         self.values("fetchwell_breakers_closed_total", "counter", about, |door| {
             door.circuits_closed
         });
-        let about = "Times that a robots.txt could not be reached.";
+        let about = "How often a robots.txt was unreachable.";
         self.values("fetchwell_robots_unreachable_total", "counter", about, |door| {
             door.robots_unreachable
         });
-        let about = "Requests that left sooner than their site's pace allows. Should stay 0.";
+        let about = "Requests sent sooner than the pace of their site allows. Should stay 0.";
         self.values("fetchwell_rate_breaches_total", "counter", about, |door| door.rate_breaches);
     }
 
     fn promises(&mut self) {
         let about = "Leases rescued from instances that died.";
         self.values("fetchwell_rescues_total", "counter", about, |door| door.rescues);
-        let about = "Settlements that came too late: others had the lease by then.";
+        let about = "Results that came too late: another instance had the lease.";
         self.values("fetchwell_stale_settlements_total", "counter", about, |door| door.stale);
-        let about = "Times that a store did not do what it was asked, by why.";
+        let about = "Failed store calls, by reason.";
         self.samples("fetchwell_store_faults_total", "counter", about, |door| {
             let label = |trouble: &StoreTrouble| format!("reason=\"{}\"", trouble.word());
             counted(&door.store_faults, StoreTrouble::ALL.iter().copied(), label)
         });
-        let about = "Jobs in the store; accepted is the sum of all others.";
+        let about = "Jobs in the store; accepted is the sum of all other states.";
         self.samples("fetchwell_ledger_jobs", "gauge", about, |door| {
             let states = door.ledger.as_ref().map(ledger_states).into_iter().flatten();
             states.map(|(state, count)| (format!("state=\"{state}\""), count)).collect()
         });
-        let about = "Accepted jobs less those that are accounted for. Should stay 0.";
+        let about = "Accepted jobs minus those that are accounted for. Should stay 0.";
         self.samples("fetchwell_ledger_difference_jobs", "gauge", about, |door| {
             door.ledger.iter().map(|ledger| (String::new(), ledger.difference())).collect()
         });

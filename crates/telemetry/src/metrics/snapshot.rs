@@ -24,15 +24,15 @@ pub struct Snapshot {
 /// What one door has done so far, and has in hand.
 #[derive(Clone, Debug)]
 pub struct DoorSnapshot {
-    /// Requests that came to an end, by what they were for and how they were answered.
+    /// Finished requests, by purpose and status class.
     pub requests: BTreeMap<(Purpose, StatusClass), u64>,
     /// Those that failed, by why; those answered with 429 among them.
     pub failures: BTreeMap<Failure, u64>,
-    /// Leases that ended, by how.
+    /// Leases that ended, by outcome.
     pub endings: BTreeMap<Ending, u64>,
     /// Times that a store did not do what it was asked.
     pub store_faults: BTreeMap<StoreTrouble, u64>,
-    /// Body bytes received, with their encoding undone.
+    /// Body bytes received, after decoding.
     pub body_bytes: u64,
     /// Seconds that requests took, from connecting to the last byte.
     pub request_s: Spread,

@@ -126,12 +126,8 @@ impl PageMetrics {
                 "URLs that robots.txt disallows.",
                 &self.skipped_by_robots,
             ),
-            (
-                "pages_requeued_total",
-                "URLs put back since their site failed, not they.",
-                &self.requeued,
-            ),
-            ("retries_total", "Attempts that will be made again.", &self.retries),
+            ("pages_requeued_total", "URLs requeued because their site failed.", &self.requeued),
+            ("retries_total", "Attempts that will be retried.", &self.retries),
             ("dlq_enqueued_total", "URLs put on the dead-letter list.", &self.dead_letters),
             ("circuit_breaker_opened_total", "Circuits opened.", &self.circuits_opened),
             ("circuit_breaker_closed_total", "Circuits closed again.", &self.circuits_closed),
@@ -145,9 +141,9 @@ impl PageMetrics {
         family(&mut text, &name, "counter", "Probes of sites whose circuit is open.", probes);
         // No name of the design's, and so one of ours.
         self.render_gauges(&mut text, sizes);
-        let durations = "How long requests took, from connecting to the last byte.";
+        let durations = "Duration of requests, from connecting to the last byte.";
         self.fetch_duration.render(&mut text, &full("fetch_duration_seconds"), durations);
-        let about = "How large cached pages are.";
+        let about = "Size of cached pages.";
         self.content_size.render(&mut text, &full("content_size_bytes"), about);
         text
     }
@@ -158,7 +154,8 @@ impl PageMetrics {
             single(text, &full(name), "gauge", about, value);
         };
         if let Some(sizes) = sizes {
-            let about = "URLs that wait: on the list, parked by site, delayed, or leased and not yet under way.";
+            let about = "URLs that wait: on the list, parked by site, delayed, or leased and not \
+                         yet in flight.";
             gauge(text, "input_queue_size", about, sizes.waiting as f64);
             gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
         }
@@ -169,7 +166,7 @@ impl PageMetrics {
         };
         let about = "The worst site's circuit: 0 closed, 1 open, 2 half open.";
         gauge(text, "circuit_breaker_state", about, state);
-        let about = "Failures in a row of the worst site.";
+        let about = "Consecutive failures of the worst site.";
         gauge(text, "circuit_breaker_consecutive_failures", about, worst.failures_in_a_row.into());
         let about = "How long the circuit of the worst site stays open.";
         let backoff_s = worst.backoff.as_secs_f64();

@@ -89,8 +89,8 @@ impl Status {
         for (count, what) in [
             (self.queued, "  queued by site"),
             (self.delayed, "  delayed"),
-            (self.leased, "  leased, not yet under way"),
-            (self.under_way, "under way"),
+            (self.leased, "  leased, not yet in flight"),
+            (self.under_way, "in flight"),
         ] {
             rows.push(row(count.to_string(), what.to_owned()));
         }

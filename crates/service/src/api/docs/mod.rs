@@ -204,8 +204,9 @@ fn body_of(answer: &Value) -> String {
 
 fn write_problems(page: &mut String) {
     page.push_str(
-        "<h2 id=\"problems\">Problems</h2><p>Every error is a problem by RFC 9457 \
-         (<code>application/problem+json</code>). Its <code>type</code> leads here and never changes.</p>\n",
+        "<h2 id=\"problems\">Problems</h2><p>Every error is an RFC 9457 problem \
+         (<code>application/problem+json</code>). Its <code>type</code> links here and never \
+         changes.</p>\n",
     );
     for kind in Kind::ALL {
         push(

@@ -35,7 +35,7 @@ struct Field<'a> {
 
 impl Field<'_> {
     fn write(&self, page: &mut String) {
-        let mark = if self.is_required { "" } else { " <i>may be left out</i>" };
+        let mark = if self.is_required { "" } else { " <i>optional</i>" };
         // A field that may be null has its text in the first of its alternatives.
         let own = text(&self.schema["description"]);
         let about =
@@ -107,7 +107,7 @@ mod tests {
         let mut page = String::new();
         write_objects(&mut page, &schemas);
         let one = page.split("schema-One").nth(1).unwrap();
-        assert!(one.contains("<code>title</code> <i>may be left out</i></td><td>string<"), "{one}");
+        assert!(one.contains("<code>title</code> <i>optional</i></td><td>string<"), "{one}");
         assert!(one.contains("<code>id</code></td><td>string or null</td><td>its name<"), "{one}");
     }
 }

@@ -23,16 +23,16 @@ const MAX_BODY_BYTES: u64 = 64 << 10;
 struct ActedView {
     /// With how many messages something was done.
     done: u64,
-    /// How many were left alone.
+    /// How many were not changed.
     left_alone: u64,
-    /// What became of each, the first 200 of them.
+    /// The result for each message, up to 200.
     deeds: Vec<DeedView>,
 }
 
-/// Try messages anew
+/// Retry messages
 ///
-/// One that has ended is sent again as a message of its own, with the same caller, URL, options and
-/// correlation id, once; its result stays. One that waits for a time is due now.
+/// A finished message is sent again as a new message, with the same caller, URL, options and
+/// correlation id, once; its result stays. A delayed message becomes due now.
 #[utoipa::path(
     post,
     path = "/operator/messages/retry",
@@ -40,15 +40,15 @@ struct ActedView {
     tag = "Oversight",
     request_body = Named,
     responses(
-        (status = 200, description = "what became of each", body = ActedView),
+        (status = 200, description = "the result for each message", body = ActedView),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -61,9 +61,9 @@ pub(super) async fn retry(
     api.act_on_named(&identity, Act::Retry, request).await
 }
 
-/// Cancel messages that wait
+/// Cancel waiting messages
 ///
-/// Each ends with a result that says `cancelled`. One that is in flight is left alone, and says so.
+/// Each ends with a result with the status `cancelled`. A message in flight is not changed, and the response says so.
 #[utoipa::path(
     post,
     path = "/operator/messages/cancel",
@@ -71,15 +71,15 @@ pub(super) async fn retry(
     tag = "Oversight",
     request_body = Named,
     responses(
-        (status = 200, description = "what became of each", body = ActedView),
+        (status = 200, description = "the result for each message", body = ActedView),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -92,9 +92,9 @@ pub(super) async fn cancel(
     api.act_on_named(&identity, Act::Cancel, request).await
 }
 
-/// Try anew what matches
+/// Retry all matching messages
 ///
-/// All that matched at a moment, and nothing that came in or ended later.
+/// Applies to messages that matched at a given time, and to none that were accepted or ended later.
 #[utoipa::path(
     post,
     path = "/operator/messages/retry-matching",
@@ -102,16 +102,16 @@ pub(super) async fn cancel(
     tag = "Oversight",
     request_body = Matching,
     responses(
-        (status = 200, description = "how many, and what became of the first", body = ActedView),
+        (status = 200, description = "the number of messages, and the result for the first ones", body = ActedView),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down; what was done is done, and asking again does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down; what was done stays done, and the same request does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]
@@ -123,9 +123,9 @@ pub(super) async fn retry_matching(
     api.act_on_matching(&identity, Act::Retry, request).await
 }
 
-/// Cancel what matches
+/// Cancel all matching messages
 ///
-/// All that matched at a moment and waits, and nothing that came in or ended later.
+/// Applies to waiting messages that matched at a given time, and to none that were accepted or ended later.
 #[utoipa::path(
     post,
     path = "/operator/messages/cancel-matching",
@@ -133,16 +133,16 @@ pub(super) async fn retry_matching(
     tag = "Oversight",
     request_body = Matching,
     responses(
-        (status = 200, description = "how many, and what became of the first", body = ActedView),
+        (status = 200, description = "the number of messages, and the result for the first ones", body = ActedView),
         (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to come", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is no application/json", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down; what was done is done, and asking again does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "the store is down; what was done stays done, and the same request does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
 )]

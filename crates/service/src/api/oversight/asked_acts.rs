@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::query::{AS_OF, STATES, moment};
 use crate::problem::{FieldError, Problem};
 
-/// Which messages, by name.
+/// Which messages, by id.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Named {
@@ -17,38 +17,38 @@ pub(super) struct Named {
     pub(super) ids: Vec<String>,
 }
 
-/// Which messages, by what they have in common.
+/// Which messages, by a filter.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Matching {
-    /// What they have in common.
+    /// The filter.
     pub(super) filter: ActFilter,
-    /// When they were seen: `as_of` of a list or a count. What came in or ended after that is left alone.
+    /// The time to which the filter refers: `as_of` of a list or a count. Messages that were accepted or ended later are not changed.
     #[schema(example = "2026-01-01T00:00:00Z", format = DateTime)]
     pub(super) as_of: String,
-    /// At most so many, the newest first; 1 is a canary. Without it, all of them.
+    /// Maximum number of messages, newest first; use 1 as a test. Without it, all of them.
     #[schema(minimum = 1, maximum = 4294967295u32)]
     pub(super) most: Option<u32>,
 }
 
-/// What messages have in common. A state must be named: nobody means every message there ever was.
+/// A filter. It must include a state, so that it never means all messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActFilter {
     /// queued, processing, delayed, completed or failed.
     #[schema(example = "failed", pattern = "^(queued|processing|delayed|completed|failed)$")]
     state: String,
-    /// The host, with the port unless it is the usual one.
+    /// The host, with the port unless it is the default one.
     site: Option<String>,
-    /// On whose behalf.
+    /// The retailer.
     retailer: Option<String>,
-    /// Who sent them.
+    /// The caller that sent them.
     caller: Option<String>,
-    /// Why they failed, as a list shows it.
+    /// The reason of the failure, as a list shows it.
     reason: Option<String>,
-    /// What their URL contains.
+    /// Text in the URL.
     url: Option<String>,
-    /// The caller's own name for them.
+    /// The correlation id.
     correlation_id: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl Matching {
         let ActFilter { site, retailer, caller, reason, url, correlation_id, .. } = &self.filter;
         let texts = [site, retailer, caller, reason, url, correlation_id];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            errors.push(FieldError::at("/filter", "must have no NUL in its texts"));
+            errors.push(FieldError::at("/filter", "must not contain NUL"));
         }
         if !errors.is_empty() {
             return Err(Problem::invalid(errors));

@@ -16,8 +16,8 @@ use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsVie
 
 /// List messages of all callers
 ///
-/// The newest first. A look at a large store is bounded: an answer may have fewer messages than asked for,
-/// or none, and still a `next` to go on with.
+/// Newest first. Queries on a large store are bounded: a response may have fewer messages than requested,
+/// or none, and still a `next` to continue with.
 #[utoipa::path(
     get,
     path = "/operator/messages",
@@ -25,22 +25,22 @@ use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsVie
     tag = "Oversight",
     params(
         ("state" = Option<String>, Query, description = "queued, processing, delayed, completed or failed", pattern = "^(queued|processing|delayed|completed|failed)$"),
-        ("site" = Option<String>, Query, description = "the host, with the port unless it is the usual one", example = "shop.test"),
-        ("retailer" = Option<String>, Query, description = "on whose behalf"),
-        ("caller" = Option<String>, Query, description = "who sent them"),
-        ("reason" = Option<String>, Query, description = "why they failed, as a list shows it", example = "http_error 404"),
-        ("url" = Option<String>, Query, description = "what their URL contains"),
-        ("correlation_id" = Option<String>, Query, description = "the caller's own name for them"),
-        ("as_of" = Option<String>, Query, description = "nothing that came in or ended after this time, as an earlier answer gave it", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"),
-        ("after" = Option<String>, Query, description = "where to look on: `next` of an earlier answer", pattern = "^[0-9]+$"),
-        ("limit" = Option<u32>, Query, description = "at most so many: 1 to 200, without it 50", minimum = 1, maximum = 200),
+        ("site" = Option<String>, Query, description = "the host, with the port unless it is the default one", example = "shop.test"),
+        ("retailer" = Option<String>, Query, description = "the retailer"),
+        ("caller" = Option<String>, Query, description = "the caller"),
+        ("reason" = Option<String>, Query, description = "the reason of the failure, as a list shows it", example = "http_error 404"),
+        ("url" = Option<String>, Query, description = "text in the URL"),
+        ("correlation_id" = Option<String>, Query, description = "the correlation id"),
+        ("as_of" = Option<String>, Query, description = "ignore messages that were accepted or ended after this time; use `as_of` of an earlier response", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"),
+        ("after" = Option<String>, Query, description = "where to continue: `next` of an earlier response", pattern = "^[0-9]+$"),
+        ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 50)", minimum = 1, maximum = 200),
     ),
     responses(
-        (status = 200, description = "messages, and what was there to see", body = SightingsView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "messages, and the time to which the list refers", body = SightingsView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -58,8 +58,8 @@ pub(super) async fn messages(
 
 /// Count messages of all callers
 ///
-/// Counting ends at 10,000, and where a look at a large store is bounded: then `exact` is false, and there
-/// are at least so many.
+/// Counting stops at 10,000, and earlier on a large store: then `exact` is false, and there
+/// are at least this many.
 #[utoipa::path(
     get,
     path = "/operator/messages/count",
@@ -67,20 +67,20 @@ pub(super) async fn messages(
     tag = "Oversight",
     params(
         ("state" = Option<String>, Query, description = "queued, processing, delayed, completed or failed", pattern = "^(queued|processing|delayed|completed|failed)$"),
-        ("site" = Option<String>, Query, description = "the host, with the port unless it is the usual one", example = "shop.test"),
-        ("retailer" = Option<String>, Query, description = "on whose behalf"),
-        ("caller" = Option<String>, Query, description = "who sent them"),
-        ("reason" = Option<String>, Query, description = "why they failed, as a list shows it", example = "http_error 404"),
-        ("url" = Option<String>, Query, description = "what their URL contains"),
-        ("correlation_id" = Option<String>, Query, description = "the caller's own name for them"),
-        ("as_of" = Option<String>, Query, description = "nothing that came in or ended after this time, as an earlier answer gave it", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"),
+        ("site" = Option<String>, Query, description = "the host, with the port unless it is the default one", example = "shop.test"),
+        ("retailer" = Option<String>, Query, description = "the retailer"),
+        ("caller" = Option<String>, Query, description = "the caller"),
+        ("reason" = Option<String>, Query, description = "the reason of the failure, as a list shows it", example = "http_error 404"),
+        ("url" = Option<String>, Query, description = "text in the URL"),
+        ("correlation_id" = Option<String>, Query, description = "the correlation id"),
+        ("as_of" = Option<String>, Query, description = "ignore messages that were accepted or ended after this time; use `as_of` of an earlier response", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"),
     ),
     responses(
-        (status = 200, description = "how many, and what was there to see", body = CountView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "the number of messages, and the time to which it refers", body = CountView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -96,9 +96,9 @@ pub(super) async fn count(
     Ok(json(&CountView::from(count)))
 }
 
-/// All that is known of a message
+/// Get details of a message
 ///
-/// Its way from the queue to its result, its last attempts with their reasons, and its result.
+/// Its timeline from the queue to the result, its last attempts with their reasons, and its result.
 #[utoipa::path(
     get,
     path = "/operator/messages/{id}",
@@ -107,10 +107,10 @@ pub(super) async fn count(
     params(("id" = String, Path, description = "the message", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message", body = DossierView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -130,9 +130,9 @@ pub(super) async fn message(
     Ok(json(&DossierView::from(dossier)))
 }
 
-/// Why messages failed, and where
+/// Group failed messages by reason and site
 ///
-/// The failures that nobody has tried anew, by reason and site, the largest groups first. Of very many the
+/// Failures that were not retried yet, largest groups first. If there are very many, only the
 /// newest are grouped: then `exact` is false.
 #[utoipa::path(
     get,
@@ -141,9 +141,9 @@ pub(super) async fn message(
     tag = "Oversight",
     responses(
         (status = 200, description = "the groups", body = FailuresView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "callers see their own messages only", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))

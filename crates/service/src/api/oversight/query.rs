@@ -67,8 +67,8 @@ impl Asked {
 /// What a state must be.
 pub(super) const STATES: &str = "must be queued, processing, delayed, completed or failed";
 /// What a moment must be.
-pub(super) const AS_OF: &str = "must be a time, as `as_of` of an earlier answer gave it";
-const AFTER: &str = "must be a cursor, as `next` of an earlier answer gave it";
+pub(super) const AS_OF: &str = "must be a time: `as_of` of an earlier response";
+const AFTER: &str = "must be a cursor: `next` of an earlier response";
 
 /// A moment, as it was given out.
 pub(super) fn moment(text: &str) -> Option<Time> {
@@ -78,7 +78,7 @@ pub(super) fn moment(text: &str) -> Option<Time> {
 
 fn text(name: &'static str, value: &str) -> Result<String, Fault> {
     if value.len() > MAX_TEXT_BYTES || value.contains('\0') {
-        return Err((name, "must have at most 8,192 bytes, and no NUL"));
+        return Err((name, "must have at most 8,192 bytes, without NUL"));
     }
     Ok(value.to_owned())
 }

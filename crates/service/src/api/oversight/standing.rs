@@ -14,14 +14,14 @@ use crate::api::routes::json;
 use crate::problem::{Problem, ProblemBody};
 use crate::views::standing::{AuditLine, InstanceDetails, QueueView};
 
-/// Who is at work.
+/// The running instances.
 #[derive(Debug, Serialize, ToSchema)]
 struct InstancesView {
     /// Each instance of each queue.
     instances: Vec<InstanceDetails>,
 }
 
-/// Who is at work on the store
+/// List the running instances
 #[utoipa::path(
     get,
     path = "/operator/instances",
@@ -29,9 +29,9 @@ struct InstancesView {
     tag = "Oversight",
     responses(
         (status = 200, description = "each instance of each queue", body = InstancesView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for viewers and operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -53,19 +53,19 @@ struct AuditView {
     entries: Vec<AuditLine>,
 }
 
-/// What was done by whom
+/// List the audit log
 #[utoipa::path(
     get,
     path = "/operator/audit",
     operation_id = "operator_audit",
     tag = "Oversight",
-    params(("limit" = Option<u32>, Query, description = "at most so many: 1 to 200, without it 50", minimum = 1, maximum = 200)),
+    params(("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 50)", minimum = 1, maximum = 200)),
     responses(
-        (status = 200, description = "the newest first", body = AuditView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for viewers and operators", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "newest first", body = AuditView),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))
@@ -82,14 +82,14 @@ pub(super) async fn audit(
     Ok(json(&AuditView { entries }))
 }
 
-/// How every queue stands.
+/// The jobs of every queue.
 #[derive(Debug, Serialize, ToSchema)]
 struct LedgerView {
     /// By name.
     queues: Vec<QueueView>,
 }
 
-/// How many jobs stand where, in every queue of the store
+/// Count the jobs of every queue by state
 #[utoipa::path(
     get,
     path = "/operator/ledger",
@@ -97,9 +97,9 @@ struct LedgerView {
     tag = "Oversight",
     responses(
         (status = 200, description = "accepted = done + skipped + queued + in_flight + delayed + dead", body = LedgerView),
-        (status = 401, description = "no token, or one that is not good", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "this is for viewers and operators", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "over the caller's own limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
         (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
     ),
     security(("token" = []))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Counts, as the checkpoint keeps them and the end tells them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
-    /// Blocks of the index that were read.
+    /// Blocks of the index read.
     pub(super) blocks: u64,
     /// Their bytes, as they came.
     pub(super) bytes: u64,

@@ -76,9 +76,9 @@ impl Progress {
         let (counts, earlier) = (&now.counts, &before.counts);
         for (name, about, value) in [
             ("pages", "Pages in published batches.", now.pages - before.pages),
-            ("blocks", "Blocks of the index that were read.", counts.blocks - earlier.blocks),
-            ("records", "Lines of the index that were read.", counts.lines - earlier.lines),
-            ("bytes", "Bytes of the index that were read.", counts.bytes - earlier.bytes),
+            ("blocks", "Blocks of the index read.", counts.blocks - earlier.blocks),
+            ("records", "Lines of the index read.", counts.lines - earlier.lines),
+            ("bytes", "Bytes of the index read.", counts.bytes - earlier.bytes),
         ] {
             let name = format!("fetchwell_commoncrawl_{name}_total");
             single(text, &name, "counter", about, value);
@@ -91,7 +91,7 @@ impl Progress {
             now.iter().map(sample).collect::<Vec<_>>()
         };
         let filtered = since("filter", &counts.filtered, &earlier.filtered);
-        let about = "Lines that were left out, by what they do not meet.";
+        let about = "Lines left out, by filter.";
         family(text, "fetchwell_commoncrawl_filtered_total", "counter", about, filtered);
         let errors = since("kind", &counts.errors, &earlier.errors);
         let about = "Lines and blocks skipped, by kind of error.";

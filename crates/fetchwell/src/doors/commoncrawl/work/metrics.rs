@@ -66,23 +66,19 @@ impl WorkMetrics {
     pub(super) fn render(&self) -> String {
         let mut text = String::new();
         let counters = [
-            ("worker_batches", &self.batches, "Batches that are done."),
+            ("worker_batches", &self.batches, "Batches completed."),
             (
                 "fetchwell_commoncrawl_batches_retried_total",
                 &self.retried,
-                "Batches put back for another round.",
+                "Batches put back for another attempt.",
             ),
             ("fetchwell_commoncrawl_batches_dead_total", &self.dead, "Batches given up."),
-            (
-                "fetchwell_commoncrawl_records_total",
-                &self.records,
-                "Captured pages that were looked at.",
-            ),
+            ("fetchwell_commoncrawl_records_total", &self.records, "Captured pages processed."),
             ("fetchwell_commoncrawl_documents_total", &self.documents, "Documents written."),
             (
                 "fetchwell_commoncrawl_documents_repeated_total",
                 &self.repeated,
-                "Documents that had been written before: their batch came again.",
+                "Documents that were already written, because their batch was delivered again.",
             ),
             (
                 "fetchwell_commoncrawl_bytes_total",
@@ -106,7 +102,7 @@ impl WorkMetrics {
         };
         let (filtered, errors) =
             ("fetchwell_commoncrawl_filtered_total", "fetchwell_commoncrawl_errors_total");
-        let about = "Captured pages that were left out, by filter.";
+        let about = "Captured pages left out, by filter.";
         family(&mut text, filtered, "counter", about, kinds(&self.left_out, "filter"));
         let about = "Captured pages that could not be read, by kind.";
         family(&mut text, errors, "counter", about, kinds(&self.broken, "kind"));
