@@ -102,7 +102,7 @@ struct State {
     /// By pipeline and call.
     failing: BTreeMap<(u32, StoreCall), Streak>,
     outage: Option<Outage>,
-    /// The first error that no retry can mend.
+    /// The first error that no retry can fix.
     fatal: Option<Failing>,
 }
 
@@ -168,7 +168,7 @@ impl StoreHealth {
         }
     }
 
-    /// The first error of any pipeline of the process that no retry can mend. It stays.
+    /// The first error of any pipeline of the process that no retry can fix. It stays.
     pub fn fatal(&self) -> Option<Failing> {
         if !self.shared.is_fatal.load(Ordering::Acquire) {
             return None;
@@ -181,7 +181,7 @@ impl StoreHealth {
         if state.fatal.is_some() {
             return debug!(%fault, "{}", call.means());
         }
-        error!(%fault, "{}; handing back what is held, then stopping", call.means());
+        error!(%fault, "{}; a retry cannot fix this: handing back leases, then stopping", call.means());
         state.fatal = Some(Failing { call, lasts: Duration::ZERO, fault: fault.clone() });
         self.shared.is_fatal.store(true, Ordering::Release);
     }
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_no_retry_mends_is_known_to_all_pipelines_for_good() {
+    async fn what_no_retry_fixes_is_known_to_all_pipelines_for_good() {
         let health = StoreHealth::default();
         let flow = health.beside();
         flow.failed(StoreCall::Take, &fault());

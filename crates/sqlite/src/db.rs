@@ -141,7 +141,9 @@ impl Db {
                 drop(connection);
                 drop(open);
             })
-            .map_err(|error| StoreError::transient("no thread for SQLite").with_source(error))?;
+            .map_err(|error| {
+                StoreError::transient("cannot start a thread for SQLite").with_source(error)
+            })?;
         Ok(Db { work: sender, path: path.to_owned() })
     }
 

@@ -138,7 +138,7 @@ fn advice_for(error: &rusqlite::Error, kind: StoreErrorKind) -> &'static str {
     use rusqlite::ErrorCode;
     match (error.sqlite_error_code(), error.sqlite_extended_error_code()) {
         (_, Some(ffi::SQLITE_READONLY_DBMOVED)) => {
-            "it was moved or removed while it was in use: put it back, and start again"
+            "it was moved or deleted while it was in use: put it back, then start Fetchwell again"
         }
         (Some(ErrorCode::DiskFull), _) => FREE_SPACE,
         (Some(ErrorCode::DatabaseBusy), _) => {

@@ -169,7 +169,7 @@ pub(super) struct Conductor<R> {
     pub(super) exhausted: bool,
     /// Why a plan wants the run to end.
     pub(super) halted: Option<String>,
-    /// The error of a store that no retry can mend: the run ends with it.
+    /// The error of a store that no retry can fix: the run ends with it.
     fatal: Option<StoreError>,
     /// The store does not even take back what is held, and never will.
     pub(super) takes_nothing_back: bool,
@@ -560,7 +560,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
-    /// next. After an error that no retry can mend, the run hands back what it holds and ends.
+    /// next. After an error that no retry can fix, the run hands back what it holds and ends.
     pub(super) fn give_up_on_a_store(&mut self) -> Result<(), StoreError> {
         if let Some(failing) = self.plant.gate.health.fatal() {
             if self.fatal.is_none() {

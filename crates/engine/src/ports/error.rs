@@ -27,7 +27,7 @@ impl StoreErrorKind {
             StoreErrorKind::Transient => "the store is not available",
             StoreErrorKind::Corrupt => "the store is damaged",
             StoreErrorKind::Incompatible => "this store cannot be used",
-            StoreErrorKind::TooLarge => "the store can't hold it",
+            StoreErrorKind::TooLarge => "the store cannot hold it",
             StoreErrorKind::Bug => "this is a bug in Fetchwell",
         }
     }

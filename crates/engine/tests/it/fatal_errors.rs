@@ -1,4 +1,4 @@
-//! Errors of stores that no retry can mend, and panics of the engine: the run hands back what it holds, and ends.
+//! Errors of stores that no retry can fix, and panics of the engine: the run hands back what it holds, and ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

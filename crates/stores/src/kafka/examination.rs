@@ -31,7 +31,8 @@ pub struct TopicFacts {
 pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreError> {
     let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
     let asked = tokio::task::spawn_blocking(move || look(&place)).await;
-    asked.map_err(|error| StoreError::bug("asking Kafka").with_source(error))?
+    asked
+        .map_err(|error| StoreError::bug("the query to Kafka did not finish").with_source(error))?
 }
 
 fn look(place: &Place) -> Result<KafkaFacts, StoreError> {

@@ -42,7 +42,8 @@ async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError
     let (producer, topic) = (producer.clone(), place.topic.clone());
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
     let looked = looked.map_err(|error| {
-        StoreError::bug(format!("{place}: looking for the topic")).with_source(error)
+        StoreError::bug(format!("{place}: the lookup of the topic did not finish"))
+            .with_source(error)
     })?;
     looked.map_err(|error| place.fault(error))
 }

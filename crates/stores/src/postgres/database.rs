@@ -121,7 +121,7 @@ impl Database {
 /// What an address says, or how to write one.
 pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
-        StoreError::incompatible("the address of PostgreSQL")
+        StoreError::incompatible("the address of PostgreSQL is invalid")
             .with_source(error)
             .with_advice("write postgres://user:password@host:port/db")
     })?;

@@ -65,11 +65,11 @@ pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
         Some("53100") => "free some space on the server's disk",
         Some("53300") => "raise max_connections, or run fewer instances",
         Some("42P01" | "42703" | "42704" | "42804" | "42883" | "42P10") => {
-            "its tables are not as this program made them: restore a backup, or name another database"
+            "its tables are not the ones that Fetchwell created: restore a backup, or use another database"
         }
-        Some("42501") => "grant this user the rights on the tables",
+        Some("42501") => "grant this user privileges on the tables",
         Some("28000" | "28P01") => "check user and password",
-        Some("3D000") => "create the database, or name another",
+        Some("3D000") => "create the database, or use another one",
         Some("XX001" | "XX002" | "58P01") => "restore a backup",
         _ => "",
     };

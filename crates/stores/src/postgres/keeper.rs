@@ -237,8 +237,9 @@ impl Keeper for PostgresKeeper {
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        let text = serde_json::to_string(record)
-            .map_err(|error| StoreError::bug("a record of robots.txt").with_source(error))?;
+        let text = serde_json::to_string(record).map_err(|error| {
+            StoreError::bug("cannot encode a robots.txt record").with_source(error)
+        })?;
         let query = sqlx::query(
             "INSERT INTO fetchwell_robots (origin, record, kept_at)
              VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)

@@ -148,9 +148,9 @@ impl Source for RabbitInstance {
     async fn leave(&self) -> Result<(), StoreError> {
         self.stop.cancel();
         if let Some(keeping) = self.keeping.lock().await.take() {
-            keeping
-                .await
-                .map_err(|error| StoreError::bug("the consumer of RabbitMQ").with_source(error))?;
+            keeping.await.map_err(|error| {
+                StoreError::bug("the consumer of RabbitMQ failed").with_source(error)
+            })?;
         }
         Ok(())
     }

@@ -57,12 +57,12 @@ const TEXTS: &[(&str, StoreErrorKind)] = &[
 pub(super) fn store_error(server: String, error: RedisError) -> StoreError {
     let kind = kind_of(&error);
     let advice = match reply_of(&error).as_ref().map(|(code, _)| code.as_str()) {
-        Some("OOM") => "raise the server's maxmemory, or remove what is not needed there",
+        Some("OOM") => "raise maxmemory of the server, or delete keys that are not needed",
         Some("MISCONF") => "the server cannot write to its disk: see its log",
         Some("NOAUTH" | "WRONGPASS") => "check user and password in its address",
-        Some("NOPERM") => "allow this user the commands and keys that it needs",
+        Some("NOPERM") => "grant this user access to the commands and keys that Fetchwell uses",
         Some("WRONGTYPE") => {
-            "another program uses a key of that name: name another queue, or another database"
+            "another program uses a key of that name: use another queue name or another database"
         }
         _ if error.kind() == ErrorKind::AuthenticationFailed => {
             "check user and password in its address"

@@ -201,5 +201,5 @@ fn subscription(field: &str, details: &str) -> Result<Subscription, StoreError> 
 
 fn json(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::bug("a record of a feed").with_source(error))
+        .map_err(|error| StoreError::bug("cannot encode a feed record").with_source(error))
 }

@@ -176,8 +176,9 @@ impl Keeper for RedisKeeper {
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        let text = serde_json::to_string(record)
-            .map_err(|error| StoreError::bug("a record of robots.txt").with_source(error))?;
+        let text = serde_json::to_string(record).map_err(|error| {
+            StoreError::bug("cannot encode a robots.txt record").with_source(error)
+        })?;
         let mut connection = self.link.standing().await?.connection;
         let answer: Result<(), _> =
             connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;

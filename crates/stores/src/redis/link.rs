@@ -53,7 +53,7 @@ impl Link {
         answer_within: Duration,
     ) -> Result<Link, StoreError> {
         let client = Client::open(url).map_err(|error| {
-            StoreError::incompatible("the address of Redis")
+            StoreError::incompatible("the address of Redis is invalid")
                 .with_source(error)
                 .with_advice("write redis://[user:password@]host:port/db")
         })?;
@@ -126,10 +126,12 @@ impl Link {
             )));
         }
         match field(info, "run_id").unwrap_or_default() {
-            "" => Err(StoreError::incompatible(format!(
-                "INFO of {} has no run_id: it is no Redis server",
-                self.address()
-            ))),
+            "" => {
+                let context =
+                    format!("{} is not a Redis server: its INFO has no run_id", self.address());
+                Err(StoreError::incompatible(context)
+                    .with_advice("use the address of a Redis server"))
+            }
             run_id => Ok(run_id.into()),
         }
     }

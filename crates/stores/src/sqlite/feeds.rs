@@ -110,7 +110,7 @@ impl Feeds for SqliteFeeds {
     async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError> {
         let (url, holder) = (url.to_owned(), holder.to_owned());
         let memory = serde_json::to_string(memory)
-            .map_err(|error| StoreError::bug("a record of a feed").with_source(error))?;
+            .map_err(|error| StoreError::bug("cannot encode a feed record").with_source(error))?;
         self.db
             .write(move |tx| {
                 let kept = tx

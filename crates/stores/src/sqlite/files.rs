@@ -81,7 +81,8 @@ pub(super) fn output_name(path: &Path) -> Result<String, StoreError> {
         _ => Path::new("."),
     };
     let folder = folder.canonicalize().map_err(|error| {
-        StoreError::transient(format!("the folder {}", folder.display())).with_source(error)
+        StoreError::transient(format!("cannot open the folder {}", folder.display()))
+            .with_source(error)
     })?;
     Ok(folder.join(path.file_name().unwrap_or_default()).to_string_lossy().into_owned())
 }

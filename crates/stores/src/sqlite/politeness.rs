@@ -192,5 +192,5 @@ fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Opti
 
 fn to_text(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::bug("the state of a site").with_source(error))
+        .map_err(|error| StoreError::bug("cannot encode the state of a site").with_source(error))
 }

@@ -42,9 +42,9 @@ impl Sink<Row> for Stdout {
                 self.stop.cancel();
                 Ok(())
             }
-            written => {
-                written.map_err(|error| StoreError::transient("standard output").with_source(error))
-            }
+            written => written.map_err(|error| {
+                StoreError::transient("cannot write to standard output").with_source(error)
+            }),
         }
     }
 }

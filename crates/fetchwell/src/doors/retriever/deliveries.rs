@@ -54,7 +54,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// The lease is ours by now, and must come to its plan although the store is away. An error that no retry can mend
+    /// The lease is ours by now, and must come to its plan although the store is away. An error that no retry can fix
     /// ends the flow, which then hands the lease back.
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
