@@ -224,7 +224,7 @@ async fn errors_that_were_not_published_for_a_signal_are_told_and_so_is_a_wrong_
     assert!(said.contains("rnage") && said.contains("unread, range, truncated"), "{said}");
     assert_eq!(ground.queue.waiting().await.unwrap(), 0);
     let mut process = ground.program.start(&retry);
-    let is_full = |said: &str| said.contains("1 batches wait on the queue").then_some(());
+    let is_full = |said: &str| said.contains("the queue has 1 batches").then_some(());
     process.until_said("a full queue", is_full).await;
     process.terminate().await;
     let told = process.wait(DEADLINE).await.expect_code(130).stdout;
