@@ -2,4 +2,5 @@
 
 pub mod metrics;
 pub mod prometheus;
+pub mod registry;
 pub mod traces;
