@@ -33,6 +33,19 @@ impl Ledger {
         self.accepted - (done + skipped + queued + in_flight + delayed + dead)
     }
 
+    /// Each count with the name of its state.
+    pub fn states(&self) -> [(&'static str, i64); 7] {
+        [
+            ("accepted", self.accepted),
+            ("done", self.done),
+            ("skipped", self.skipped),
+            ("queued", self.queued),
+            ("in_flight", self.in_flight),
+            ("delayed", self.delayed),
+            ("dead", self.dead),
+        ]
+    }
+
     /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
     /// delayed, in flight and dead.
     pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {

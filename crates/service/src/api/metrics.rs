@@ -86,16 +86,8 @@ impl Metrics {
             "Requests without a valid token.",
             single(&self.authentication_failures),
         );
-        let states = [
-            ("accepted", ledger.accepted),
-            ("done", ledger.done),
-            ("skipped", ledger.skipped),
-            ("queued", ledger.queued),
-            ("in_flight", ledger.in_flight),
-            ("delayed", ledger.delayed),
-            ("dead", ledger.dead),
-        ];
-        let states = states.map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
+        let states =
+            ledger.states().map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
         let about = "Messages in the store; accepted is the sum of all other states.";
         family(&mut text, "fetchwell_ledger_messages", "gauge", about, states);
         text

@@ -150,7 +150,7 @@ impl Page<'_> {
         });
         let about = "Jobs in the store; accepted is the sum of all other states.";
         self.samples("fetchwell_ledger_jobs", "gauge", about, |door| {
-            let states = door.ledger.as_ref().map(ledger_states).into_iter().flatten();
+            let states = door.ledger.as_ref().map(Ledger::states).into_iter().flatten();
             states.map(|(state, count)| (format!("state=\"{state}\""), count)).collect()
         });
         let about = "Accepted jobs minus those that are accounted for. Should stay 0.";
@@ -210,16 +210,4 @@ fn purpose_word(purpose: Purpose) -> &'static str {
         Purpose::Robots => "robots",
         Purpose::Probe => "probe",
     }
-}
-
-fn ledger_states(ledger: &Ledger) -> [(&'static str, i64); 7] {
-    [
-        ("accepted", ledger.accepted),
-        ("done", ledger.done),
-        ("skipped", ledger.skipped),
-        ("queued", ledger.queued),
-        ("in_flight", ledger.in_flight),
-        ("delayed", ledger.delayed),
-        ("dead", ledger.dead),
-    ]
 }
