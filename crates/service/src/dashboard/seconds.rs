@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_telemetry::prometheus::Spread;
+use fetchwell_telemetry::metrics::snapshot::Spread;
 
 /// How often seconds were how many, up to each bound of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,5 @@
-//! One door's counters, and what each piece of news does to them.
+//! One door's metrics, and what each piece of news does to them.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
@@ -12,8 +10,9 @@ use tokio::time::Instant;
 
 use super::circuits::Circuits;
 use super::labels::{Ending, Failure, StatusClass, StoreTrouble};
-use super::snapshot::DoorSnapshot;
-use crate::prometheus::Histogram;
+use super::snapshot::{DoorSnapshot, Spread};
+use crate::metric_set;
+use crate::registry::{Counters, Gauge, GaugeVec, Histogram, IntCounter, OptionalGauge};
 
 /// Seconds that a request may take.
 const REQUEST_S: &[f64] =
@@ -23,55 +22,89 @@ const WAIT_S: &[f64] = &[
     0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0,
 ];
 
-/// What is counted of one door.
-pub struct DoorMeasures {
-    counts: Mutex<Counts>,
-    body_bytes: AtomicU64,
-    request_s: Histogram,
-    first_byte_s: Histogram,
-    politeness_wait_s: Histogram,
-    worker_wait_s: Histogram,
-    job_s: Histogram,
-    circuits: Circuits,
-    circuits_opened: AtomicU64,
-    circuits_closed: AtomicU64,
-    robots_unreachable: AtomicU64,
-    rate_breaches: AtomicU64,
-    rescues: AtomicU64,
-    stale: AtomicU64,
+metric_set! {
+    /// What is counted of one door, in a registry that adds the label `door`.
+    pub struct DoorMeasures(registry) {
+        requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
+            "fetchwell_requests_total",
+            "Requests that came to an end, by what they were for and how they were answered."),
+        failures: Counters<Failure> = registry.counters_by(
+            "fetchwell_request_failures_total",
+            "Requests that brought nothing that is wanted, by why."),
+        rate_limited: IntCounter = registry.counter(
+            "fetchwell_rate_limited_total", "Answers with status 429."),
+        body_bytes: IntCounter = registry.counter(
+            "fetchwell_body_bytes_total", "Body bytes received, with their encoding undone."),
+        endings: Counters<Ending> = registry.counters_by(
+            "fetchwell_outcomes_total", "Leases that ended, by how."),
+
+        request_s: Histogram = registry.histogram(
+            "fetchwell_request_duration_seconds", "From connecting to the last byte.", REQUEST_S),
+        first_byte_s: Histogram = registry.histogram(
+            "fetchwell_first_byte_seconds", "From the request's head to the answer's.", REQUEST_S),
+        politeness_wait_s: Histogram = registry.histogram(
+            "fetchwell_politeness_wait_seconds",
+            "What requests waited for politeness: robots.txt, and their site's turn.", WAIT_S),
+        worker_wait_s: Histogram = registry.histogram(
+            "fetchwell_worker_wait_seconds",
+            "What requests waited for a free place in flight.", WAIT_S),
+        job_s: Histogram = registry.histogram(
+            "fetchwell_job_duration_seconds",
+            "From acceptance to the end, of what ended for good.", WAIT_S),
+
+        in_flight: Gauge = registry.gauge("fetchwell_in_flight", "Requests under way."),
+        leases_held: Gauge = registry.gauge(
+            "fetchwell_leases_held", "Leases that this process holds."),
+        sites_waiting: Gauge = registry.gauge(
+            "fetchwell_sites_waiting",
+            "Sites that something waits for in this process, or is under way to."),
+        sites_known: Gauge = registry.gauge(
+            "fetchwell_sites_known", "Sites whose pace this process has kept lately."),
+        oldest_waiting_s: Gauge = registry.gauge(
+            "fetchwell_oldest_waiting_seconds",
+            "How long ago the oldest job was accepted that waits in the store, delayed or not, \
+             or is held by this process."),
+
+        breakers_open: Gauge = registry.gauge(
+            "fetchwell_breakers_open", "Breakers that are open, as far as this process knows."),
+        breaker_longest_open_s: Gauge = registry.gauge(
+            "fetchwell_breaker_longest_open_seconds",
+            "For how long the breaker has been open that opened first."),
+        breakers_opened: IntCounter = registry.counter(
+            "fetchwell_breakers_opened_total", "Breakers that opened, or opened again."),
+        breakers_closed: IntCounter = registry.counter(
+            "fetchwell_breakers_closed_total", "Breakers that closed."),
+        robots_unreachable: IntCounter = registry.counter(
+            "fetchwell_robots_unreachable_total", "Times that a robots.txt could not be reached."),
+        rate_breaches: IntCounter = registry.counter(
+            "fetchwell_rate_breaches_total",
+            "Requests that left sooner than their site's pace allows. Should stay 0."),
+
+        rescues: IntCounter = registry.counter(
+            "fetchwell_rescues_total", "Leases rescued from instances that died."),
+        stale: IntCounter = registry.counter(
+            "fetchwell_stale_settlements_total",
+            "Settlements that came too late: others had the lease by then."),
+        store_faults: Counters<StoreTrouble> = registry.counters_by(
+            "fetchwell_store_faults_total",
+            "Times that a store did not do what it was asked, by why."),
+        ledger_jobs: GaugeVec = registry.gauges(
+            "fetchwell_ledger_jobs",
+            "Jobs in the store; accepted is the sum of all others.", &["state"]),
+        ledger_difference: OptionalGauge = registry.optional_gauge(
+            "fetchwell_ledger_difference_jobs",
+            "Accepted jobs less those that are accounted for. Should stay 0."),
+
+        circuits: Circuits = Circuits::default(),
+        latest: Mutex<Latest> = Mutex::default(),
+    }
 }
 
-/// What is counted by words, and what is only ever replaced.
-#[derive(Default)]
-struct Counts {
-    requests: BTreeMap<(Purpose, StatusClass), u64>,
-    failures: BTreeMap<Failure, u64>,
-    endings: BTreeMap<Ending, u64>,
-    store_faults: BTreeMap<StoreTrouble, u64>,
+/// What is only ever replaced.
+#[derive(Clone, Copy, Default)]
+struct Latest {
     window: Window,
     ledger: Option<Ledger>,
-}
-
-impl Default for DoorMeasures {
-    fn default() -> DoorMeasures {
-        let zero = || AtomicU64::new(0);
-        DoorMeasures {
-            counts: Mutex::default(),
-            body_bytes: zero(),
-            request_s: Histogram::new(REQUEST_S),
-            first_byte_s: Histogram::new(REQUEST_S),
-            politeness_wait_s: Histogram::new(WAIT_S),
-            worker_wait_s: Histogram::new(WAIT_S),
-            job_s: Histogram::new(WAIT_S),
-            circuits: Circuits::default(),
-            circuits_opened: zero(),
-            circuits_closed: zero(),
-            robots_unreachable: zero(),
-            rate_breaches: zero(),
-            rescues: zero(),
-            stale: zero(),
-        }
-    }
 }
 
 impl DoorMeasures {
@@ -81,28 +114,26 @@ impl DoorMeasures {
             News::Requested(request) => self.requested(request),
             News::Settled(settled) => self.settled(settled),
             News::CircuitOpened { site, next_probe_in } => {
-                add(&self.circuits_opened, 1);
+                self.breakers_opened.inc();
                 self.circuits.opened(site, *next_probe_in, Instant::now());
             }
             News::CircuitClosed(site) => {
-                add(&self.circuits_closed, 1);
+                self.breakers_closed.inc();
                 self.circuits.closed(site);
             }
-            News::RobotsUnreachable(_) => add(&self.robots_unreachable, 1),
-            News::RateBreach { .. } => add(&self.rate_breaches, 1),
-            News::Rescued(leases) => add(&self.rescues, *leases),
-            News::Stale => add(&self.stale, 1),
-            News::StoreFailed(fault) => {
-                self.count(|counts| one_more(&mut counts.store_faults, StoreTrouble::of(fault)));
-            }
-            News::Window(window) => self.count(|counts| counts.window = *window),
+            News::RobotsUnreachable(_) => self.robots_unreachable.inc(),
+            News::RateBreach { .. } => self.rate_breaches.inc(),
+            News::Rescued(leases) => self.rescues.inc_by(*leases),
+            News::Stale => self.stale.inc(),
+            News::StoreFailed(fault) => self.store_faults.inc(StoreTrouble::of(fault)),
+            News::Window(window) => self.latest(|latest| latest.window = *window),
             News::Probing(_) | News::Marked(..) => {}
         }
     }
 
     /// The store says how many jobs stand where; `None`: it can't say now.
     pub fn note_ledger(&self, ledger: Option<Ledger>) {
-        self.count(|counts| counts.ledger = ledger);
+        self.latest(|latest| latest.ledger = ledger);
     }
 
     /// Whether a site's breaker is open, as far as this door knows.
@@ -115,50 +146,61 @@ impl DoorMeasures {
         self.circuits.closed(site);
     }
 
-    /// All of it, as it is now.
+    /// Sets the gauges to what they are now.
+    pub(super) fn refresh(&self) {
+        let Latest { window, ledger } = self.latest(|latest| *latest);
+        self.in_flight.set(window.in_flight as f64);
+        self.leases_held.set(window.leases as f64);
+        self.sites_waiting.set(window.sites as f64);
+        self.sites_known.set(window.sites_known as f64);
+        self.oldest_waiting_s.set(window.oldest.unwrap_or_default().as_secs_f64());
+        let circuits = self.circuits.look(Instant::now());
+        self.breakers_open.set(circuits.count as f64);
+        self.breaker_longest_open_s.set(circuits.longest.as_secs_f64());
+        self.ledger_jobs.reset();
+        for (state, count) in ledger.iter().flat_map(Ledger::states) {
+            self.ledger_jobs.with_label_values(&[state]).set(count as f64);
+        }
+        self.ledger_difference.set(ledger.map(|ledger| ledger.difference() as f64));
+    }
+
+    /// What the dashboard shows, as it is now.
     pub(super) fn snapshot(&self) -> DoorSnapshot {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Latest { window, ledger } = self.latest(|latest| *latest);
         DoorSnapshot {
-            requests: counts.requests.clone(),
-            failures: counts.failures.clone(),
-            endings: counts.endings.clone(),
-            store_faults: counts.store_faults.clone(),
-            window: counts.window,
-            ledger: counts.ledger,
-            body_bytes: read(&self.body_bytes),
-            request_s: self.request_s.spread(),
-            first_byte_s: self.first_byte_s.spread(),
-            politeness_wait_s: self.politeness_wait_s.spread(),
-            worker_wait_s: self.worker_wait_s.spread(),
-            job_s: self.job_s.spread(),
+            requests: self.requests.counts(),
+            failures: self.failures.counts(),
+            endings: self.endings.counts(),
+            store_faults: self.store_faults.counts(),
+            request_s: Spread::of(&self.request_s, REQUEST_S),
+            politeness_wait_s: Spread::of(&self.politeness_wait_s, WAIT_S),
+            worker_wait_s: Spread::of(&self.worker_wait_s, WAIT_S),
+            window,
             circuits: self.circuits.look(Instant::now()),
-            circuits_opened: read(&self.circuits_opened),
-            circuits_closed: read(&self.circuits_closed),
-            robots_unreachable: read(&self.robots_unreachable),
-            rate_breaches: read(&self.rate_breaches),
-            rescues: read(&self.rescues),
-            stale: read(&self.stale),
+            rate_breaches: self.rate_breaches.get(),
+            ledger,
         }
     }
 
     fn requested(&self, request: &Requested) {
         let Requested { purpose, happened, phases, answer, url, .. } = request;
-        self.count(|counts| {
-            one_more(&mut counts.requests, (*purpose, StatusClass::of(happened)));
-            // A site without a robots.txt has answered what was asked.
-            let is_an_answer =
-                |failure: &Failure| *purpose == Purpose::Robots && *failure == Failure::ClientError;
-            if let Some(failure) = Failure::of(happened).filter(|failure| !is_an_answer(failure)) {
-                one_more(&mut counts.failures, failure);
+        self.requests.inc((*purpose, StatusClass::of(happened)));
+        // A site without a robots.txt has answered what was asked.
+        let is_an_answer =
+            |failure: &Failure| *purpose == Purpose::Robots && *failure == Failure::ClientError;
+        if let Some(failure) = Failure::of(happened).filter(|failure| !is_an_answer(failure)) {
+            self.failures.inc(failure);
+            if failure == Failure::RateLimited {
+                self.rate_limited.inc();
             }
-        });
+        }
         if matches!(happened, Happened::Refused(_)) {
             return; // Nobody was asked.
         }
         let on_the_wire = phases.connect + phases.first_byte + phases.body;
         self.request_s.observe(on_the_wire.as_secs_f64());
         if let Some(answer) = answer {
-            add(&self.body_bytes, answer.body_bytes as u64);
+            self.body_bytes.inc_by(answer.body_bytes as u64);
             self.first_byte_s.observe(phases.first_byte.as_secs_f64());
         }
         let politely = phases.robots + phases.slot.saturating_sub(phases.place);
@@ -173,25 +215,13 @@ impl DoorMeasures {
 
     fn settled(&self, settled: &SettledLease) {
         let ending = Ending::of(&settled.settlement);
-        self.count(|counts| one_more(&mut counts.endings, ending));
+        self.endings.inc(ending);
         if matches!(ending, Ending::Done | Ending::Skipped | Ending::Dead) {
             self.job_s.observe(settled.age.as_secs_f64());
         }
     }
 
-    fn count(&self, change: impl FnOnce(&mut Counts)) {
-        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    fn latest<T>(&self, look: impl FnOnce(&mut Latest) -> T) -> T {
+        look(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-fn one_more<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
-    *counts.entry(key).or_default() += 1;
-}
-
-fn add(counter: &AtomicU64, more: u64) {
-    counter.fetch_add(more, Ordering::Relaxed);
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }

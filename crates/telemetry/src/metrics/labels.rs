@@ -1,74 +1,69 @@
 //! What may stand in a label: few words, and never a site, a URL or a caller.
 
+use fetchwell_engine::pipeline::Purpose;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_policy::outcome::{Happened, NetworkFault};
 
-/// A flow of this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DoorName {
-    /// `fetchwell fetch`.
-    Fetch,
-    /// The messages of `fetchwell serve`.
-    Serve,
-    /// The webhooks of `fetchwell serve`.
-    Webhooks,
-    /// `fetchwell pages`.
-    Pages,
-    /// The sitemaps of `fetchwell schedule`.
-    Sitemaps,
-    /// `fetchwell feeds`.
-    Feeds,
-    /// `fetchwell articles`.
-    Articles,
-    /// `fetchwell commoncrawl batch`.
-    Batch,
-    /// `fetchwell commoncrawl work`.
-    Work,
-    /// Single questions: `explain`, `feeds test`, `commoncrawl find` and `get`.
-    Errand,
-}
+use crate::registry::Labels;
 
-impl DoorName {
-    /// As it stands in a label.
-    pub fn word(self) -> &'static str {
-        match self {
-            DoorName::Fetch => "fetch",
-            DoorName::Serve => "serve",
-            DoorName::Webhooks => "webhooks",
-            DoorName::Pages => "pages",
-            DoorName::Sitemaps => "sitemaps",
-            DoorName::Feeds => "feeds",
-            DoorName::Articles => "articles",
-            DoorName::Batch => "commoncrawl_batch",
-            DoorName::Work => "commoncrawl_work",
-            DoorName::Errand => "errand",
-        }
-    }
-}
-
-/// Makes an enum whose values each have one word for it.
+/// Makes an enum whose values are those of a label: each has one word for it.
 macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $value:ident = $word:literal,)* }) => {
+    ($(#[$about:meta])* $name:ident = $label:literal { $($(#[$meaning:meta])* $value:ident = $word:literal,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name { $($(#[$meaning])* $value,)* }
 
         impl $name {
-            /// All of them.
-            pub const ALL: &[$name] = &[$($name::$value,)*];
-
             /// As it stands in a label.
             pub fn word(self) -> &'static str {
                 match self { $($name::$value => $word,)* }
+            }
+        }
+
+        impl Labels for $name {
+            const NAMES: &'static [&'static str] = &[$label];
+
+            fn all() -> Vec<$name> {
+                vec![$($name::$value,)*]
+            }
+
+            fn values(self) -> Vec<&'static str> {
+                vec![self.word()]
             }
         }
     };
 }
 
 words! {
+    /// A flow of this program.
+    DoorName = "door" {
+        /// `fetchwell fetch`.
+        Fetch = "fetch",
+        /// The messages of `fetchwell serve`.
+        Serve = "serve",
+        /// The webhooks of `fetchwell serve`.
+        Webhooks = "webhooks",
+        /// `fetchwell pages`.
+        Pages = "pages",
+        /// The sitemaps of `fetchwell schedule`.
+        Sitemaps = "sitemaps",
+        /// `fetchwell feeds`.
+        Feeds = "feeds",
+        /// `fetchwell articles`.
+        Articles = "articles",
+        /// `fetchwell commoncrawl batch`.
+        Batch = "commoncrawl_batch",
+        /// `fetchwell commoncrawl work`.
+        Work = "commoncrawl_work",
+        /// Single questions: `explain`, `feeds test`, `commoncrawl find` and `get`.
+        Errand = "errand",
+    }
+}
+
+words! {
     /// How a lease ended.
-    Ending {
+    Ending = "outcome" {
         /// It has its result.
         Done = "done",
         /// It was not to be fetched.
@@ -100,7 +95,7 @@ impl Ending {
 
 words! {
     /// The first digit of an answer's status.
-    StatusClass {
+    StatusClass = "status_class" {
         /// Interim answers never count; this is nonsense like 99 or 600.
         Other = "other",
         /// 2xx.
@@ -130,9 +125,30 @@ impl StatusClass {
     }
 }
 
+impl Labels for (Purpose, StatusClass) {
+    const NAMES: &'static [&'static str] = &["kind", "status_class"];
+
+    fn all() -> Vec<(Purpose, StatusClass)> {
+        let purposes = [Purpose::Page, Purpose::Robots, Purpose::Probe];
+        let of =
+            |purpose: Purpose| StatusClass::all().into_iter().map(move |status| (purpose, status));
+        purposes.into_iter().flat_map(of).collect()
+    }
+
+    fn values(self) -> Vec<&'static str> {
+        let (purpose, status) = self;
+        let purpose = match purpose {
+            Purpose::Page => "page",
+            Purpose::Robots => "robots",
+            Purpose::Probe => "probe",
+        };
+        vec![purpose, status.word()]
+    }
+}
+
 words! {
     /// Why a request brought nothing that is wanted.
-    Failure {
+    Failure = "reason" {
         /// 429.
         RateLimited = "rate_limited",
         /// Any other 4xx.
@@ -185,7 +201,7 @@ impl Failure {
 
 words! {
     /// Why a store did not do what it was asked.
-    StoreTrouble {
+    StoreTrouble = "reason" {
         /// It can't be reached, or is busy.
         Unavailable = "unavailable",
         /// It answered what it never should.

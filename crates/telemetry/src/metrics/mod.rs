@@ -1,20 +1,18 @@
 //! What this process does, counted: one registry for all its doors.
 //!
-//! Each door has its [`DoorMeasures`], which listens to the news of its pipeline. [`Measures::snapshot`] is all
-//! of it at one moment; what Prometheus reads is written from that, and so is the dashboard.
+//! Each door has its [`DoorMeasures`], which listens to the news of its pipeline. [`Measures::render`] is what Prometheus
+//! reads; [`Measures::snapshot`] is what the dashboard shows.
 //!
 //! | file | |
 //! |---|---|
 //! | `labels` | what may stand in a label: few words, and never a site, a URL or a caller |
-//! | `door` | one door's counters, and what each piece of news does to them |
+//! | `door` | one door's metrics, and what each piece of news does to them |
 //! | `circuits` | the breakers that are open, as far as this process knows |
-//! | `snapshot` | all of it at one moment |
-//! | `exposition` | a snapshot in Prometheus's text format |
+//! | `snapshot` | what the dashboard shows of it |
 //! | `process` | memory, processor time and open files |
 
 mod circuits;
 mod door;
-mod exposition;
 pub mod labels;
 mod process;
 pub mod snapshot;
@@ -28,17 +26,36 @@ use tokio::time::Instant;
 pub use circuits::OpenCircuits;
 pub use door::DoorMeasures;
 pub use labels::DoorName;
+use process::ProcessMetrics;
 pub use snapshot::Snapshot;
+
+use crate::registry::{Gauge, Registry};
 
 /// All that is counted in this process.
 pub struct Measures {
+    registry: Registry,
     started: Instant,
+    uptime_s: Gauge,
+    process: ProcessMetrics,
     doors: Mutex<BTreeMap<DoorName, Arc<DoorMeasures>>>,
 }
 
 impl Default for Measures {
     fn default() -> Measures {
-        Measures { started: Instant::now(), doors: Mutex::default() }
+        let registry = Registry::default();
+        registry
+            .labelled("version", env!("CARGO_PKG_VERSION"))
+            .gauge("fetchwell_build_info", "Which program this is; always 1.")
+            .set(1.0);
+        // The names of a door's metrics are there before the first door is.
+        DoorMeasures::new(&registry.heads_only());
+        Measures {
+            started: Instant::now(),
+            uptime_s: registry.gauge("fetchwell_uptime_seconds", "How long this process has run."),
+            process: ProcessMetrics::new(&registry),
+            doors: Mutex::default(),
+            registry,
+        }
     }
 }
 
@@ -46,7 +63,8 @@ impl Measures {
     /// What is counted of a door; the same one each time.
     pub fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
         let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.entry(name).or_default().clone()
+        let door = || Arc::new(DoorMeasures::new(&self.registry.labelled("door", name.word())));
+        doors.entry(name).or_insert_with(door).clone()
     }
 
     /// Counts what a door's pipeline tells, and passes it on.
@@ -70,19 +88,29 @@ impl Measures {
         }
     }
 
-    /// All of it, as it is now.
+    /// What the dashboard shows, as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Snapshot {
             up_for: self.started.elapsed(),
             process: process::look(),
-            doors: doors.into_iter().map(|(name, door)| (name, door.snapshot())).collect(),
+            doors: self.doors().into_iter().map(|(name, door)| (name, door.snapshot())).collect(),
         }
     }
 
     /// All of it in Prometheus's text format.
     pub fn render(&self) -> String {
-        exposition::render(&self.snapshot())
+        let doors = self.doors();
+        self.registry.render(|| {
+            self.uptime_s.set(self.started.elapsed().as_secs_f64());
+            self.process.refresh();
+            for door in doors.values() {
+                door.refresh();
+            }
+        })
+    }
+
+    fn doors(&self) -> BTreeMap<DoorName, Arc<DoorMeasures>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -4,11 +4,41 @@ use std::fs;
 use std::time::Duration;
 
 use super::snapshot::ProcessSnapshot;
+use crate::metric_set;
+use crate::registry::{CounterVec, OptionalGauge};
 
 /// Linux counts processor time in these for every program, whatever its own clock does.
 const TICKS_PER_SECOND: u64 = 100;
 /// Pages of memory, on the machines that this is built for.
 const PAGE_BYTES: u64 = 4096;
+
+metric_set! {
+    /// What Prometheus reads of it, under the names that its client libraries use.
+    pub(super) struct ProcessMetrics(registry) {
+        resident_bytes: OptionalGauge = registry.optional_gauge(
+            "process_resident_memory_bytes", "Memory of this process that is in RAM."),
+        cpu_s: CounterVec = registry.float_counters(
+            "process_cpu_seconds_total", "Processor time of this process, user and system.", &[]),
+        open_fds: OptionalGauge = registry.optional_gauge(
+            "process_open_fds", "Open file descriptors."),
+        max_fds: OptionalGauge = registry.optional_gauge(
+            "process_max_fds", "How many there may be."),
+    }
+}
+
+impl ProcessMetrics {
+    pub(super) fn refresh(&self) {
+        let ProcessSnapshot { resident_bytes, cpu, open_fds, max_fds } = look();
+        self.resident_bytes.set(resident_bytes.map(|bytes| bytes as f64));
+        // A counter can't be set, only begun again.
+        self.cpu_s.reset();
+        if let Some(cpu) = cpu {
+            self.cpu_s.with_label_values::<&str>(&[]).inc_by(cpu.as_secs_f64());
+        }
+        self.open_fds.set(open_fds.map(|count| count as f64));
+        self.max_fds.set(max_fds.map(|count| count as f64));
+    }
+}
 
 /// Looks now. Where there is no /proc nothing is known.
 pub(super) fn look() -> ProcessSnapshot {

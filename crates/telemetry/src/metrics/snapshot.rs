@@ -1,16 +1,18 @@
-//! All that is counted, at one moment.
+//! What the dashboard shows of the metrics, at one moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{Purpose, Window};
 use fetchwell_engine::ports::queue::Ledger;
+use prometheus::core::Metric;
+use prometheus::proto::Bucket;
 
 use super::circuits::OpenCircuits;
 use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};
-use crate::prometheus::Spread;
+use crate::registry::Histogram;
 
-/// All that is counted in this process, at one moment.
+/// What the dashboard shows of this process, at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// How long this process has been running.
@@ -32,35 +34,42 @@ pub struct DoorSnapshot {
     pub endings: BTreeMap<Ending, u64>,
     /// Times that a store did not do what it was asked.
     pub store_faults: BTreeMap<StoreTrouble, u64>,
-    /// Body bytes received, after decoding.
-    pub body_bytes: u64,
     /// Seconds that requests took, from connecting to the last byte.
     pub request_s: Spread,
-    /// Seconds from the request's head to the answer's.
-    pub first_byte_s: Spread,
     /// Seconds that requests waited for politeness: robots.txt and their site's turn.
     pub politeness_wait_s: Spread,
     /// Seconds that requests waited for a free place in flight.
     pub worker_wait_s: Spread,
-    /// Seconds from acceptance to the end, of leases that ended for good.
-    pub job_s: Spread,
     /// What is in hand.
     pub window: Window,
     /// Breakers.
     pub circuits: OpenCircuits,
-    /// Breakers that opened and closed so far.
-    pub circuits_opened: u64,
-    pub circuits_closed: u64,
-    /// robots.txt files that could not be reached.
-    pub robots_unreachable: u64,
     /// Heads that left sooner than their site's pace allows. Should stay 0.
     pub rate_breaches: u64,
-    /// Leases rescued from instances that died.
-    pub rescues: u64,
-    /// Settlements that came too late.
-    pub stale: u64,
     /// How many jobs stand where, as the store last said.
     pub ledger: Option<Ledger>,
+}
+
+/// What a histogram has seen.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// The upper bounds, in order.
+    pub bounds: &'static [f64],
+    /// How many values lie between a bound and the one before; the last one has no bound.
+    pub counts: Vec<u64>,
+}
+
+impl Spread {
+    /// `bounds` are those that the histogram was made with.
+    pub(super) fn of(histogram: &Histogram, bounds: &'static [f64]) -> Spread {
+        let metric = histogram.metric();
+        let seen = metric.get_histogram();
+        let up_to_bounds = seen.get_bucket().iter().map(Bucket::cumulative_count);
+        let mut before = 0;
+        let between = |up_to: u64| up_to - std::mem::replace(&mut before, up_to);
+        let counts = up_to_bounds.chain([seen.get_sample_count()]).map(between).collect();
+        Spread { bounds, counts }
+    }
 }
 
 /// What this process costs the machine; a figure that can't be had here is `None`.
@@ -74,4 +83,21 @@ pub struct ProcessSnapshot {
     pub open_fds: Option<u64>,
     /// How many there may be.
     pub max_fds: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_spread_counts_between_the_bounds() {
+        const BOUNDS: &[f64] = &[0.5, 1.0];
+        let histogram = Registry::default().histogram("x", "X.", BOUNDS);
+        for value in [0.25, 0.5, 0.75, 7.0] {
+            histogram.observe(value);
+        }
+        assert_eq!(Spread::of(&histogram, BOUNDS).counts, [2, 1, 1]);
+        assert_eq!(Spread::of(&histogram, BOUNDS).counts, [2, 1, 1], "reading changes nothing");
+    }
 }
