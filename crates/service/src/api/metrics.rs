@@ -1,96 +1,68 @@
 //! What is counted, and how Prometheus reads it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_telemetry::prometheus::family;
+use fetchwell_telemetry::metric_set;
+use fetchwell_telemetry::registry::{
+    GaugeVec, IntCounter, IntCounterVec, Registry, counts_by_label,
+};
 
-/// The counters of this process.
-#[derive(Default)]
-pub struct Metrics {
-    /// By route, method and status. Routes and methods are those that are known: nobody can make more.
-    requests: Mutex<BTreeMap<(String, &'static str, u16), u64>>,
-    /// By the status in the outbox.
-    results: Mutex<BTreeMap<String, u64>>,
-    accepted: AtomicU64,
-    authentication_failures: AtomicU64,
+metric_set! {
+    /// The metrics of the API.
+    pub struct Metrics(registry) {
+        registry: Registry = registry.clone(),
+        /// Routes and methods are those that are known: nobody can make more.
+        requests: IntCounterVec = registry.counters(
+            "fetchwell_http_requests_total", "Requests answered.", &["route", "method", "status"]),
+        /// By the status in the outbox.
+        results: IntCounterVec = registry.counters(
+            "fetchwell_results_total",
+            "Results stored by this process, by their status.", &["status"]),
+        accepted: IntCounter = registry.counter(
+            "fetchwell_messages_accepted_total", "Messages accepted by this process."),
+        authentication_failures: IntCounter = registry.counter(
+            "fetchwell_authentication_failures_total", "Requests without a valid token."),
+        ledger: GaugeVec = registry.gauges(
+            "fetchwell_ledger_messages",
+            "Messages in the store; accepted is the sum of all other states.", &["state"]),
+    }
 }
 
 impl Metrics {
     /// A request was answered.
     pub(super) fn answered(&self, route: &str, method: &http::Method, status: u16) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry((route.to_owned(), known_method(method), status)).or_default() += 1;
+        let status = status.to_string();
+        self.requests.with_label_values(&[route, known_method(method), status.as_str()]).inc();
     }
 
     /// Messages were accepted.
     pub(super) fn accepted(&self, count: usize) {
-        self.accepted.fetch_add(count as u64, Ordering::Relaxed);
+        self.accepted.inc_by(count as u64);
     }
 
     /// Somebody came without a good token.
     pub(super) fn authentication_failed(&self) {
-        self.authentication_failures.fetch_add(1, Ordering::Relaxed);
+        self.authentication_failures.inc();
     }
 
     /// A message has its result.
     pub fn result(&self, status: &str) {
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        *results.entry(status.to_owned()).or_default() += 1;
+        self.results.with_label_values(&[status]).inc();
     }
 
     /// How many results there were so far, by their status.
     pub fn results(&self) -> BTreeMap<String, u64> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        counts_by_label(&self.results)
     }
 
     /// All of them in Prometheus's text format.
     pub(super) fn render(&self, ledger: &Ledger) -> String {
-        let mut text = String::new();
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let requests = requests.into_iter().map(|((route, method, status), count)| {
-            (format!("{{route=\"{route}\",method=\"{method}\",status=\"{status}\"}}"), count)
-        });
-        family(
-            &mut text,
-            "fetchwell_http_requests_total",
-            "counter",
-            "Requests answered.",
-            requests,
-        );
-        let results = self
-            .results()
-            .into_iter()
-            .map(|(status, count)| (format!("{{status=\"{status}\"}}"), count));
-        family(
-            &mut text,
-            "fetchwell_results_total",
-            "counter",
-            "Results stored by this process, by their status.",
-            results,
-        );
-        let single = |counter: &AtomicU64| [(String::new(), counter.load(Ordering::Relaxed))];
-        family(
-            &mut text,
-            "fetchwell_messages_accepted_total",
-            "counter",
-            "Messages accepted by this process.",
-            single(&self.accepted),
-        );
-        family(
-            &mut text,
-            "fetchwell_authentication_failures_total",
-            "counter",
-            "Requests without a valid token.",
-            single(&self.authentication_failures),
-        );
-        let states =
-            ledger.states().map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
-        let about = "Messages in the store; accepted is the sum of all other states.";
-        family(&mut text, "fetchwell_ledger_messages", "gauge", about, states);
-        text
+        self.registry.render(|| {
+            for (state, count) in ledger.states() {
+                self.ledger.with_label_values(&[state]).set(count as f64);
+            }
+        })
     }
 }
 
@@ -113,8 +85,8 @@ mod tests {
         metrics.result("success");
         let text = metrics.render(&Ledger { accepted: 5, done: 5, ..Ledger::default() });
         for line in [
-            r#"fetchwell_http_requests_total{route="/messages/{id}",method="GET",status="200"} 2"#,
-            r#"fetchwell_http_requests_total{route="unknown",method="other",status="404"} 1"#,
+            r#"fetchwell_http_requests_total{method="GET",route="/messages/{id}",status="200"} 2"#,
+            r#"fetchwell_http_requests_total{method="other",route="unknown",status="404"} 1"#,
             "# TYPE fetchwell_messages_accepted_total counter",
             "fetchwell_messages_accepted_total 3",
             r#"fetchwell_results_total{status="success"} 1"#,
