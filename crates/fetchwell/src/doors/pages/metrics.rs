@@ -1,7 +1,6 @@
 //! What the Page Fetcher's dashboards read: names and meanings are its design's.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::url::Site;
-use fetchwell_telemetry::prometheus::{Histogram, family, single};
+use fetchwell_telemetry::metric_set;
+use fetchwell_telemetry::registry::{Gauge, Histogram, IntCounter, OptionalGauge, Registry};
 
 /// Sites in trouble that are kept an eye on; of more than that the first ones.
 const MAX_TROUBLED: usize = 10_000;
@@ -20,21 +20,57 @@ const DURATIONS: &[f64] =
 const SIZES: &[f64] =
     &[1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 10485760.0, 67108864.0];
 
-/// What is counted by this process.
-pub(crate) struct PageMetrics {
-    fetched: AtomicU64,
-    failed: AtomicU64,
-    skipped_by_robots: AtomicU64,
-    requeued: AtomicU64,
-    retries: AtomicU64,
-    dead_letters: AtomicU64,
-    circuits_opened: AtomicU64,
-    circuits_closed: AtomicU64,
-    probes_answered: AtomicU64,
-    probes_failed: AtomicU64,
-    fetch_duration: Histogram,
-    content_size: Histogram,
-    troubled: Mutex<HashMap<Site, Trouble>>,
+metric_set! {
+    /// What is counted by this process.
+    pub(crate) struct PageMetrics(registry) {
+        registry: Registry = registry.clone(),
+        fetched: IntCounter = registry.counter(
+            "page_fetcher_pages_fetched_total", "Pages fetched, cached and announced."),
+        failed: IntCounter = registry.counter(
+            "page_fetcher_pages_failed_total", "URLs given up."),
+        skipped_by_robots: IntCounter = registry.counter(
+            "page_fetcher_pages_skipped_robots_total", "URLs that robots.txt disallows."),
+        requeued: IntCounter = registry.counter(
+            "page_fetcher_pages_requeued_total",
+            "URLs requeued because their site failed."),
+        retries: IntCounter = registry.counter(
+            "page_fetcher_retries_total", "Attempts that will be retried."),
+        dead_letters: IntCounter = registry.counter(
+            "page_fetcher_dlq_enqueued_total", "URLs put on the dead-letter list."),
+        circuits_opened: IntCounter = registry.counter(
+            "page_fetcher_circuit_breaker_opened_total", "Circuits opened."),
+        circuits_closed: IntCounter = registry.counter(
+            "page_fetcher_circuit_breaker_closed_total", "Circuits closed again."),
+        probes: [IntCounter; 2] = ["success", "failure"].map(|result| {
+            registry.labelled("result", result).counter(
+                "page_fetcher_circuit_breaker_probes_total",
+                "Probes of sites whose circuit is open.")
+        }),
+
+        input_queue_size: OptionalGauge = registry.optional_gauge(
+            "page_fetcher_input_queue_size",
+            "URLs that wait: on the list, parked by site, delayed, or leased and not yet in \
+             flight."),
+        dlq_size: OptionalGauge = registry.optional_gauge(
+            "page_fetcher_dlq_size", "URLs on the dead-letter list."),
+        circuit_state: Gauge = registry.gauge(
+            "page_fetcher_circuit_breaker_state",
+            "The worst site's circuit: 0 closed, 1 open, 2 half open."),
+        failures_in_a_row: Gauge = registry.gauge(
+            "page_fetcher_circuit_breaker_consecutive_failures",
+            "Consecutive failures of the worst site."),
+        backoff_s: Gauge = registry.gauge(
+            "page_fetcher_circuit_breaker_current_backoff_seconds",
+            "How long the circuit of the worst site stays open."),
+
+        fetch_duration_s: Histogram = registry.histogram(
+            "page_fetcher_fetch_duration_seconds",
+            "Duration of requests, from connecting to the last byte.", DURATIONS),
+        content_bytes: Histogram = registry.histogram(
+            "page_fetcher_content_size_bytes", "Size of cached pages.", SIZES),
+
+        troubled: Mutex<HashMap<Site, Trouble>> = Mutex::default(),
+    }
 }
 
 /// A site that failed, as far as this process knows.
@@ -62,27 +98,6 @@ pub(crate) struct Sizes {
     pub(crate) dead: u64,
 }
 
-impl Default for PageMetrics {
-    fn default() -> PageMetrics {
-        let zero = || AtomicU64::new(0);
-        PageMetrics {
-            fetched: zero(),
-            failed: zero(),
-            skipped_by_robots: zero(),
-            requeued: zero(),
-            retries: zero(),
-            dead_letters: zero(),
-            circuits_opened: zero(),
-            circuits_closed: zero(),
-            probes_answered: zero(),
-            probes_failed: zero(),
-            fetch_duration: Histogram::new(DURATIONS),
-            content_size: Histogram::new(SIZES),
-            troubled: Mutex::default(),
-        }
-    }
-}
-
 impl PageMetrics {
     /// Listens to the news of a pipeline.
     pub(crate) fn watcher(self: &Arc<PageMetrics>) -> Watcher {
@@ -95,21 +110,22 @@ impl PageMetrics {
         let phases = &finished.phases;
         if phases.first_byte > Duration::ZERO {
             let took = phases.connect + phases.first_byte + phases.body;
-            self.fetch_duration.observe(took.as_secs_f64());
+            self.fetch_duration_s.observe(took.as_secs_f64());
         }
         if let Some(bytes) = content_bytes {
-            self.content_size.observe(bytes as f64);
+            self.content_bytes.observe(bytes as f64);
         }
         match &finished.settlement {
-            Settlement::Done => add(&self.fetched),
-            Settlement::Skipped => add(&self.skipped_by_robots),
+            Settlement::Done => self.fetched.inc(),
+            Settlement::Skipped => self.skipped_by_robots.inc(),
             Settlement::Dead { .. } => {
-                add(&self.failed);
-                add(&self.dead_letters);
+                self.failed.inc();
+                self.dead_letters.inc();
             }
             Settlement::Retry { history, .. } => {
                 let blames_site = history.site_failures > finished.lease.history.site_failures;
-                add(if blames_site { &self.requeued } else { &self.retries });
+                let counter = if blames_site { &self.requeued } else { &self.retries };
+                counter.inc();
             }
             Settlement::Recur { .. } | Settlement::HandBack { .. } => {}
         }
@@ -117,60 +133,18 @@ impl PageMetrics {
 
     /// All of them in Prometheus's text format; `sizes`: unless the queue can't be asked now.
     pub(crate) fn render(&self, sizes: Option<Sizes>) -> String {
-        let mut text = String::new();
-        for (name, about, counter) in [
-            ("pages_fetched_total", "Pages fetched, cached and announced.", &self.fetched),
-            ("pages_failed_total", "URLs given up.", &self.failed),
-            (
-                "pages_skipped_robots_total",
-                "URLs that robots.txt disallows.",
-                &self.skipped_by_robots,
-            ),
-            ("pages_requeued_total", "URLs requeued because their site failed.", &self.requeued),
-            ("retries_total", "Attempts that will be retried.", &self.retries),
-            ("dlq_enqueued_total", "URLs put on the dead-letter list.", &self.dead_letters),
-            ("circuit_breaker_opened_total", "Circuits opened.", &self.circuits_opened),
-            ("circuit_breaker_closed_total", "Circuits closed again.", &self.circuits_closed),
-        ] {
-            single(&mut text, &full(name), "counter", about, read(counter));
-        }
-        let probes = [("success", &self.probes_answered), ("failure", &self.probes_failed)];
-        let probes =
-            probes.map(|(result, count)| (format!("{{result=\"{result}\"}}"), read(count)));
-        let name = full("circuit_breaker_probes_total");
-        family(&mut text, &name, "counter", "Probes of sites whose circuit is open.", probes);
-        // No name of the design's, and so one of ours.
-        self.render_gauges(&mut text, sizes);
-        let durations = "Duration of requests, from connecting to the last byte.";
-        self.fetch_duration.render(&mut text, &full("fetch_duration_seconds"), durations);
-        let about = "Size of cached pages.";
-        self.content_size.render(&mut text, &full("content_size_bytes"), about);
-        text
-    }
-
-    fn render_gauges(&self, text: &mut String, sizes: Option<Sizes>) {
         let worst = self.worst();
-        let gauge = |text: &mut String, name, about, value: f64| {
-            single(text, &full(name), "gauge", about, value);
-        };
-        if let Some(sizes) = sizes {
-            let about = "URLs that wait: on the list, parked by site, delayed, or leased and not \
-                         yet in flight.";
-            gauge(text, "input_queue_size", about, sizes.waiting as f64);
-            gauge(text, "dlq_size", "URLs on the dead-letter list.", sizes.dead as f64);
-        }
-        let state = match worst.circuit {
-            Circuit::Closed => 0.0,
-            Circuit::Open => 1.0,
-            Circuit::HalfOpen => 2.0,
-        };
-        let about = "The worst site's circuit: 0 closed, 1 open, 2 half open.";
-        gauge(text, "circuit_breaker_state", about, state);
-        let about = "Consecutive failures of the worst site.";
-        gauge(text, "circuit_breaker_consecutive_failures", about, worst.failures_in_a_row.into());
-        let about = "How long the circuit of the worst site stays open.";
-        let backoff_s = worst.backoff.as_secs_f64();
-        gauge(text, "circuit_breaker_current_backoff_seconds", about, backoff_s);
+        self.registry.render(|| {
+            self.input_queue_size.set(sizes.map(|sizes| sizes.waiting as f64));
+            self.dlq_size.set(sizes.map(|sizes| sizes.dead as f64));
+            self.circuit_state.set(match worst.circuit {
+                Circuit::Closed => 0.0,
+                Circuit::Open => 1.0,
+                Circuit::HalfOpen => 2.0,
+            });
+            self.failures_in_a_row.set(worst.failures_in_a_row.into());
+            self.backoff_s.set(worst.backoff.as_secs_f64());
+        })
     }
 
     /// The worst of each over all sites. Half open is on the way to closed, and so not as bad as open.
@@ -189,16 +163,17 @@ impl PageMetrics {
     }
 
     fn hear(&self, news: &News) {
+        let [probes_answered, probes_failed] = &self.probes;
         match news {
             News::CircuitOpened { site, next_probe_in } => {
-                add(&self.circuits_opened);
+                self.circuits_opened.inc();
                 self.trouble(site, |trouble| {
                     trouble.circuit = Circuit::Open;
                     trouble.backoff = *next_probe_in;
                 });
             }
             News::CircuitClosed(site) => {
-                add(&self.circuits_closed);
+                self.circuits_closed.inc();
                 self.healthy(site);
             }
             News::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
@@ -208,11 +183,11 @@ impl PageMetrics {
                 mark @ (Mark::Failed | Mark::RobotsFailed | Mark::ProbeFailed(_)),
             ) => {
                 if matches!(mark, Mark::ProbeFailed(_)) {
-                    add(&self.probes_failed);
+                    probes_failed.inc();
                 }
                 self.trouble(site, |site| site.failures_in_a_row += 1);
             }
-            News::Marked(_, Mark::ProbeAnswered) => add(&self.probes_answered),
+            News::Marked(_, Mark::ProbeAnswered) => probes_answered.inc(),
             News::Marked(..)
             | News::RobotsUnreachable(_)
             | News::Requested(_)
@@ -235,18 +210,6 @@ impl PageMetrics {
     fn healthy(&self, site: &Site) {
         self.troubled.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
     }
-}
-
-fn full(name: &str) -> String {
-    format!("page_fetcher_{name}")
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]
