@@ -1,8 +1,9 @@
 //! How a batcher gets on: metrics for machines, a bar for a person.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 
-use fetchwell_telemetry::prometheus::{family, single};
+use fetchwell_telemetry::metric_set;
+use fetchwell_telemetry::registry::{IntCounter, IntCounterVec, Registry};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::checkpoint::Checkpoint;
@@ -10,7 +11,7 @@ use super::checkpoint::Checkpoint;
 /// What is known of it. Metrics count what this process did, and the bar all that was done.
 pub(super) struct Progress {
     earlier: Checkpoint,
-    latest: Mutex<Checkpoint>,
+    metrics: BatchMetrics,
     bar: ProgressBar,
     /// The bar counts pages up to this limit; without one it counts bytes of `cluster.idx`.
     limit: Option<u64>,
@@ -33,7 +34,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(&style) {
             bar.set_style(style);
         }
-        let progress = Progress { latest: Mutex::new(earlier.clone()), earlier, bar, limit };
+        let progress = Progress { earlier, metrics: BatchMetrics::default(), bar, limit };
+        progress.count(&progress.earlier);
         progress.bar.set_position(progress.position(&progress.earlier));
         // What was done before took no time now.
         progress.bar.reset_eta();
@@ -52,9 +54,21 @@ impl Progress {
         self.bar.set_position(self.position(checkpoint));
         let (batches, pages) = (checkpoint.batches, checkpoint.pages);
         self.bar.set_message(format!("{batches} batches, {pages} pages"));
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        checkpoint.clone_into(&mut latest);
-        latest.pending = Vec::new(); // It is not shown, and may be large.
+        self.count(checkpoint);
+    }
+
+    fn count(&self, now: &Checkpoint) {
+        let before = &self.earlier;
+        let counts = &now.counts;
+        let earlier = &before.counts;
+        let metrics = &self.metrics;
+        raise(&metrics.batches, now.batches, before.batches);
+        raise(&metrics.pages, now.pages, before.pages);
+        raise(&metrics.blocks, counts.blocks, earlier.blocks);
+        raise(&metrics.records, counts.lines, earlier.lines);
+        raise(&metrics.bytes, counts.bytes, earlier.bytes);
+        raise_each(&metrics.filtered, &counts.filtered, &earlier.filtered);
+        raise_each(&metrics.errors, &counts.errors, &earlier.errors);
     }
 
     /// Leaves the bar as it stands at the end: full, when all is done.
@@ -68,39 +82,47 @@ impl Progress {
 
     /// All metrics, in Prometheus's format.
     pub(super) fn render(&self) -> String {
-        let now = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let before = &self.earlier;
-        let text = &mut String::new();
-        let batches = now.batches - before.batches;
-        single(text, "batcher_batches", "counter", "Batches published.", batches);
-        let (counts, earlier) = (&now.counts, &before.counts);
-        for (name, about, value) in [
-            ("pages", "Pages in published batches.", now.pages - before.pages),
-            ("blocks", "Blocks of the index read.", counts.blocks - earlier.blocks),
-            ("records", "Lines of the index read.", counts.lines - earlier.lines),
-            ("bytes", "Bytes of the index read.", counts.bytes - earlier.bytes),
-        ] {
-            let name = format!("fetchwell_commoncrawl_{name}_total");
-            single(text, &name, "counter", about, value);
-        }
-        let since = |label: &str, now: &Counted, before: &Counted| {
-            let sample = |(name, count): (&String, &u64)| {
-                let count = count - before.get(name).unwrap_or(&0);
-                (format!("{{{label}=\"{name}\"}}"), count)
-            };
-            now.iter().map(sample).collect::<Vec<_>>()
-        };
-        let filtered = since("filter", &counts.filtered, &earlier.filtered);
-        let about = "Lines left out, by filter.";
-        family(text, "fetchwell_commoncrawl_filtered_total", "counter", about, filtered);
-        let errors = since("kind", &counts.errors, &earlier.errors);
-        let about = "Lines and blocks skipped, by kind of error.";
-        family(text, "fetchwell_commoncrawl_errors_total", "counter", about, errors);
-        std::mem::take(text)
+        self.metrics.registry.render(|| {})
     }
 }
 
-type Counted = std::collections::BTreeMap<String, u64>;
+metric_set! {
+    struct BatchMetrics(registry) {
+        registry: Registry = registry.clone(),
+        batches: IntCounter = registry.counter("batcher_batches", "Batches published."),
+        pages: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_pages_total", "Pages in published batches."),
+        blocks: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_blocks_total", "Blocks of the index read."),
+        records: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_records_total", "Lines of the index read."),
+        bytes: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_bytes_total", "Bytes of the index read."),
+        filtered: IntCounterVec = registry.counters(
+            "fetchwell_commoncrawl_filtered_total",
+            "Lines left out, by filter.", &["filter"]),
+        errors: IntCounterVec = registry.counters(
+            "fetchwell_commoncrawl_errors_total",
+            "Lines and blocks skipped, by kind of error.", &["kind"]),
+    }
+}
+
+/// Raises a counter to what came after `before`.
+fn raise(counter: &IntCounter, now: u64, before: u64) {
+    counter.inc_by(now.saturating_sub(before).saturating_sub(counter.get()));
+}
+
+/// A name without a count since `before` has a counter at 0.
+fn raise_each(
+    counters: &IntCounterVec,
+    now: &BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) {
+    for (name, count) in now {
+        let before = before.get(name).copied().unwrap_or_default();
+        raise(&counters.with_label_values(&[name]), *count, before);
+    }
+}
 
 #[cfg(test)]
 mod tests {

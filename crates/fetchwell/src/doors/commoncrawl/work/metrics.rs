@@ -1,121 +1,84 @@
 //! What a worker has done, for those who watch it.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use fetchwell_engine::ports::finish::{Settled, Settlement};
-use fetchwell_telemetry::prometheus::{family, single};
+use fetchwell_telemetry::metric_set;
+use fetchwell_telemetry::registry::{IntCounter, IntCounterVec, Registry};
 
 use super::output::Written;
 use super::record::WorkRecord;
 
-/// What is counted by this process.
-#[derive(Default)]
-pub(super) struct WorkMetrics {
-    batches: AtomicU64,
-    retried: AtomicU64,
-    dead: AtomicU64,
-    records: AtomicU64,
-    documents: AtomicU64,
-    repeated: AtomicU64,
-    bytes: AtomicU64,
-    segments: AtomicU64,
-    left_out: Mutex<BTreeMap<&'static str, u64>>,
-    broken: Mutex<BTreeMap<&'static str, u64>>,
+metric_set! {
+    /// What is counted by this process.
+    pub(super) struct WorkMetrics(registry) {
+        registry: Registry = registry.clone(),
+        batches: IntCounter = registry.counter("worker_batches", "Batches completed."),
+        retried: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_batches_retried_total", "Batches put back for another attempt."),
+        dead: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_batches_dead_total", "Batches given up."),
+        records: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_records_total", "Captured pages processed."),
+        documents: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_documents_total", "Documents written."),
+        repeated: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_documents_repeated_total",
+            "Documents that were already written, because their batch was delivered again."),
+        bytes: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_bytes_total", "Bytes of documents written, compressed."),
+        segments: IntCounter = registry.counter(
+            "fetchwell_commoncrawl_segments_total", "Files of documents completed."),
+        left_out: IntCounterVec = registry.counters(
+            "fetchwell_commoncrawl_filtered_total",
+            "Captured pages left out, by filter.", &["filter"]),
+        broken: IntCounterVec = registry.counters(
+            "fetchwell_commoncrawl_errors_total",
+            "Captured pages that could not be read, by kind.", &["kind"]),
+    }
 }
 
 impl WorkMetrics {
     /// A batch came to an end, or to the end of a round.
     pub(super) fn settled(&self, records: &[WorkRecord], settlement: &Settlement, how: Settled) {
-        add(&self.records, records.len() as u64);
+        self.records.inc_by(records.len() as u64);
         for record in records {
             match record {
                 WorkRecord::Document(_) => {}
-                WorkRecord::LeftOut { filter, .. } => count(&self.left_out, filter),
-                WorkRecord::Broken(page) => count(&self.broken, page.kind),
+                WorkRecord::LeftOut { filter, .. } => {
+                    self.left_out.with_label_values(&[filter]).inc();
+                }
+                WorkRecord::Broken(page) => self.broken.with_label_values(&[page.kind]).inc(),
             }
         }
         match settlement {
             _ if how == Settled::Stale => {}
-            Settlement::Done | Settlement::Skipped => add(&self.batches, 1),
-            Settlement::Dead { .. } => add(&self.dead, 1),
-            Settlement::Retry { .. } | Settlement::Recur { .. } => add(&self.retried, 1),
+            Settlement::Done | Settlement::Skipped => self.batches.inc(),
+            Settlement::Dead { .. } => self.dead.inc(),
+            Settlement::Retry { .. } | Settlement::Recur { .. } => self.retried.inc(),
             Settlement::HandBack { .. } => {}
         }
     }
 
     /// Documents went into the folder.
     pub(super) fn written(&self, written: &Written) {
-        add(&self.documents, written.documents);
-        add(&self.repeated, written.repeated);
-        add(&self.bytes, written.new_bytes);
+        self.documents.inc_by(written.documents);
+        self.repeated.inc_by(written.repeated);
+        self.bytes.inc_by(written.new_bytes);
     }
 
     /// A file of documents is complete.
     pub(super) fn segment_sealed(&self) {
-        add(&self.segments, 1);
+        self.segments.inc();
     }
 
     /// Documents that this process wrote.
     pub(super) fn documents(&self) -> u64 {
-        self.documents.load(Ordering::Relaxed)
+        self.documents.get()
     }
 
     /// All of it, as Prometheus reads it.
     pub(super) fn render(&self) -> String {
-        let mut text = String::new();
-        let counters = [
-            ("worker_batches", &self.batches, "Batches completed."),
-            (
-                "fetchwell_commoncrawl_batches_retried_total",
-                &self.retried,
-                "Batches put back for another attempt.",
-            ),
-            ("fetchwell_commoncrawl_batches_dead_total", &self.dead, "Batches given up."),
-            ("fetchwell_commoncrawl_records_total", &self.records, "Captured pages processed."),
-            ("fetchwell_commoncrawl_documents_total", &self.documents, "Documents written."),
-            (
-                "fetchwell_commoncrawl_documents_repeated_total",
-                &self.repeated,
-                "Documents that were already written, because their batch was delivered again.",
-            ),
-            (
-                "fetchwell_commoncrawl_bytes_total",
-                &self.bytes,
-                "Bytes of documents written, compressed.",
-            ),
-            (
-                "fetchwell_commoncrawl_segments_total",
-                &self.segments,
-                "Files of documents completed.",
-            ),
-        ];
-        for (name, counter, about) in counters {
-            single(&mut text, name, "counter", about, counter.load(Ordering::Relaxed));
-        }
-        let kinds = |counts: &Mutex<BTreeMap<&'static str, u64>>,
-                     label: &str|
-         -> Vec<(String, u64)> {
-            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.iter().map(|(kind, count)| (format!("{{{label}=\"{kind}\"}}"), *count)).collect()
-        };
-        let (filtered, errors) =
-            ("fetchwell_commoncrawl_filtered_total", "fetchwell_commoncrawl_errors_total");
-        let about = "Captured pages left out, by filter.";
-        family(&mut text, filtered, "counter", about, kinds(&self.left_out, "filter"));
-        let about = "Captured pages that could not be read, by kind.";
-        family(&mut text, errors, "counter", about, kinds(&self.broken, "kind"));
-        text
+        self.registry.render(|| {})
     }
-}
-
-fn add(counter: &AtomicU64, many: u64) {
-    counter.fetch_add(many, Ordering::Relaxed);
-}
-
-fn count(counts: &Mutex<BTreeMap<&'static str, u64>>, kind: &'static str) {
-    *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
 }
 
 #[cfg(test)]
