@@ -1,6 +1,5 @@
 //! What a process tells of its work: metrics, as Prometheus reads them, and traces.
 
 pub mod metrics;
-pub mod prometheus;
 pub mod registry;
 pub mod traces;
