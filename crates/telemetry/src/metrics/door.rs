@@ -27,73 +27,74 @@ metric_set! {
     pub struct DoorMeasures(registry) {
         requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
             "fetchwell_requests_total",
-            "Requests that came to an end, by what they were for and how they were answered."),
+            "Finished requests, by purpose and status class."),
         failures: Counters<Failure> = registry.counters_by(
-            "fetchwell_request_failures_total",
-            "Requests that brought nothing that is wanted, by why."),
+            "fetchwell_request_failures_total", "Failed requests, by reason."),
         rate_limited: IntCounter = registry.counter(
-            "fetchwell_rate_limited_total", "Answers with status 429."),
+            "fetchwell_rate_limited_total", "Responses with status 429."),
         body_bytes: IntCounter = registry.counter(
-            "fetchwell_body_bytes_total", "Body bytes received, with their encoding undone."),
+            "fetchwell_body_bytes_total", "Body bytes received, after decoding."),
         endings: Counters<Ending> = registry.counters_by(
-            "fetchwell_outcomes_total", "Leases that ended, by how."),
+            "fetchwell_outcomes_total", "Leases that ended, by outcome."),
 
         request_s: Histogram = registry.histogram(
-            "fetchwell_request_duration_seconds", "From connecting to the last byte.", REQUEST_S),
+            "fetchwell_request_duration_seconds",
+            "Time from connecting to the last byte.", REQUEST_S),
         first_byte_s: Histogram = registry.histogram(
-            "fetchwell_first_byte_seconds", "From the request's head to the answer's.", REQUEST_S),
+            "fetchwell_first_byte_seconds",
+            "Time from the head of the request to the head of the response.", REQUEST_S),
         politeness_wait_s: Histogram = registry.histogram(
             "fetchwell_politeness_wait_seconds",
-            "What requests waited for politeness: robots.txt, and their site's turn.", WAIT_S),
+            "Time that requests waited for politeness: robots.txt, and the next slot of their \
+             site.", WAIT_S),
         worker_wait_s: Histogram = registry.histogram(
             "fetchwell_worker_wait_seconds",
-            "What requests waited for a free place in flight.", WAIT_S),
+            "Time that requests waited for a free slot in flight.", WAIT_S),
         job_s: Histogram = registry.histogram(
             "fetchwell_job_duration_seconds",
-            "From acceptance to the end, of what ended for good.", WAIT_S),
+            "Time from acceptance to the end of a job.", WAIT_S),
 
-        in_flight: Gauge = registry.gauge("fetchwell_in_flight", "Requests under way."),
+        in_flight: Gauge = registry.gauge("fetchwell_in_flight", "Requests in flight."),
         leases_held: Gauge = registry.gauge(
             "fetchwell_leases_held", "Leases that this process holds."),
         sites_waiting: Gauge = registry.gauge(
             "fetchwell_sites_waiting",
-            "Sites that something waits for in this process, or is under way to."),
+            "Sites for which this process has waiting jobs or requests in flight."),
         sites_known: Gauge = registry.gauge(
-            "fetchwell_sites_known", "Sites whose pace this process has kept lately."),
+            "fetchwell_sites_known", "Sites that this process has recently sent requests to."),
         oldest_waiting_s: Gauge = registry.gauge(
             "fetchwell_oldest_waiting_seconds",
-            "How long ago the oldest job was accepted that waits in the store, delayed or not, \
-             or is held by this process."),
+            "Age of the oldest job that waits in the store, delayed or not, or is held by this \
+             process."),
 
         breakers_open: Gauge = registry.gauge(
-            "fetchwell_breakers_open", "Breakers that are open, as far as this process knows."),
+            "fetchwell_breakers_open", "Open breakers, as far as this process knows."),
         breaker_longest_open_s: Gauge = registry.gauge(
             "fetchwell_breaker_longest_open_seconds",
-            "For how long the breaker has been open that opened first."),
+            "How long the breaker that opened first has been open."),
         breakers_opened: IntCounter = registry.counter(
             "fetchwell_breakers_opened_total", "Breakers that opened, or opened again."),
         breakers_closed: IntCounter = registry.counter(
             "fetchwell_breakers_closed_total", "Breakers that closed."),
         robots_unreachable: IntCounter = registry.counter(
-            "fetchwell_robots_unreachable_total", "Times that a robots.txt could not be reached."),
+            "fetchwell_robots_unreachable_total", "How often a robots.txt was unreachable."),
         rate_breaches: IntCounter = registry.counter(
             "fetchwell_rate_breaches_total",
-            "Requests that left sooner than their site's pace allows. Should stay 0."),
+            "Requests sent sooner than the pace of their site allows. Should stay 0."),
 
         rescues: IntCounter = registry.counter(
             "fetchwell_rescues_total", "Leases rescued from instances that died."),
         stale: IntCounter = registry.counter(
             "fetchwell_stale_settlements_total",
-            "Settlements that came too late: others had the lease by then."),
+            "Results that came too late: another instance had the lease."),
         store_faults: Counters<StoreTrouble> = registry.counters_by(
-            "fetchwell_store_faults_total",
-            "Times that a store did not do what it was asked, by why."),
+            "fetchwell_store_faults_total", "Failed store calls, by reason."),
         ledger_jobs: GaugeVec = registry.gauges(
             "fetchwell_ledger_jobs",
-            "Jobs in the store; accepted is the sum of all others.", &["state"]),
+            "Jobs in the store; accepted is the sum of all other states.", &["state"]),
         ledger_difference: OptionalGauge = registry.optional_gauge(
             "fetchwell_ledger_difference_jobs",
-            "Accepted jobs less those that are accounted for. Should stay 0."),
+            "Accepted jobs minus those that are accounted for. Should stay 0."),
 
         circuits: Circuits = Circuits::default(),
         latest: Mutex<Latest> = Mutex::default(),

@@ -45,13 +45,13 @@ impl Default for Measures {
         let registry = Registry::default();
         registry
             .labelled("version", env!("CARGO_PKG_VERSION"))
-            .gauge("fetchwell_build_info", "Which program this is; always 1.")
+            .gauge("fetchwell_build_info", "Version of the program; always 1.")
             .set(1.0);
         // The names of a door's metrics are there before the first door is.
         DoorMeasures::new(&registry.heads_only());
         Measures {
             started: Instant::now(),
-            uptime_s: registry.gauge("fetchwell_uptime_seconds", "How long this process has run."),
+            uptime_s: registry.gauge("fetchwell_uptime_seconds", "Uptime of this process."),
             process: ProcessMetrics::new(&registry),
             doors: Mutex::default(),
             registry,

@@ -16,13 +16,13 @@ metric_set! {
     /// What Prometheus reads of it, under the names that its client libraries use.
     pub(super) struct ProcessMetrics(registry) {
         resident_bytes: OptionalGauge = registry.optional_gauge(
-            "process_resident_memory_bytes", "Memory of this process that is in RAM."),
+            "process_resident_memory_bytes", "Resident memory of this process."),
         cpu_s: CounterVec = registry.float_counters(
-            "process_cpu_seconds_total", "Processor time of this process, user and system.", &[]),
+            "process_cpu_seconds_total", "CPU time of this process, user and system.", &[]),
         open_fds: OptionalGauge = registry.optional_gauge(
             "process_open_fds", "Open file descriptors."),
         max_fds: OptionalGauge = registry.optional_gauge(
-            "process_max_fds", "How many there may be."),
+            "process_max_fds", "Maximum number of open file descriptors."),
     }
 }
 
