@@ -9,6 +9,7 @@ use lapin::{Connection, ConnectionProperties};
 use tokio::time::timeout;
 
 use super::errors::store_error;
+use super::transport::Transport;
 
 /// A broker that does not answer within this is gone.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -22,6 +23,7 @@ const DEFAULT_VHOST: &str = "/";
 #[derive(Clone)]
 pub(super) struct Link {
     uri: Arc<AMQPUri>,
+    transport: Transport,
 }
 
 impl Link {
@@ -32,14 +34,14 @@ impl Link {
                 .with_advice("write amqp://user:password@host:port/vhost")
         })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
-        Ok(Link { uri: Arc::new(uri) })
+        Ok(Link { uri: Arc::new(uri), transport: Transport::new() })
     }
 
     /// A new connection. `purpose` is shown in the broker's own lists.
     pub(super) async fn connect(&self, purpose: &str) -> Result<Connection, StoreError> {
         let name = format!("fetchwell {purpose}");
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        let connecting = Connection::connect_uri((*self.uri).clone(), properties);
+        let connecting = self.transport.connect((*self.uri).clone(), properties);
         match timeout(ANSWER_WITHIN, connecting).await {
             Ok(connected) => connected.map_err(|error| self.fault(error)),
             Err(_) => Err(self.silent()),
@@ -87,7 +89,30 @@ fn vhost(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// The first bytes that a broker at an address of this scheme receives.
+    async fn first_bytes(scheme: &str) -> [u8; 5] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let link = Link::to(&format!("{scheme}://me:secret@{address}")).unwrap();
+        let connecting = tokio::spawn(async move { link.connect("test").await.is_ok() });
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut first = [0; 5];
+        client.read_exact(&mut first).await.unwrap();
+        connecting.abort();
+        first
+    }
+
+    /// lapin without its TLS features would do just that.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn amqps_is_not_sent_in_the_clear() {
+        assert_eq!(&first_bytes("amqp").await, b"AMQP\0");
+        assert_eq!(first_bytes("amqps").await[..2], [0x16, 3], "the beginning of a TLS handshake");
+    }
 
     #[test]
     fn an_address_is_told_without_its_password() {

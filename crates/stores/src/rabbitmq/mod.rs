@@ -13,6 +13,7 @@ mod instance;
 mod link;
 mod message;
 mod publisher;
+mod transport;
 
 use std::sync::Arc;
 

@@ -50,6 +50,7 @@ impl RabbitStore {
     }
 
     async fn channel(&self) -> Channel {
+        #[expect(clippy::disallowed_methods, reason = "the broker of the tests has no TLS")]
         let connected = Connection::connect(&self.url, ConnectionProperties::default()).await;
         connected.expect("the broker answers").create_channel().await.expect("a channel")
     }
