@@ -541,15 +541,6 @@ impl Queue {
                 stored.renew_payload(payload.as_ref());
                 self.wait(lease.id, *at, *at > now);
             }
-            Settlement::Recur { at, payload } => {
-                stored.renew_payload(payload.as_ref());
-                self.ledger.done += 1;
-                self.ledger.accepted += 1;
-                stored.lease.history = Default::default();
-                stored.lease.interruptions = 0;
-                stored.lease.accepted_at = now;
-                self.wait(lease.id, *at, *at > now);
-            }
             Settlement::HandBack { at } => self.wait(lease.id, *at, *at > now),
             Settlement::Dead { reason } => {
                 stored.standing = Standing::Dead(reason.clone());

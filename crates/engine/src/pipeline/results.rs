@@ -145,10 +145,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             target: "fetchwell::settled",
             lease = lease.id, url = lease.job.url, site, attempt, ?settlement, ?phases
         );
-        if let Settlement::Retry { at, .. }
-        | Settlement::Recur { at, .. }
-        | Settlement::HandBack { at } = &settlement
-        {
+        if let Settlement::Retry { at, .. } | Settlement::HandBack { at } = &settlement {
             self.take_at = self.take_at.min(*at);
             self.exhausted = false;
         }

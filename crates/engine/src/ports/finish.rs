@@ -29,13 +29,6 @@ pub enum Settlement {
         /// The door's own data from now on; `None`: as it was.
         payload: Option<Vec<u8>>,
     },
-    /// Done for now, and due again at `at`.
-    Recur {
-        /// When.
-        at: Time,
-        /// The door's own data from now on; `None`: as it was.
-        payload: Option<Vec<u8>>,
-    },
     /// Given up.
     Dead {
         /// Why.
@@ -52,11 +45,6 @@ impl Settlement {
     /// Another attempt, with the door's data as it was.
     pub fn retry(at: Time, history: History) -> Settlement {
         Settlement::Retry { at, history, payload: None }
-    }
-
-    /// Another round, with the door's data as it was.
-    pub fn recur(at: Time) -> Settlement {
-        Settlement::Recur { at, payload: None }
     }
 }
 

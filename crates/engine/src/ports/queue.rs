@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How many jobs stand where. Every move changes two of these in the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// All that ever came in (a recurring job counts once a round).
+    /// All that ever came in.
     pub accepted: i64,
     /// With a result.
     pub done: i64,

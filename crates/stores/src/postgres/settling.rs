@@ -18,7 +18,6 @@ struct Return<'a> {
     /// `None`: it is handed back untouched.
     history: Option<History>,
     payload: Option<&'a [u8]>,
-    is_new_round: bool,
 }
 
 /// The longest reason that an index holds, in characters.
@@ -32,13 +31,10 @@ const PUT_BACK: &str = "
         paced = coalesce(back.paced, job.paced),
         first_site_failure = CASE WHEN back.url_failures IS NULL
             THEN job.first_site_failure ELSE back.first_site_failure END,
-        payload = coalesce(back.payload, job.payload),
-        interruptions = CASE WHEN back.is_new_round THEN 0 ELSE job.interruptions END,
-        accepted_at = CASE WHEN back.is_new_round THEN $10 ELSE job.accepted_at END
+        payload = coalesce(back.payload, job.payload)
     FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[],
-            $7::BIGINT[], $8::BYTEA[], $9::BOOLEAN[])
-        AS back (id, state, due, url_failures, site_failures, paced, first_site_failure, payload,
-            is_new_round)
+            $7::BIGINT[], $8::BYTEA[])
+        AS back (id, state, due, url_failures, site_failures, paced, first_site_failure, payload)
     WHERE job.id = back.id
     RETURNING site, lane, job.due";
 
@@ -138,10 +134,7 @@ impl Moves {
         if returns.is_empty() {
             return Ok(());
         }
-        let rounds = returns.iter().filter(|back| back.is_new_round).count() as i64;
-        let change = self.change(queue);
-        change.in_flight -= returns.len() as i64;
-        (change.done, change.accepted) = (change.done + rounds, change.accepted + rounds);
+        self.change(queue).in_flight -= returns.len() as i64;
         let moment = self.moment;
         let count = |read: fn(&History) -> u32| -> Vec<Option<i64>> {
             let history = |back: &Return<'_>| back.history.as_ref().map(read).map(i64::from);
@@ -159,9 +152,7 @@ impl Moves {
             .bind(count(|history| history.site_failures))
             .bind(count(|history| history.paced))
             .bind(returns.iter().map(first_site_failure).collect::<Vec<_>>())
-            .bind(returns.iter().map(|back| back.payload).collect::<Vec<_>>())
-            .bind(returns.iter().map(|back| back.is_new_round).collect::<Vec<_>>())
-            .bind(self.now().as_micros());
+            .bind(returns.iter().map(|back| back.payload).collect::<Vec<_>>());
         for row in self.tx.fetch(query).await? {
             let due = Time::from_micros(row.try_get(2)?);
             self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, due);
@@ -170,13 +161,12 @@ impl Moves {
     }
 
     fn return_of<'a>(&self, id: LeaseId, settlement: &'a Settlement) -> Option<Return<'a>> {
-        let (at, history, payload, is_new_round) = match settlement {
-            Settlement::Retry { at, history, payload } => (at, Some(*history), payload, false),
-            Settlement::Recur { at, payload } => (at, Some(History::default()), payload, true),
-            Settlement::HandBack { at } => (at, None, &None, false),
+        let (at, history, payload) = match settlement {
+            Settlement::Retry { at, history, payload } => (at, Some(*history), payload),
+            Settlement::HandBack { at } => (at, None, &None),
             Settlement::Done | Settlement::Skipped | Settlement::Dead { .. } => return None,
         };
         let due = self.moment.to_store(*at);
-        Some(Return { id, due, history, payload: payload.as_deref(), is_new_round })
+        Some(Return { id, due, history, payload: payload.as_deref() })
     }
 }

@@ -9,8 +9,6 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
-use fetchwell_policy::retry::History;
-use fetchwell_policy::time::Time;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
@@ -66,15 +64,13 @@ impl RabbitInstance {
         held: &Held,
     ) -> Option<Outgoing<'a>> {
         let names = &*self.queue.names;
-        let again = |payload: &'a Option<Vec<u8>>, history: &History, at| {
-            let body = payload.as_deref().unwrap_or(&lease.job.payload);
-            let clock = &self.queue.clock;
-            let at = clock.wall() + Time::since(at, clock.now());
-            Outgoing::again(&names.queue, body, &held.properties, history, at)
-        };
         match settlement {
-            Settlement::Retry { at, history, payload } => Some(again(payload, history, *at)),
-            Settlement::Recur { at, payload } => Some(again(payload, &History::default(), *at)),
+            Settlement::Retry { at, history, payload } => {
+                let body = payload.as_deref().unwrap_or(&lease.job.payload);
+                let clock = &self.queue.clock;
+                let at = clock.wall() + at.since(clock.now());
+                Some(Outgoing::again(&names.queue, body, &held.properties, history, at))
+            }
             Settlement::Dead { reason } => {
                 let body = &lease.job.payload;
                 Some(Outgoing::dead(&names.dead, body, &held.properties, reason))

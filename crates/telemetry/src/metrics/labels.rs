@@ -70,8 +70,6 @@ words! {
         Skipped = "skipped",
         /// It is tried again later.
         Retried = "retried",
-        /// It is done for now, and due again.
-        Recurring = "recurring",
         /// It was given up.
         Dead = "dead",
         /// It went back as it was.
@@ -86,7 +84,6 @@ impl Ending {
             Settlement::Done => Ending::Done,
             Settlement::Skipped => Ending::Skipped,
             Settlement::Retry { .. } => Ending::Retried,
-            Settlement::Recur { .. } => Ending::Recurring,
             Settlement::Dead { .. } => Ending::Dead,
             Settlement::HandBack { .. } => Ending::HandedBack,
         }

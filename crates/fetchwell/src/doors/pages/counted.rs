@@ -37,9 +37,6 @@ fn log(finished: &Finished<PageRecord>) {
     match &finished.settlement {
         Settlement::Skipped => info!(url, reason = "robots.txt disallows it", "skipped"),
         Settlement::Dead { reason } => info!(url, reason, "a dead letter"),
-        Settlement::Done
-        | Settlement::Retry { .. }
-        | Settlement::Recur { .. }
-        | Settlement::HandBack { .. } => {}
+        Settlement::Done | Settlement::Retry { .. } | Settlement::HandBack { .. } => {}
     }
 }

@@ -127,7 +127,7 @@ impl PageMetrics {
                 let counter = if blames_site { &self.requeued } else { &self.retries };
                 counter.inc();
             }
-            Settlement::Recur { .. } | Settlement::HandBack { .. } => {}
+            Settlement::HandBack { .. } => {}
         }
     }
 

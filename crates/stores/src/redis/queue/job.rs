@@ -111,9 +111,6 @@ impl<'a> Ending<'a> {
                 extras: extras(payload),
                 ..end("retry")
             },
-            Settlement::Recur { at: then, payload } => {
-                Ending { at: at(then), extras: extras(payload), ..end("recur") }
-            }
             Settlement::Dead { reason } => Ending { reason: Some(reason), details, ..end("dead") },
             Settlement::HandBack { at: then } => Ending { at: at(then), ..end("hand_back") },
         }

@@ -3,7 +3,7 @@
 -- Asked: epoch, and the ends: id, how; at (a span) and what changes, for those that wait again; reason and
 -- details, for the dead. Gives: 1 for each that was confirmed, 0 for each that was stale.
 local function rewrite(job, ending)
-  local history = ending.history or {}
+  local history = ending.history
   job.url_failures, job.site_failures, job.paced = history.url_failures, history.site_failures, history.paced
   job.first_site_failure = history.first_site_failure and time_in(history.first_site_failure)
   job.extras = ending.extras or job.extras
@@ -34,14 +34,6 @@ end
 
 function ends.retry(id, job, ending)
   rewrite(job, ending)
-  wait(id, job, time_in(ending.at))
-end
-
-function ends.recur(id, job, ending)
-  count('done', 1)
-  count('accepted', 1)
-  rewrite(job, ending)
-  job.accepted, job.interruptions = now, nil
   wait(id, job, time_in(ending.at))
 end
 

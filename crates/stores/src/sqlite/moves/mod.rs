@@ -368,17 +368,6 @@ impl<'a> Moves<'a> {
                 self.rewrite(id, history, payload.as_deref())?;
                 self.wait(id, *at)?;
             }
-            Settlement::Recur { at, payload } => {
-                self.change.done += 1;
-                self.change.accepted += 1;
-                self.rewrite(id, &History::default(), payload.as_deref())?;
-                self.tx
-                    .prepare_cached(
-                        "UPDATE job SET accepted_at = ?2, interruptions = 0 WHERE id = ?1",
-                    )?
-                    .execute((id, self.now.as_micros()))?;
-                self.wait(id, *at)?;
-            }
             Settlement::HandBack { at } => self.wait(id, *at)?,
         }
         Ok(Settled::Confirmed)

@@ -97,8 +97,6 @@ macro_rules! queue_conformance {
                 done_and_skipped_are_counted_and_gone,
                 a_key_goes_in_once,
                 a_retry_keeps_its_history_and_waits,
-                a_recurring_job_counts_once_a_round,
-                a_new_round_forgets_interruptions,
                 what_is_handed_back_is_untouched,
                 the_dead_keep_their_reason_and_never_come_back,
                 a_second_settlement_is_stale,

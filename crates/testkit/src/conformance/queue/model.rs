@@ -153,11 +153,6 @@ impl Model {
                 job.wait(*at, now);
             }
             Settlement::HandBack { at } => job.wait(*at, now),
-            Settlement::Recur { at, .. } => {
-                (self.done, self.accepted) = (self.done + 1, self.accepted + 1);
-                (job.history, job.interruptions) = (History::default(), 0);
-                job.wait(*at, now);
-            }
         }
         Settled::Confirmed
     }

@@ -164,7 +164,7 @@ impl RandomHistory<'_> {
         match self.dice.below(10) {
             0..=2 => Settlement::Done,
             3 => Settlement::Skipped,
-            4..=5 => Settlement::Retry {
+            4..=6 => Settlement::Retry {
                 at,
                 history: History {
                     url_failures: failures,
@@ -173,7 +173,6 @@ impl RandomHistory<'_> {
                 },
                 payload: None,
             },
-            6 => Settlement::recur(at),
             7 => Settlement::Dead { reason: "so".to_owned() },
             _ => Settlement::HandBack { at },
         }

@@ -77,50 +77,6 @@ pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     assert_eq!((ledger.queued, ledger.delayed, ledger.accepted), (1, 0, 1));
 }
 
-/// Each round is accepted and done once, and starts with a clean record.
-pub async fn a_recurring_job_counts_once_a_round(store: &dyn QueueStore) {
-    let trial = Trial::new(store).await;
-    let key = Some([9; 16]);
-    trial.enqueue(vec![NewJob { key, ..job("http://a.test/feed") }]).await;
-    let worker = trial.worker().await;
-    for round in 1..=3 {
-        let lease = worker.lease_one().await;
-        assert_eq!((lease.accepted_at, lease.history), (trial.now(), History::default()));
-        let history = eventful(trial.now());
-        worker.settle(&lease, Settlement::retry(trial.now(), history)).await;
-        let lease = worker.lease_one().await;
-        assert_eq!(lease.history, history);
-        let at = trial.now();
-        assert_eq!(worker.settle(&lease, Settlement::recur(at)).await, Settled::Confirmed);
-        let ledger = trial.ledger().await;
-        assert_eq!((ledger.accepted, ledger.done, ledger.queued), (round + 1, round, 1));
-    }
-    assert_eq!(trial.enqueue(vec![NewJob { key, ..job("http://a.test/twin") }]).await, 0);
-    let lease = worker.lease_one().await;
-    let at = trial.now() + secs(5);
-    worker.settle(&lease, Settlement::recur(at)).await;
-    assert_eq!(trial.ledger().await.delayed, 1);
-    assert!(worker.lease(1).await.is_empty());
-    trial.clock.set(at);
-    assert_eq!(worker.lease(1).await.len(), 1);
-}
-
-/// A feed that was read well a thousand times must not die of four restarts in a year.
-pub async fn a_new_round_forgets_interruptions(store: &dyn QueueStore) {
-    let trial = Trial::new(store).await;
-    trial.add(&["http://a.test/feed"]).await;
-    for _ in 0..6 {
-        let unlucky = trial.worker().await;
-        let leases = unlucky.lease(1).await;
-        unlucky.start(&leases).await;
-        trial.clock.advance(LEASE_TTL);
-        let worker = trial.worker().await;
-        let lease = worker.lease_one().await;
-        assert_eq!(lease.interruptions, 1);
-        worker.settle(&lease, Settlement::recur(trial.now())).await;
-    }
-}
-
 /// Waiting for something else is neither an attempt nor an interruption.
 pub async fn what_is_handed_back_is_untouched(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
@@ -177,7 +133,6 @@ pub async fn a_second_settlement_is_stale(store: &dyn QueueStore) {
         Settlement::Done,
         Settlement::Skipped,
         Settlement::retry(at, history),
-        Settlement::recur(at),
         Settlement::HandBack { at },
         dead("so"),
     ] {

@@ -53,7 +53,7 @@ impl WorkMetrics {
             _ if how == Settled::Stale => {}
             Settlement::Done | Settlement::Skipped => self.batches.inc(),
             Settlement::Dead { .. } => self.dead.inc(),
-            Settlement::Retry { .. } | Settlement::Recur { .. } => self.retried.inc(),
+            Settlement::Retry { .. } => self.retried.inc(),
             Settlement::HandBack { .. } => {}
         }
     }
