@@ -1,8 +1,6 @@
 //! SURT keys, the sort order of Common Crawl's index: `com,example)/path` keeps the pages of a
 //! domain and its subdomains together.
 
-use std::net::Ipv6Addr;
-
 use crate::url::WebUrl;
 
 /// The key under which Common Crawl's index lists a URL.
@@ -23,35 +21,6 @@ pub fn surt(url: &WebUrl) -> String {
         key.push_str(&query_key(query));
     }
     key
-}
-
-/// A URL that has this key, or nothing when the text is no such key. What keys leave out can't be
-/// known again: it is http (unless its port would be left out then), without `www.`, in lower case.
-pub fn unsurt(key: &str) -> Option<WebUrl> {
-    let (authority, rest) = key.split_once(')')?;
-    let host = unsurt_host(key)?;
-    let port = authority
-        .strip_prefix('[')
-        .map_or(authority, |address| address.split_once(']').map_or("", |(_, port)| port));
-    let port = port.rsplit_once(':').map(|(_, port)| port);
-    let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
-    let scheme = if port == Some("80") { "https" } else { "http" };
-    WebUrl::parse(&format!("{scheme}://{authority}{rest}")).ok()
-}
-
-/// The host that a SURT key stands for (without the `www.` that was dropped, and without its port),
-/// or nothing when the text is no such key.
-pub fn unsurt_host(key: &str) -> Option<String> {
-    let (authority, _) = key.split_once(')')?;
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => host,
-        _ => authority,
-    };
-    if is_bracketed_address(host) {
-        return Some(host.to_owned());
-    }
-    let labels: Vec<&str> = host.rsplit(',').collect();
-    labels.iter().all(|label| is_label(label)).then(|| labels.join("."))
 }
 
 fn reversed_host(host: &str) -> String {
@@ -125,17 +94,6 @@ fn trailing_escape(read: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-fn is_label(label: &str) -> bool {
-    !label.is_empty()
-        && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
-
-fn is_bracketed_address(text: &str) -> bool {
-    text.strip_prefix('[')
-        .and_then(|text| text.strip_suffix(']'))
-        .is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -190,76 +148,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn hosts_are_read_back() {
-        for (key, host) in [
-            ("com,example)/a?b", Some("example.com")),
-            ("com,example:8080)/", Some("example.com")),
-            ("0,100,22,165)/", Some("165.22.100.0")),
-            ("localhost)/", Some("localhost")),
-            ("com,a_b)/x)y", Some("a_b.com")),
-            ("[2001:db8::1]:8080)/", Some("[2001:db8::1]")),
-            ("com,example", None),
-            ("", None),
-            (")/", None),
-            (",com)/", None),
-            ("com,,example)/", None),
-            ("com,exa mple)/", None),
-            ("com,example/x)/", None),
-            ("http://(com,example,)/", None),
-            ("com,example:99999)/", None),
-            ("[::1)/", None),
-            ("[x])/", None),
-            ("é])/", None),
-        ] {
-            assert_eq!(unsurt_host(key).as_deref(), host, "{key}");
-        }
-    }
-
-    #[test]
-    fn keys_are_read_back() {
-        for (key, url) in [
-            ("com,example)/a?b=c", Some("http://example.com/a?b=c")),
-            ("com,example:8080)/", Some("http://example.com:8080/")),
-            ("com,example:80)/", Some("https://example.com:80/")),
-            ("com,example:443)/x)y", Some("http://example.com:443/x)y")),
-            ("0,100,22,165)/", Some("http://165.22.100.0/")),
-            ("[2001:db8::1])/", Some("http://[2001:db8::1]/")),
-            ("[2001:db8::1]:81)/", Some("http://[2001:db8::1]:81/")),
-            ("com,example", None),
-            ("com,exa mple)/", None),
-            ("", None),
-        ] {
-            assert_eq!(unsurt(key).as_ref().map(WebUrl::as_str), url, "{key}");
-        }
-    }
-
     proptest! {
-        #[test]
-        fn a_key_that_is_read_back_is_the_same_key(
-            scheme in "https?",
-            host in r"(www\.)?[a-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){0,3}|\[2001:db8::[1-9]\]|1[0-9]\.2\.3\.4",
-            port in prop::option::of(prop_oneof![Just(80_u16), Just(443), 1_u16..]),
-            rest in "[ -~é]{0,40}",
-        ) {
-            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-            if let Ok(url) = WebUrl::parse(&format!("{scheme}://{host}{port}/{rest}")) {
-                let key = surt(&url);
-                let back = unsurt(&key);
-                prop_assert_eq!(back.as_ref().map(surt), Some(key), "{:?}", back);
-            }
-        }
-
-        #[test]
-        fn the_host_survives(
-            host in r"[a-vx-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){0,3}",
-            rest in "[ -~]{0,40}",
-        ) {
-            if let Ok(url) = WebUrl::parse(&format!("http://{host}/{rest}")) {
-                prop_assert_eq!(unsurt_host(&surt(&url)), Some(host));
-            }
-        }
-
         #[test]
         fn scheme_www_and_case_do_not_matter(rest in "[ -~é]{0,60}") {
             let key = surt_of(&format!("http://example.com/{rest}"));
@@ -274,11 +163,6 @@ mod tests {
                 prop_assert!(key.bytes().all(|b| (b'!'..0x80).contains(&b)), "{}", key);
                 prop_assert!(!key.contains(|c: char| c.is_ascii_uppercase()), "{}", key);
             }
-        }
-
-        #[test]
-        fn reading_a_host_never_panics(key in any::<String>()) {
-            drop(unsurt_host(&key));
         }
     }
 }
