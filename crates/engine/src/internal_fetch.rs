@@ -173,7 +173,7 @@ mod tests {
         }
         let body = body.to_owned().into();
         let answer = Answer { status, headers, body, share: Share::none(), wire: Box::default() };
-        let mut outcome = Outcome::unsent(0, Happened::Answered(status), Why::default());
+        let mut outcome = Outcome::unsent(Happened::Answered(status), Why::default());
         outcome.answer = Some(answer);
         outcome
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn an_origin_that_may_not_be_connected_to_is_refused_and_a_redirect_there_is_unreachable() {
-        let guard = Outcome::unsent(0, Happened::Refused("private".into()), Why::default());
+        let guard = Outcome::unsent(Happened::Refused("private".into()), Why::default());
         let mut direct = errand(None);
         assert!(matches!(direct.step(&guard, NOW), RobotsStep::Refused(_)));
         let mut redirected = errand(None);

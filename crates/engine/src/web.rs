@@ -15,8 +15,6 @@ use crate::budget::Share;
 /// One request that a plan wants made.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Tells a plan's requests apart; comes back in the [`Outcome`].
-    pub tag: u32,
     /// Where to.
     pub url: WebUrl,
     /// How.
@@ -53,7 +51,6 @@ impl Request {
     pub fn page(url: WebUrl) -> Request {
         let (method, headers) = (Method::Get, Vec::new());
         Request {
-            tag: 0,
             url,
             method,
             headers,
@@ -84,12 +81,6 @@ impl Request {
     /// The same for the body of an answer with this status only.
     pub fn with_wanted_status(mut self, status: u16) -> Request {
         self.wanted_status = Some(status);
-        self
-    }
-
-    /// The same with a tag.
-    pub fn tagged(mut self, tag: u32) -> Request {
-        self.tag = tag;
         self
     }
 
@@ -163,8 +154,6 @@ impl Answer {
 /// What became of a request, for its plan.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The request's tag.
-    pub tag: u32,
     /// Whether a request went out, or was at least tried.
     pub was_sent: bool,
     /// What happened.
@@ -181,9 +170,9 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome without a request: the gate said no.
-    pub fn unsent(tag: u32, happened: Happened, why: Why) -> Outcome {
+    pub fn unsent(happened: Happened, why: Why) -> Outcome {
         let (answer, retry_after, phases) = (None, None, Phases::default());
-        Outcome { tag, was_sent: false, happened, answer, retry_after, why, phases }
+        Outcome { was_sent: false, happened, answer, retry_after, why, phases }
     }
 }
 

@@ -38,7 +38,7 @@ pub fn outcome(happened: Happened, body: &str) -> Outcome {
     });
     let phases = Phases { first_byte: Duration::from_millis(1), ..Phases::default() };
     let why = Why::default();
-    Outcome { tag: 0, was_sent: true, happened, answer, retry_after: None, why, phases }
+    Outcome { was_sent: true, happened, answer, retry_after: None, why, phases }
 }
 
 /// The end of a plan whose first request has this outcome.

@@ -83,7 +83,7 @@ pub(super) enum Event<R> {
     Noted(Result<(), StoreError>),
     StartNoted(Result<(), StoreError>),
     OrdersHeard(Result<RecentOrders, StoreError>),
-    HeldUpBy(JobKey, u32, Option<String>),
+    HeldUpBy(JobKey, Option<String>),
 }
 
 /// What wakes the conductor.
@@ -97,8 +97,8 @@ pub(super) struct Flight {
     pub(super) job: JobKey,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
-    /// The tag of its request, and where it goes.
-    pub(super) request: (u32, WebUrl),
+    /// Where its request goes.
+    pub(super) url: WebUrl,
     /// When it set out; one that set out early, when its slot comes.
     pub(super) since: Time,
     pub(super) abort: AbortHandle,
@@ -458,9 +458,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
             Event::Noted(result) => self.note_lost(result),
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
-            Event::HeldUpBy(job, tag, held_up_by) => {
-                self.on_deadline_passed(job, tag, held_up_by, false);
-            }
+            Event::HeldUpBy(job, held_up_by) => self.on_deadline_passed(job, held_up_by, false),
             Event::StartNoted(result) => {
                 self.noting = false;
                 self.note_lost(result);

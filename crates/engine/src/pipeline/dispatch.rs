@@ -264,10 +264,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             purpose,
             lease,
         };
-        let request = (flight.item.request.tag, flight.item.request.url.clone());
+        let url = flight.item.request.url.clone();
         let abort = self.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
         let site = site.clone();
-        let flight = Flight { job, number, site, request, since: now.max(at), abort };
+        let flight = Flight { job, number, site, url, since: now.max(at), abort };
         self.flights.insert(flight.abort.id(), flight);
     }
 

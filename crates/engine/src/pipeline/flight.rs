@@ -131,7 +131,6 @@ impl<R> Fetch<R> {
         let exchange =
             self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
         let job = self.item.job;
-        let tag = self.item.request.tag;
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
                 let end = End::NotSent(self.item);
@@ -173,7 +172,7 @@ impl<R> Fetch<R> {
         let summary = happened.clone();
         let (phases, why) = (self.phases, self.why);
         let was_sent = !matches!(happened, Happened::Refused(_));
-        let outcome = Outcome { tag, was_sent, happened, answer, retry_after, why, phases };
+        let outcome = Outcome { was_sent, happened, answer, retry_after, why, phases };
         let end = match self.plan {
             None => End::Errand(outcome),
             Some(plan) => {

@@ -69,7 +69,6 @@ impl Deadlines {
 
 /// A request that will not be made, or whose answer is not waited for any more.
 struct Unanswered {
-    tag: u32,
     url: WebUrl,
     obeys_robots: bool,
     /// For how long it has been under way; `None`: it has not set out.
@@ -79,7 +78,6 @@ struct Unanswered {
 impl Unanswered {
     fn of(request: &Request) -> Unanswered {
         Unanswered {
-            tag: request.tag,
             url: request.url.clone(),
             obeys_robots: request.obeys_robots,
             under_way_for: None,
@@ -123,9 +121,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.bench.forget(job).iter().map(|item| Unanswered::of(&item.request)).collect();
         let now = self.now();
         for flight in self.abort_flights(|flight| flight.job == job) {
-            let (tag, url) = flight.request;
             let under_way_for = Some(now.since(flight.since)).filter(|span| !span.is_zero());
-            unanswered.push(Unanswered { tag, url, obeys_robots: true, under_way_for });
+            unanswered.push(Unanswered { url: flight.url, obeys_robots: true, under_way_for });
         }
         unanswered
     }
@@ -136,13 +133,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let site = unanswered.url.site();
                 let seconds = span.as_secs_f64();
                 let cause = format!("a request to {site} had been under way for {seconds:.1} s");
-                self.on_deadline_passed(job, unanswered.tag, Some(cause), true);
+                self.on_deadline_passed(job, Some(cause), true);
                 continue;
             }
             let politeness = self.plant.gate.politeness.clone();
             self.spawn(async move {
                 let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
-                Event::HeldUpBy(job, unanswered.tag, held_up_by)
+                Event::HeldUpBy(job, held_up_by)
             });
         }
     }
@@ -151,14 +148,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_deadline_passed(
         &mut self,
         job: JobKey,
-        tag: u32,
         held_up_by: Option<String>,
         was_sent: bool,
     ) {
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         work.outstanding -= 1;
         let why = Why { held_up_by, ..Why::default() };
-        let unsent = Outcome::unsent(tag, Happened::DeadlinePassed, why);
+        let unsent = Outcome::unsent(Happened::DeadlinePassed, why);
         self.step(job, Some(Outcome { was_sent, ..unsent }));
     }
 }

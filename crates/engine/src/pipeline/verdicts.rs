@@ -227,8 +227,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
             work.outstanding -= 1;
         }
-        let outcome =
-            Outcome { was_sent: was_tried, ..Outcome::unsent(item.request.tag, happened, why) };
+        let outcome = Outcome { was_sent: was_tried, ..Outcome::unsent(happened, why) };
         if item.is_errand {
             self.on_errand_outcome(item.job, &outcome);
         } else {

@@ -231,7 +231,7 @@ mod tests {
         Outcome {
             was_sent: true,
             answer: Some(answer),
-            ..Outcome::unsent(0, Happened::Answered(status), Why::default())
+            ..Outcome::unsent(Happened::Answered(status), Why::default())
         }
     }
 
@@ -320,9 +320,9 @@ mod tests {
         let down = Happened::ProbesFailed { count: 2, last: SiteFault::Network };
         let mut again = journey(RetryRule::RETRIEVER);
         again.history.site_failures = 1;
-        let end = over(again.step(Outcome::unsent(0, down, Why::default()), moment(0)));
+        let end = over(again.step(Outcome::unsent(down, Why::default()), moment(0)));
         assert_eq!((end.attempts, end.was_sent), (3, false));
-        let late = Outcome::unsent(0, Happened::DeadlinePassed, Why::default());
+        let late = Outcome::unsent(Happened::DeadlinePassed, Why::default());
         let cut_off = Outcome { was_sent: true, ..late };
         let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
         assert_eq!((end.attempts, end.was_sent), (1, true));
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_is_no_attempt() {
-        let unsent = Outcome::unsent(0, Happened::RobotsDisallow, Why::default());
+        let unsent = Outcome::unsent(Happened::RobotsDisallow, Why::default());
         assert_eq!(over(journey(RetryRule::FETCH).step(unsent, moment(0))).attempts, 0);
     }
 }

@@ -117,12 +117,7 @@ impl Visitor {
                 Exchange::Failed(happened) => break (happened, None),
             }
         };
-        Outcome {
-            was_sent: true,
-            answer,
-            phases,
-            ..Outcome::unsent(request.tag, happened, Why::default())
-        }
+        Outcome { was_sent: true, answer, phases, ..Outcome::unsent(happened, Why::default()) }
     }
 }
 

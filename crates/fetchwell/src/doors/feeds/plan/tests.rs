@@ -98,7 +98,7 @@ fn each_answer_is_a_reading() {
     assert_eq!(validators, Validators { etag: Some("\"v2\"".into()), last_modified: None });
     assert!(matches!(reading_of(vec![answered(304, "", &[])]), Reading::Unchanged));
     assert!(matches!(reading_of(vec![answered(410, "", &[])]), Reading::Gone));
-    let unsent = |happened| reading_of(vec![Outcome::unsent(0, happened, Why::default())]);
+    let unsent = |happened| reading_of(vec![Outcome::unsent(happened, Why::default())]);
     assert!(matches!(unsent(Happened::RobotsDisallow), Reading::Disallowed));
     assert!(matches!(unsent(Happened::DeadlinePassed), Reading::NotReached { .. }));
 }
@@ -184,7 +184,7 @@ fn what_would_come_again_after_its_deadline_has_failed_now() {
 #[test]
 fn a_feed_that_failed_and_had_no_other_turn_has_failed() {
     let again = Lease { history: LAST_ATTEMPT, ..feed_lease() };
-    let late = Outcome::unsent(0, Happened::DeadlinePassed, Why::default());
+    let late = Outcome::unsent(Happened::DeadlinePassed, Why::default());
     let reading = reading_by(plan(&again, 5), vec![late]);
     assert!(matches!(reading, Reading::Failed { .. }), "{reading:?}");
 }
@@ -193,7 +193,7 @@ fn a_feed_that_failed_and_had_no_other_turn_has_failed() {
 fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
     let to = |place: &str| answered(301, "", &[("location", place)]);
     let ok = || answered(200, "", &[]);
-    let unsent = |happened| Outcome::unsent(0, happened, Why::default());
+    let unsent = |happened| Outcome::unsent(happened, Why::default());
     let (service, other) = ("https://t.co/x", "http://b.test/1");
     for (link, answers, asked, page) in [
         // Pages of the feed's own site are left alone.
