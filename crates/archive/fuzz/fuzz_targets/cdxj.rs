@@ -11,7 +11,8 @@ fuzz_target!(|block: &[u8]| {
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
     let (_, selection) = batches(block, &filter, 3);
     let lines = block.split_inclusive(|byte| *byte == b'\n');
-    let wanted = lines.filter(|line| Line::parse(line).is_ok_and(|line| filter.wants(&line)));
+    let is_wanted = |line: Line<'_>| filter.rejection(&line).is_none();
+    let wanted = lines.filter(|line| Line::parse(line).is_ok_and(is_wanted));
     assert_eq!(selection.wanted, wanted.count() as u64);
     for line in String::from_utf8_lossy(block).lines() {
         drop((parse_line(line), cluster_idx::parse_line(line)));

@@ -82,12 +82,6 @@ impl Criterion {
 }
 
 impl Filter {
-    /// Whether the page of a line is wanted.
-    #[must_use]
-    pub fn wants(&self, line: &Line<'_>) -> bool {
-        self.rejection(line).is_none()
-    }
-
     /// Why the page of a line is not wanted: the first criterion that it does not meet.
     #[must_use]
     pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
@@ -190,7 +184,7 @@ mod tests {
     const LINE: &str = r#"com,example)/a 20240712000102 {"url": "https://example.com/a", "mime": "text/html", "mime-detected": "x/y", "status": "200", "length": "1023", "languages": "zho,eng"}"#;
 
     fn wants(filter: &Filter, line: &str) -> bool {
-        let wanted = filter.wants(&Line::parse(line.as_bytes()).unwrap());
+        let wanted = filter.rejection(&Line::parse(line.as_bytes()).unwrap()).is_none();
         assert!(
             !wanted || filter.rejection_unread(line.as_bytes()).is_none(),
             "{filter:?} loses {line}"
