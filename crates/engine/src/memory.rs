@@ -26,7 +26,7 @@ use crate::ports::politeness::{
     ORDERS_AT_ONCE, ORDERS_TOLD_FOR, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport,
     Turn,
 };
-use crate::ports::queue::Ledger;
+use crate::ports::queue::{Instance, Ledger, Queue};
 use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 use crate::ports::source::{Demand, Renewal, Source, Taken};
 
@@ -249,11 +249,11 @@ pub struct MemoryQueue {
     lease_ttl: Duration,
     /// Whether an empty queue ends the run.
     run_once: bool,
-    state: Arc<Mutex<Queue>>,
+    state: Arc<Mutex<QueueState>>,
 }
 
 #[derive(Default)]
-struct Queue {
+struct QueueState {
     jobs: BTreeMap<LeaseId, Stored>,
     keys: BTreeSet<[u8; 16]>,
     /// What waits, by site and lane.
@@ -364,12 +364,32 @@ impl MemoryQueue {
         dead.collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
+        Ok(MemoryQueue::enqueue(self, jobs))
+    }
+
+    fn instance(&self) -> Arc<dyn Instance> {
+        Arc::new(MemoryQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
+        Ok(MemoryQueue::ledger(self))
+    }
+
+    /// Jobs in memory are not counted: nobody else could have changed them.
+    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+        Ok(Ok(MemoryQueue::ledger(self)))
+    }
+}
+
+impl QueueState {
     /// Lets a job wait until `due`; it must not be waiting already.
     fn wait(&mut self, id: LeaseId, due: Time, delayed: bool) {
         let Some(stored) = self.jobs.get_mut(&id) else { return };
@@ -557,7 +577,7 @@ impl MemoryInstance {
     }
 
     /// The epoch, when this instance still lives by the queue's clock.
-    fn live_epoch(&self, queue: &Queue, now: Time) -> Option<u64> {
+    fn live_epoch(&self, queue: &QueueState, now: Time) -> Option<u64> {
         let epoch = self.epoch()?;
         (*queue.instances.get(&epoch)? > now).then_some(epoch)
     }

@@ -1,6 +1,36 @@
-//! What a queue says of itself.
+//! Queues: jobs go in, instances take them out, and a ledger says how many stand where.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+
+use crate::ports::error::StoreError;
+use crate::ports::finish::Settle;
+use crate::ports::job::NewJob;
+use crate::ports::source::Source;
+
+/// A queue, as one process sees it.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Puts jobs in: accepted means that the store has them. Returns how many went in; one whose key is there already
+    /// is not put in again.
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError>;
+
+    /// Joins as a new instance.
+    fn instance(&self) -> Arc<dyn Instance>;
+
+    /// How many jobs stand where, by the counters.
+    async fn ledger(&self) -> Result<Ledger, StoreError>;
+
+    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
+    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError>;
+}
+
+/// One instance's hold on a queue: where leases come from, and where they end.
+pub trait Instance: Source + Settle {}
+
+impl<T: Source + Settle> Instance for T {}
 
 /// How many jobs stand where. Every move changes two of these in the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

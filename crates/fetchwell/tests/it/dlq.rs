@@ -4,6 +4,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::url::WebUrl;
+use fetchwell_testkit::conformance::queue::audited;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ async fn place(store: StoreKind) -> Option<Place> {
         let (lane, payload) = (Lane::default(), Vec::new());
         NewJob::now(Job { url: url.clone(), site, lane, payload, deadline: None })
     };
-    queue.enqueue(urls.iter().map(job).collect()).await;
+    queue.enqueue(urls.iter().map(job).collect()).await.unwrap();
     let worker = queue.undertaker();
     worker.renew().await.unwrap();
     let demand = Demand { most: 100, most_per_site: 100, ..Demand::default() };
@@ -55,7 +56,7 @@ impl Place {
     }
 
     async fn dead(&self) -> i64 {
-        let ledger = self.queue.ledger().await;
+        let ledger = audited(&*self.queue).await;
         assert!(ledger.balances(), "{ledger:?}");
         ledger.dead
     }
@@ -97,7 +98,7 @@ async fn letters_are_retried_and_dropped(place: Place) {
     place.run(&other, 4).await;
     assert_eq!(place.json(&["dlq", "retry", "--all"]).await, [json!({"retried": 3})]);
     assert_eq!(place.json(&["dlq", "drop", "--all"]).await, [json!({"dropped": 0})]);
-    let ledger = place.queue.ledger().await;
+    let ledger = audited(&*place.queue).await;
     assert_eq!((ledger.queued, ledger.skipped, ledger.dead), (13, 1, 0));
 }
 

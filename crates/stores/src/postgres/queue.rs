@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::NewJob;
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
 use fetchwell_engine::ports::source::Taken;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -144,5 +145,24 @@ impl PostgresQueue {
         // What is due and was not given is in other hands, or was a moment ago.
         let until = if next <= now { soon } else { next.min(poll) };
         Ok(Taken::Idle { until: moment.to_local(until) })
+    }
+}
+
+#[async_trait]
+impl Queue for PostgresQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
+        PostgresQueue::enqueue(self, jobs).await
+    }
+
+    fn instance(&self) -> Arc<dyn Instance> {
+        Arc::new(PostgresQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
+        PostgresQueue::ledger(self).await
+    }
+
+    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+        PostgresQueue::audit(self).await
     }
 }

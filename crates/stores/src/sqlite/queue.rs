@@ -11,7 +11,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -230,6 +230,25 @@ impl SqliteQueue {
                 Ok(recount_rows(tx, queue, &ledger)?.map_or(Ok(ledger), Err))
             })
             .await
+    }
+}
+
+#[async_trait]
+impl Queue for SqliteQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
+        SqliteQueue::enqueue(self, jobs).await
+    }
+
+    fn instance(&self) -> Arc<dyn Instance> {
+        Arc::new(SqliteQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
+        SqliteQueue::ledger(self).await
+    }
+
+    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+        SqliteQueue::audit(self).await
     }
 }
 

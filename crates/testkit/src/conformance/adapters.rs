@@ -10,8 +10,7 @@ use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::ports::event_log::{Event, EventLog};
 use fetchwell_engine::ports::feeds::Feeds;
-use fetchwell_engine::ports::job::NewJob;
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
@@ -26,7 +25,7 @@ use super::feeds::FeedsStore;
 use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
-use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
 use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 
 /// Where the open times of breakers get their jitter from.
@@ -42,7 +41,7 @@ pub struct MemoryStore {
 
 #[async_trait]
 impl QueueStore for MemoryStore {
-    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial> {
         let fresh = || MemoryQueue::new(clock, LEASE_TTL, run_once);
         Box::new(self.queue.get_or_init(fresh).clone())
     }
@@ -75,19 +74,7 @@ impl EventStore for MemoryStore {
 }
 
 #[async_trait]
-impl Queue for MemoryQueue {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
-        MemoryQueue::enqueue(self, jobs)
-    }
-
-    fn instance(&self) -> Box<dyn Instance> {
-        Box::new(MemoryQueue::instance(self))
-    }
-
-    async fn ledger(&self) -> Ledger {
-        MemoryQueue::ledger(self)
-    }
-
+impl QueueOnTrial for MemoryQueue {
     async fn dead(&self) -> Vec<(String, String)> {
         MemoryQueue::dead(self)
     }
@@ -187,7 +174,7 @@ impl LettersQueue for SqliteQueue {
 
 #[async_trait]
 impl QueueStore for SqliteStore {
-    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial> {
         Box::new(self.open_queue(clock, run_once).await)
     }
 
@@ -240,20 +227,7 @@ impl EventStore for SqliteStore {
 }
 
 #[async_trait]
-impl Queue for SqliteQueue {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
-        SqliteQueue::enqueue(self, jobs).await.expect("jobs go in")
-    }
-
-    fn instance(&self) -> Box<dyn Instance> {
-        Box::new(SqliteQueue::instance(self))
-    }
-
-    async fn ledger(&self) -> Ledger {
-        let audit = self.audit().await.expect("the file can be read");
-        audit.unwrap_or_else(|difference| panic!("{difference}"))
-    }
-
+impl QueueOnTrial for SqliteQueue {
     async fn dead(&self) -> Vec<(String, String)> {
         the_dead(self).await
     }

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_stores::rabbitmq::{REASON_HEADER, RabbitQueue};
 use lapin::options::{BasicGetOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
 use lapin::{Channel, Connection, ConnectionProperties};
 
 use super::batches::{BatchStore, Batches};
-use super::queue::Instance;
 use super::servers::{server_url, unique};
 
 /// So many batches may be taken before one is settled.

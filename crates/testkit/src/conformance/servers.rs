@@ -10,9 +10,8 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::Feeds;
-use fetchwell_engine::ports::job::NewJob;
 use fetchwell_engine::ports::politeness::RobotsRecord;
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
@@ -31,7 +30,7 @@ use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
 use super::feeds::FeedsStore;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
-use super::queue::{Instance, LEASE_TTL, Queue, QueueStore};
+use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
 use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
 use crate::skip::skipped;
 
@@ -109,7 +108,7 @@ impl PostgresStore {
 
 #[async_trait]
 impl QueueStore for PostgresStore {
-    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial> {
         let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
         let queue =
             PostgresQueue::open(db, "conformance", clock, LEASE_TTL, run_once, QUEUE_POLL).await;
@@ -131,20 +130,7 @@ impl InboxStore for PostgresStore {
 }
 
 #[async_trait]
-impl Queue for PostgresQueue {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
-        PostgresQueue::enqueue(self, jobs).await.expect("jobs go in")
-    }
-
-    fn instance(&self) -> Box<dyn Instance> {
-        Box::new(PostgresQueue::instance(self))
-    }
-
-    async fn ledger(&self) -> Ledger {
-        let audit = self.audit().await.expect("the tables can be read");
-        audit.unwrap_or_else(|difference| panic!("{difference}"))
-    }
-
+impl QueueOnTrial for PostgresQueue {
     async fn dead(&self) -> Vec<(String, String)> {
         PostgresQueue::dead(self, u32::MAX).await.expect("the dead can be read")
     }
@@ -216,7 +202,7 @@ impl PolitenessStore for RedisStore {
 
 #[async_trait]
 impl QueueStore for RedisStore {
-    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue> {
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial> {
         Box::new(self.open_queue(clock, run_once).await)
     }
 
@@ -295,20 +281,7 @@ fn conformance_names() -> QueueNames {
 }
 
 #[async_trait]
-impl Queue for RedisQueue {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
-        RedisQueue::enqueue(self, jobs).await.expect("jobs go in")
-    }
-
-    fn instance(&self) -> Box<dyn Instance> {
-        Box::new(RedisQueue::instance(self))
-    }
-
-    async fn ledger(&self) -> Ledger {
-        let audit = self.audit().await.expect("the keys can be read");
-        audit.unwrap_or_else(|difference| panic!("{difference}"))
-    }
-
+impl QueueOnTrial for RedisQueue {
     async fn dead(&self) -> Vec<(String, String)> {
         the_dead(self).await
     }

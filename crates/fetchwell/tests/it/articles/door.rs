@@ -11,6 +11,7 @@ use fetchwell_simweb::{HitKind, SiteScript};
 use fetchwell_stores::StoreClock;
 use fetchwell_stores::redis::RedisArticles;
 use fetchwell_stores::sqlite::SqliteArticles;
+use fetchwell_testkit::conformance::queue::audited;
 use fetchwell_testkit::crash::{Ended, Process, Program};
 use fetchwell_testkit::scene::{Scene, StoreKind, sqlite_store};
 use redis::AsyncCommands;
@@ -87,7 +88,7 @@ impl Door {
 
     /// How many links stand where in the queue, counted and compared.
     pub(crate) async fn ledger(&self) -> Ledger {
-        self.scene.queue("rss:canonical_queue").await.ledger().await
+        audited(&*self.scene.queue("rss:canonical_queue").await).await
     }
 
     /// How often each page was asked for, by its path.

@@ -8,6 +8,7 @@ use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
+use fetchwell_testkit::conformance::queue::audited;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
@@ -64,7 +65,7 @@ impl Door {
         }
         let (site, lane, payload) = (None, Lane::default(), Vec::new());
         let job = Job { url: url.to_owned(), site, lane, payload, deadline: None };
-        self.queue().await.enqueue(vec![NewJob::now(job)]).await;
+        self.queue().await.enqueue(vec![NewJob::now(job)]).await.unwrap();
     }
 
     /// Starts it, and waits until it tells metrics.
@@ -95,7 +96,7 @@ impl Door {
 
     /// How many URLs stand where, counted and compared.
     pub(crate) async fn ledger(&self) -> Ledger {
-        self.queue().await.ledger().await
+        audited(&*self.queue().await).await
     }
 
     /// How many URLs wait when nobody is at work.

@@ -26,10 +26,11 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
 use fetchwell_policy::time::Time;
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -231,6 +232,25 @@ impl RedisQueue {
         let counted =
             Counted { list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way };
         Ok((ledger, counted, waiting))
+    }
+}
+
+#[async_trait]
+impl Queue for RedisQueue {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
+        RedisQueue::enqueue(self, jobs).await
+    }
+
+    fn instance(&self) -> Arc<dyn Instance> {
+        Arc::new(RedisQueue::instance(self))
+    }
+
+    async fn ledger(&self) -> Result<Ledger, StoreError> {
+        RedisQueue::ledger(self).await
+    }
+
+    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+        RedisQueue::audit(self).await
     }
 }
 

@@ -8,8 +8,7 @@ mod trial;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
-
-use super::queue::Instance;
+use fetchwell_engine::ports::queue::Instance;
 
 /// A place with one queue of batches in it, empty at first.
 #[async_trait]

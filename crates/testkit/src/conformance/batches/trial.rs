@@ -6,13 +6,13 @@ use bytes::Bytes;
 use fetchwell_engine::ports::batches::Batch;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::source::{Demand, Taken};
 use tokio::time::timeout;
 
 use super::{BatchStore, Batches};
 use crate::DEADLINE;
 use crate::conformance::HandClock;
-use crate::conformance::queue::Instance;
 
 /// A queue that announces nothing is asked again this much later.
 const ASK_AGAIN: Duration = Duration::from_millis(5);

@@ -8,9 +8,8 @@ mod trial;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, SettleWithDetails};
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
-
-use super::queue::Queue;
 
 /// A place with one queue in it, empty at first.
 #[async_trait]

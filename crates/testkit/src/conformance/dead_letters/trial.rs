@@ -9,6 +9,7 @@ use fetchwell_policy::url::WebUrl;
 
 use super::{LettersQueue, LettersStore, Undertaker};
 use crate::conformance::HandClock;
+use crate::conformance::queue::audited;
 
 pub(super) const GONE: &str = "the server answered 404";
 
@@ -38,7 +39,7 @@ impl Trial {
 
     pub(super) async fn add(&self, urls: &[&str]) {
         let added = self.queue.enqueue(urls.iter().map(|url| job(url)).collect()).await;
-        assert_eq!(added, urls.len());
+        assert_eq!(added.expect("jobs go in"), urls.len());
     }
 
     /// All that can be had now.
@@ -95,7 +96,7 @@ impl Trial {
     }
 
     pub(super) async fn ledger(&self) -> Ledger {
-        let ledger = self.queue.ledger().await;
+        let ledger = audited(&*self.queue).await;
         assert!(ledger.balances(), "{ledger:?}");
         ledger
     }

@@ -1,4 +1,4 @@
-//! What every queue promises: [`Source`] and [`Settle`], and a ledger that always balances.
+//! What every queue promises: [`Queue`], and a ledger that always balances.
 //!
 //! Every operation of every case goes through `Trial` and `Worker`, which compare the ledger after it.
 
@@ -17,10 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::finish::Settle;
-use fetchwell_engine::ports::job::NewJob;
-use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 
 /// An instance that has not renewed for this long is dead.
 pub const LEASE_TTL: Duration = Duration::from_secs(20);
@@ -29,7 +26,7 @@ pub const LEASE_TTL: Duration = Duration::from_secs(20);
 #[async_trait]
 pub trait QueueStore: Send + Sync {
     /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
-    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn Queue>;
+    async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial>;
 
     /// Another place of the same kind, with nothing in it.
     fn fresh(&self) -> Box<dyn QueueStore>;
@@ -37,25 +34,20 @@ pub trait QueueStore: Send + Sync {
 
 /// A queue as one process sees it.
 #[async_trait]
-pub trait Queue: Send + Sync {
-    /// Puts jobs in. Returns how many went in.
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> usize;
-
-    /// Joins as a new instance.
-    fn instance(&self) -> Box<dyn Instance>;
-
-    /// How many jobs stand where. An adapter that can count its jobs compares, and panics when the
-    /// count differs.
-    async fn ledger(&self) -> Ledger;
-
+pub trait QueueOnTrial: Queue {
     /// The dead, with their reasons, oldest first.
     async fn dead(&self) -> Vec<(String, String)>;
 }
 
-/// One instance's hold on a queue.
-pub trait Instance: Source + Settle {}
-
-impl<T: Source + Settle> Instance for T {}
+/// How many jobs stand where.
+///
+/// # Panics
+///
+/// If the counters and the jobs differ.
+pub async fn audited(queue: &dyn Queue) -> Ledger {
+    let audit = queue.audit().await.expect("the queue can be read");
+    audit.unwrap_or_else(|difference| panic!("{difference}"))
+}
 
 /// Tests of all that every queue promises: `queue_conformance!(Some(MemoryStore::default()))`.
 #[macro_export]

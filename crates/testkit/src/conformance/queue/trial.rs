@@ -1,21 +1,22 @@
 //! A queue on a hand-set clock, whose ledger is compared after every single operation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Instance, Ledger};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::{Instance, Queue, QueueStore};
+use super::{QueueOnTrial, QueueStore, audited};
 use crate::conformance::HandClock;
 
 /// A queue under test, as one process sees it.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
-    queue: Box<dyn Queue>,
+    queue: Box<dyn QueueOnTrial>,
 }
 
 impl Trial {
@@ -38,7 +39,7 @@ impl Trial {
     }
 
     pub(super) async fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
-        let accepted = self.queue.enqueue(jobs).await;
+        let accepted = self.queue.enqueue(jobs).await.expect("jobs go in");
         self.ledger().await;
         accepted
     }
@@ -62,7 +63,7 @@ impl Trial {
     }
 
     pub(super) async fn ledger(&self) -> Ledger {
-        let ledger = self.queue.ledger().await;
+        let ledger = audited(&*self.queue).await;
         assert!(ledger.balances(), "{ledger:?}");
         ledger
     }
@@ -75,7 +76,7 @@ impl Trial {
 /// An instance at work on a [`Trial`].
 pub(super) struct Worker<'a> {
     trial: &'a Trial,
-    instance: Box<dyn Instance>,
+    instance: Arc<dyn Instance>,
 }
 
 impl Worker<'_> {

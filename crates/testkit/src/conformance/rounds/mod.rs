@@ -6,10 +6,9 @@ pub mod waiting;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::{Demand, Taken};
-
-use super::queue::Instance;
 
 /// A place with one queue in it, empty at first.
 #[async_trait]

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::rounds::{Put, Round};
 use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::time::Time;
 
 use super::{RoundsQueue, RoundsStore};
 use crate::conformance::HandClock;
-use crate::conformance::queue::{Instance, LEASE_TTL};
+use crate::conformance::queue::LEASE_TTL;
 
 /// A queue with three URLs of one site on it, and an instance.
 struct Trial {
