@@ -295,7 +295,7 @@ fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> R
     )))
 }
 
-pub(crate) fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
+fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
     url.file().ok_or_else(|| {
         Exit::Usage(format!("the store {url} is not supported by this command; use sqlite:PATH"))
     })

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::CategoryLinks;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_simweb::SiteScript;
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_stores::StoreClock;
@@ -17,9 +18,7 @@ use fetchwell_stores::redis::{DEFAULT_POLL, QueueNames, RedisLinks, RedisQueue};
 use fetchwell_stores::sqlite::{self, SqliteLinks, SqliteQueue};
 use redis::aio::MultiplexedConnection;
 
-use crate::conformance::dead_letters::LettersQueue;
 use crate::conformance::queue::LEASE_TTL;
-use crate::conformance::rounds::RoundsQueue;
 use crate::conformance::servers::{redis_connection, unused_postgres, unused_redis};
 use crate::crash::{Origin, Program};
 
@@ -102,7 +101,7 @@ impl Scene {
     }
 
     /// A queue in SQLite or Redis, opened beside the program.
-    pub async fn queue(&self, name: &str) -> Box<dyn SceneQueue> {
+    pub async fn queue(&self, name: &str) -> Box<dyn UrlQueue> {
         match self.redis_url() {
             None => Box::new(sqlite_queue(&self.program, name).await),
             Some(url) => Box::new(redis_queue(url, name).await.expect("the queue opens")),
@@ -120,11 +119,6 @@ impl Scene {
         }
     }
 }
-
-/// What a test does with a queue: fill it, take from it, read its ledger and its dead letters.
-pub trait SceneQueue: LettersQueue + RoundsQueue {}
-
-impl<T: LettersQueue + RoundsQueue> SceneQueue for T {}
 
 /// The SQLite file in the folder of a program, and its clock.
 pub async fn sqlite_store(program: &Program) -> (Db, Clock) {

@@ -162,7 +162,7 @@ pub trait SettleWithDetails: Send + Sync {
 
 /// Writes records to a sink, then ends the leases. Records that are dead letters don't go to the sink: what
 /// they tell goes in by the move that settles, so that no URL is dead without it.
-pub struct SinkThenBury<R, S, I> {
+pub struct SinkThenBury<R, S, I: ?Sized> {
     /// Where the other records go first.
     pub sink: S,
     /// Where the leases end after that.
@@ -176,7 +176,7 @@ impl<R, S, I> Finish<R> for SinkThenBury<R, S, I>
 where
     R: Send + Sync,
     S: Sink<R>,
-    I: SettleWithDetails,
+    I: SettleWithDetails + ?Sized,
 {
     async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
         let mut records = Vec::new();

@@ -24,4 +24,5 @@ pub mod rounds;
 pub mod sites;
 pub mod source;
 pub mod store_url;
+pub mod url_queue;
 pub mod version;

@@ -1,76 +1,49 @@
-//! The list that `pages` takes URLs from, for those who are not `pages`.
+//! The list that `pages` takes URLs from.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::dead_letters::DeadLetters;
-use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_settings::Settings;
-use fetchwell_sqlite::db::Db;
-#[cfg(feature = "redis")]
-use fetchwell_stores::redis::RedisQueue;
+use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite::{self, SqliteQueue};
 
 #[cfg(feature = "redis")]
 use super::redis_queues;
 use crate::console::exit::Exit;
+#[cfg(feature = "redis")]
+use crate::plant::bound_queue;
+use crate::plant::open_queue_db;
 
-/// The list, by where it is.
-#[derive(Clone)]
-pub(crate) enum UrlList {
-    /// On a server that many share.
-    #[cfg(feature = "redis")]
-    Redis(RedisQueue),
-    /// In a file.
-    Sqlite(SqliteQueue),
-}
-
-impl UrlList {
-    /// Opens the list that the settings name; `open_file` opens the file of an embedded one.
-    pub(crate) async fn open(
-        settings: &Settings,
-        open_file: impl AsyncFnOnce() -> Result<Db, Exit>,
-    ) -> Result<UrlList, Exit> {
-        let values = &settings.values;
-        match &values.store {
-            #[cfg(feature = "redis")]
-            StoreUrl::Redis(url) => {
-                let queue = redis_queues::open_list(settings, url.reveal()).await?;
-                Ok(UrlList::Redis(queue))
-            }
-            StoreUrl::Sqlite(_) => {
-                let db = open_file().await?;
-                let clock = sqlite::clock(&db).await?;
-                let (name, ttl) = (&values.pages_input_queue, values.lease_ttl);
-                let queue = SqliteQueue::open(db, name, clock, ttl, false).await?;
-                Ok(UrlList::Sqlite(queue.polled_every(poll(settings))))
-            }
-            #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
-                "\"pages\" needs Redis or SQLite, but the store is {}; use --store redis://HOST or \
-                 --store sqlite:PATH",
-                values.store
-            ))),
+/// Opens the list that the settings name. Whoever fetches what is on it keeps to one politeness store.
+pub(crate) async fn open_list(
+    settings: &Settings,
+    is_bound: bool,
+) -> Result<Arc<dyn UrlQueue>, Exit> {
+    let values = &settings.values;
+    match &values.store {
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(url) => {
+            let queue = redis_queues::open_list(settings, url.reveal()).await?;
+            Ok(Arc::new(if is_bound { bound_queue(settings, queue).await? } else { queue }))
         }
-    }
-
-    /// Those who were given up, for those who look after them.
-    pub(crate) fn dead_letters(&self) -> Arc<dyn DeadLetters> {
-        match self {
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => Arc::new(queue.clone()),
-            UrlList::Sqlite(queue) => Arc::new(queue.clone()),
+        StoreUrl::Sqlite(path) => {
+            let db = match is_bound {
+                true => open_queue_db(settings).await?,
+                false => sqlite::open(path, Durability::Disk)?,
+            };
+            let clock = sqlite::clock(&db).await?;
+            let name = &values.pages_input_queue;
+            let queue = SqliteQueue::open(db, name, clock, values.lease_ttl, false).await?;
+            Ok(Arc::new(queue.polled_every(poll(settings))))
         }
-    }
-
-    /// The list as a schedule uses it.
-    pub(crate) fn rounds(&self) -> Arc<dyn Rounds> {
-        match self {
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => Arc::new(queue.clone()),
-            UrlList::Sqlite(queue) => Arc::new(queue.clone()),
-        }
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => Err(Exit::Usage(format!(
+            "\"pages\" needs Redis or SQLite, but the store is {}; use --store redis://HOST or \
+             --store sqlite:PATH",
+            values.store
+        ))),
     }
 }
 

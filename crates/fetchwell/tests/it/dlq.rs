@@ -3,10 +3,11 @@
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::source::{Demand, Taken};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_testkit::conformance::queue::audited;
 use fetchwell_testkit::crash::Program;
-use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
+use fetchwell_testkit::scene::{Scene, StoreKind};
 use serde_json::{Value, json};
 
 const GONE: &str = "the server answered 404";
@@ -14,7 +15,7 @@ const GONE: &str = "the server answered 404";
 /// A program, and the queue that it finds.
 struct Place {
     scene: Scene,
-    queue: Box<dyn SceneQueue>,
+    queue: Box<dyn UrlQueue>,
 }
 
 fn program() -> Program {
@@ -33,7 +34,7 @@ async fn place(store: StoreKind) -> Option<Place> {
         NewJob::now(Job { url: url.clone(), site, lane, payload, deadline: None })
     };
     queue.enqueue(urls.iter().map(job).collect()).await.unwrap();
-    let worker = queue.undertaker();
+    let worker = queue.dead_letter_worker();
     worker.renew().await.unwrap();
     let demand = Demand { most: 100, most_per_site: 100, ..Demand::default() };
     let Taken::Jobs(leases) = worker.take(&demand).await.unwrap() else { panic!("none") };

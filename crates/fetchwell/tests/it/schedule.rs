@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_simweb::SiteScript;
+use fetchwell_testkit::conformance::rounds::take_urls;
 use fetchwell_testkit::crash::Program;
-use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
+use fetchwell_testkit::scene::{Scene, StoreKind};
 
 const PAGES: usize = 30;
 
 /// A program on a simulated web, and the queue that it fills.
 struct Place {
     scene: Scene,
-    queue: Box<dyn SceneQueue>,
+    queue: Box<dyn UrlQueue>,
 }
 
 /// A shop with an index of sitemaps: one is compressed, one lists a page of another site, one is not there.
@@ -53,7 +55,7 @@ async fn place(store: StoreKind, shop: SiteScript) -> Option<Place> {
 impl Place {
     /// All that is on the list, sorted; and takes it.
     async fn taken(&self) -> Vec<String> {
-        let mut urls = self.queue.take_urls().await;
+        let mut urls = take_urls(&*self.queue).await;
         urls.sort_unstable();
         urls
     }

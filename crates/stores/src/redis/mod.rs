@@ -18,10 +18,7 @@ pub use feeds::RedisFeeds;
 pub use keeper::RedisKeeper;
 pub use links::RedisLinks;
 pub use pages::RedisPages;
-pub use queue::{
-    Backlog, DEFAULT_POLL, QueueNames, RedisFinish, RedisInstance, RedisQueue, UnparkStep,
-    Unparked, Unparking,
-};
+pub use queue::{DEFAULT_POLL, QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparking};
 
 use crate::politeness::Vigilant;
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, Ending, LETTERS_PER_PAGE, LettersPage, Revision,
-    SettleWithDetails, SinkThenBury,
+    SettleWithDetails,
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
@@ -13,9 +13,6 @@ use rusqlite::{Connection, Row};
 use super::moves::Moves;
 use super::queue::settle_batch;
 use super::{SqliteInstance, SqliteQueue};
-
-/// How leases of a SQLite queue end: sink, then settle, with dead letters whose details a door knows.
-pub type SqliteFinish<R, S> = SinkThenBury<R, S, SqliteInstance>;
 
 macro_rules! select_letter {
     () => {

@@ -30,6 +30,7 @@ mod rounds;
 mod schema;
 mod sites;
 mod submitting;
+mod url_queue;
 mod waiting;
 
 use std::path::Path;
@@ -39,7 +40,6 @@ use fetchwell_sqlite::db::{Db, Durability};
 
 pub use articles::SqliteArticles;
 pub use clock::clock;
-pub use dead_letters::SqliteFinish;
 pub use events::{Reading, SqliteEvents};
 pub use examination::{SqliteFacts, examine};
 pub use feeds::SqliteFeeds;

@@ -199,15 +199,9 @@ impl SqliteQueue {
         self.db.write(move |tx| read_ledger(tx, queue)).await
     }
 
-    /// How long ago the oldest job was accepted that waits, delayed or not.
-    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
-        let oldest = self.oldest_waiting().await?;
-        Ok(oldest.map(|accepted_at| self.clock.now().since(accepted_at)))
-    }
-
     /// When the oldest job was accepted that waits, delayed or not. The index of what waits is looked through: none
     /// of what has ended is.
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
+    pub(super) async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let queue = self.queue;
         self.db
             .write(move |tx| {

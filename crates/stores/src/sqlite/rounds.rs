@@ -88,7 +88,7 @@ fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
     Ok(u64::try_from(ledger.queued + ledger.delayed + not_begun).unwrap_or(0))
 }
 
-fn job(url: String) -> Job {
+pub(super) fn job(url: String) -> Job {
     let site = WebUrl::parse(&url).ok().map(|url| url.site());
     Job { url, site, lane: Lane::default(), payload: Vec::new(), deadline: None }
 }

@@ -13,20 +13,21 @@ use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_stores::sqlite::{self, SqliteEvents, SqliteFeeds, SqlitePoliteness, SqliteQueue};
 use tempfile::TempDir;
 
 use super::batches::{BatchStore, Batches};
-use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
+use super::dead_letters::{LettersStore, the_dead};
 use super::events::EventStore;
 use super::feeds::FeedsStore;
 use super::hand_clock::HandClock;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
-use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
+use super::rounds::RoundsStore;
 
 /// Where the open times of breakers get their jitter from.
 const SEED: u64 = 7;
@@ -110,7 +111,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl LettersStore for SqliteStore {
-    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
+    async fn open_letters(&self, clock: Clock) -> Box<dyn UrlQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
 
@@ -125,7 +126,7 @@ impl LettersStore for SqliteStore {
 
 #[async_trait]
 impl RoundsStore for SqliteStore {
-    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn UrlQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
 }
@@ -134,17 +135,6 @@ impl RoundsStore for SqliteStore {
 impl FeedsStore for SqliteStore {
     async fn open_feeds(&self) -> Arc<dyn Feeds> {
         Arc::new(SqliteFeeds::new(self.connect()))
-    }
-}
-
-#[async_trait]
-impl RoundsQueue for SqliteQueue {
-    async fn take_urls(&self) -> Vec<String> {
-        take_all_urls(&SqliteQueue::instance(self)).await
-    }
-
-    fn fetcher(&self) -> Box<dyn Instance> {
-        Box::new(SqliteQueue::instance(self))
     }
 }
 
@@ -163,12 +153,6 @@ impl Batches for SqliteQueue {
 
     async fn dead(&self) -> Vec<(String, String)> {
         the_dead(self).await
-    }
-}
-
-impl LettersQueue for SqliteQueue {
-    fn undertaker(&self) -> Box<dyn Undertaker> {
-        Box::new(SqliteQueue::instance(self))
     }
 }
 

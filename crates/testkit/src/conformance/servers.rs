@@ -11,9 +11,9 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::politeness::RobotsRecord;
-use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -26,12 +26,12 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands, AsyncConnectionConfig};
 use tokio::sync::OnceCell;
 
-use super::dead_letters::{LettersQueue, LettersStore, Undertaker, the_dead};
+use super::dead_letters::{LettersStore, the_dead};
 use super::feeds::FeedsStore;
 use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
-use super::rounds::{RoundsQueue, RoundsStore, take_all_urls};
+use super::rounds::RoundsStore;
 use crate::skip::skipped;
 
 /// Where the open times of breakers get their jitter from.
@@ -234,7 +234,7 @@ impl RedisStore {
 
 #[async_trait]
 impl LettersStore for RedisStore {
-    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue> {
+    async fn open_letters(&self, clock: Clock) -> Box<dyn UrlQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
 
@@ -247,7 +247,7 @@ impl LettersStore for RedisStore {
 
 #[async_trait]
 impl RoundsStore for RedisStore {
-    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue> {
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn UrlQueue> {
         Box::new(self.open_queue(clock, false).await)
     }
 }
@@ -256,23 +256,6 @@ impl RoundsStore for RedisStore {
 impl FeedsStore for RedisStore {
     async fn open_feeds(&self) -> Arc<dyn Feeds> {
         Arc::new(RedisFeeds::open(&self.address().await).await.expect("the server answers"))
-    }
-}
-
-#[async_trait]
-impl RoundsQueue for RedisQueue {
-    async fn take_urls(&self) -> Vec<String> {
-        take_all_urls(&RedisQueue::instance(self)).await
-    }
-
-    fn fetcher(&self) -> Box<dyn Instance> {
-        Box::new(RedisQueue::instance(self))
-    }
-}
-
-impl LettersQueue for RedisQueue {
-    fn undertaker(&self) -> Box<dyn Undertaker> {
-        Box::new(RedisQueue::instance(self))
     }
 }
 

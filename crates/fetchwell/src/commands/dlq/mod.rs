@@ -5,22 +5,17 @@ mod export;
 mod print;
 mod which;
 
-use std::sync::Arc;
-
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
 use fetchwell_service::views::letters::site_name;
 use fetchwell_settings::Settings;
-use fetchwell_sqlite::db::Durability;
-use fetchwell_stores::sqlite;
 use serde_json::json;
 
 use crate::commands::dlq::args::{DlqCommand, ListArgs, Which};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::url_list::UrlList;
-use crate::plant::sqlite_path;
+use crate::doors::url_list::open_list;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {
@@ -28,8 +23,9 @@ pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Ru
 }
 
 async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> Result<Exit, Exit> {
-    let letters = open(settings).await?;
-    let letters = &*letters;
+    // Nothing is fetched here: which politeness goes with the store is for those who do to say.
+    let queue = open_list(settings, false).await?;
+    let letters: &dyn DeadLetters = &*queue;
     match command {
         DlqCommand::List(args) => list(letters, &args, as_json).await,
         DlqCommand::Show { url } => show(letters, &url, as_json).await,
@@ -38,13 +34,6 @@ async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> R
         DlqCommand::Export { file: Some(path) } => export::to_file(letters, &path).await,
         DlqCommand::Export { file: None } => export::to_standard_output(letters).await,
     }
-}
-
-async fn open(settings: &Settings) -> Result<Arc<dyn DeadLetters>, Exit> {
-    // Nothing is fetched here: which politeness goes with the file is for those who do to say.
-    let open_file =
-        async || Ok(sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?);
-    Ok(UrlList::open(settings, open_file).await?.dead_letters())
 }
 
 async fn list(letters: &dyn DeadLetters, args: &ListArgs, as_json: bool) -> Result<Exit, Exit> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::dead_letters::{DeadLetter, DeadLetters};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_settings::Settings;
 use fetchwell_stores::redis::RedisQueue;
 use serde_json::Value;
@@ -31,7 +32,8 @@ impl RedisQueues {
 
     pub(super) async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreError> {
         let backlog = self.pages.backlog().await?;
-        let mut pages = QueueLine::of(&self.pages_name, &backlog.ledger).with_list(backlog.on_list);
+        let mut pages = QueueLine::of(&self.pages_name, &backlog.ledger)
+            .with_list(backlog.on_list.unwrap_or(0));
         pages.oldest_waiting_seconds = seconds(self.pages.waited_longest().await?);
         let mut claims = QueueLine::of(CLAIMS, &self.claims.ledger().await?);
         claims.oldest_waiting_seconds = seconds(self.claims.waited_longest().await?);

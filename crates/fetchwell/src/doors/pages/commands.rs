@@ -2,26 +2,20 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use fetchwell_settings::Settings;
-#[cfg(feature = "redis")]
-use fetchwell_stores::redis::Unparked;
 use serde_json::{Value, json};
-use tracing::error;
-#[cfg(feature = "redis")]
-use tracing::warn;
+use tracing::{error, warn};
 
-use super::place::{open_cache, open_embedded_log, open_list};
-#[cfg(feature = "redis")]
-use super::put_back::put_back;
+use super::place::{open_cache, open_embedded_log};
 use super::record::cache_key;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists;
-#[cfg(feature = "redis")]
-use crate::doors::url_list::UrlList;
+use crate::doors::url_list::open_list;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;
@@ -39,7 +33,7 @@ pub(super) async fn add(
 ) -> Result<Exit, Exit> {
     let urls = url_lists::read(given)?;
     reject_unusable(&urls)?;
-    open_list(settings).await?.add(&urls).await?;
+    open_list(settings, true).await?.push(&urls).await?;
     let (added, list) = (urls.len(), &settings.values.pages_input_queue);
     print(
         match as_json {
@@ -123,31 +117,24 @@ pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
 }
 
 /// Puts all that waits back on the list, and what dead processes hold.
-#[cfg_attr(
-    not(feature = "redis"),
-    expect(unused_variables, reason = "only Redis has a list that others take from")
-)]
 pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    #[cfg(feature = "redis")]
-    if let UrlList::Redis(queue) = open_list(settings).await? {
-        let Unparked { urls, at_work, held } = put_back(queue.unparking()).await?;
-        if held > 0 {
-            warn!(
-                "{at_work} running processes hold {held} URLs; stop them with SIGTERM, and they hand them back"
-            );
-        }
-        let list = &settings.values.pages_input_queue;
-        let text = match as_json {
-            true => {
-                json!({"unparked": urls, "list": list, "instances_at_work": at_work, "held": held})
-                    .to_string()
-            }
-            false => format!("put {urls} back on {list}"),
-        };
-        return print(format!("{text}\n").as_bytes());
+    let unparked = open_list(settings, true).await?.unpark(false).await?;
+    let Some(Unparked { urls, at_work, held }) = unparked else {
+        return Err(Exit::Usage(format!(
+            "the store {} has no list for other programs; unpark needs redis://…",
+            settings.values.store
+        )));
+    };
+    if held > 0 {
+        warn!(
+            "{at_work} running processes hold {held} URLs; stop them with SIGTERM, and they hand them back"
+        );
     }
-    Err(Exit::Usage(format!(
-        "the store {} has no list for other programs; unpark needs redis://…",
-        settings.values.store
-    )))
+    let list = &settings.values.pages_input_queue;
+    let text = match as_json {
+        true => json!({"unparked": urls, "list": list, "instances_at_work": at_work, "held": held})
+            .to_string(),
+        false => format!("put {urls} back on {list}"),
+    };
+    print(format!("{text}\n").as_bytes())
 }

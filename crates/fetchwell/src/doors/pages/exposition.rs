@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
 use fetchwell_service::metrics_server::{self, Readiness, Text};
 use fetchwell_service::server::ConnectionRules;
@@ -15,14 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::log_health::WatchedLog;
 use super::metrics::{PageMetrics, Sizes};
-use crate::doors::url_list::UrlList;
 
 /// The queue is asked so often at the most, however many ask us.
 const SIZES_CACHE: Duration = Duration::from_secs(1);
 
 /// What is told.
 pub(super) struct Exposition {
-    pub(super) queue: UrlList,
+    pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) metrics: Arc<PageMetrics>,
     pub(super) measures: Arc<Measures>,
     pub(super) stores: Stores,
@@ -101,9 +101,9 @@ impl Exposition {
         {
             return sizes;
         }
-        let standing = self.queue.standing().await.ok();
-        let sizes = standing.map(|standing| standing.sizes);
-        self.measures.door(DoorName::Pages).note_ledger(standing.map(|standing| standing.ledger));
+        let backlog = self.queue.backlog().await.ok();
+        let sizes = backlog.map(|urls| Sizes { waiting: urls.waiting, dead: urls.dead });
+        self.measures.door(DoorName::Pages).note_ledger(backlog.map(|urls| urls.ledger));
         *last = Some((Instant::now(), sizes));
         sizes
     }
@@ -140,7 +140,7 @@ mod tests {
         let log = Arc::new(WatchedLog::new(Arc::new(Away)));
         let health = Arc::<StoreHealth>::default();
         let told = Exposition {
-            queue: UrlList::Sqlite(queue.unwrap()),
+            queue: Arc::new(queue.unwrap()),
             metrics: Arc::default(),
             measures: Arc::default(),
             stores: Stores { health: health.clone(), events_elsewhere: true },

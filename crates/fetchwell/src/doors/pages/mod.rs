@@ -2,8 +2,8 @@
 //!
 //! A job has no payload: the list holds URLs and nothing else. `plan` says what becomes of a URL, `record`
 //! what comes out, `finish` where that goes: cache, then event, then the end of the lease. `place` opens
-//! what they stand on, `serve` is the flow, `counted`, `metrics`, `log_health` and `exposition` tell how it goes,
-//! `put_back` empties what is parked, and `commands` and `status` are for people.
+//! what they stand on, `serve` is the flow, `counted`, `metrics`, `log_health` and `exposition` tell how it goes, and
+//! `commands` and `status` are for people.
 
 mod commands;
 mod counted;
@@ -13,8 +13,6 @@ mod log_health;
 pub(crate) mod metrics;
 mod place;
 mod plan;
-#[cfg(feature = "redis")]
-mod put_back;
 mod record;
 mod serve;
 mod showing;

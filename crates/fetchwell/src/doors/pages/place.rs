@@ -6,40 +6,24 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::EventLog;
-use fetchwell_engine::ports::finish::Finish;
-use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::page_cache::PageCache;
-use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_engine::ports::rounds::Rounds;
-use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::store_url::StoreUrl;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Durability;
 #[cfg(feature = "kafka")]
 use fetchwell_stores::kafka::KafkaLog;
 #[cfg(feature = "redis")]
-use fetchwell_stores::redis::{Backlog, RedisFinish, RedisPages};
-use fetchwell_stores::sqlite::{self, SqliteEvents, SqliteFinish, SqlitePages};
+use fetchwell_stores::redis::RedisPages;
+use fetchwell_stores::sqlite::{self, SqliteEvents, SqlitePages};
 use tracing::warn;
 
-use super::finish::Written;
-use super::metrics::Sizes;
-#[cfg(feature = "redis")]
-use super::put_back::put_back;
-use super::record::PageRecord;
 use crate::console::exit::Exit;
-use crate::doors::url_list::UrlList;
-#[cfg(feature = "redis")]
-use crate::plant::bound_queue;
-use crate::plant::open_queue_db;
-
-/// URLs put into an embedded queue in one transaction.
-const ADD_AT_ONCE: usize = 10_000;
+use crate::doors::url_list::open_list;
 
 /// All of it.
 pub(super) struct Place {
-    pub(super) queue: UrlList,
+    pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) cache: Arc<dyn PageCache>,
     pub(super) log: Log,
 }
@@ -48,23 +32,13 @@ impl Place {
     /// Opens what the settings name.
     pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
         let place = Place {
-            queue: open_list(settings).await?,
+            queue: open_list(settings, true).await?,
             cache: open_cache(settings).await?,
             log: Log::open(settings).await?,
         };
         warn_of_half_a_place(settings);
         Ok(place)
     }
-}
-
-/// Opens the list to work on it.
-pub(super) async fn open_list(settings: &Settings) -> Result<UrlList, Exit> {
-    let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
-    #[cfg(feature = "redis")]
-    if let UrlList::Redis(queue) = list {
-        return Ok(UrlList::Redis(bound_queue(settings, queue).await?));
-    }
-    Ok(list)
 }
 
 /// Where events go.
@@ -74,86 +48,6 @@ pub(super) enum Log {
     Kafka(Arc<KafkaLog>),
     /// To a table.
     Embedded(Arc<SqliteEvents>),
-}
-
-impl UrlList {
-    /// Joins it as an instance: where leases come from, and where they end.
-    pub(super) fn join(&self) -> (Arc<dyn Source>, Arc<dyn Finish<PageRecord>>) {
-        match self {
-            UrlList::Sqlite(queue) => {
-                let instance = Arc::new(queue.instance());
-                let details = PageRecord::dead_letter_json;
-                (instance.clone(), Arc::new(SqliteFinish { sink: Written, instance, details }))
-            }
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => {
-                let instance = Arc::new(queue.instance());
-                let details = PageRecord::dead_letter_json;
-                (instance.clone(), Arc::new(RedisFinish { sink: Written, instance, details }))
-            }
-        }
-    }
-
-    /// Puts URLs in, also those that make no sense: they become dead letters.
-    pub(super) async fn add(&self, urls: &[String]) -> Result<(), StoreError> {
-        match self {
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => queue.push(urls).await,
-            UrlList::Sqlite(queue) => {
-                for urls in urls.chunks(ADD_AT_ONCE) {
-                    queue.enqueue(urls.iter().map(|url| job(url)).collect()).await?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Whoever leaves last puts back on the list what waits outside of it, and what dead instances held. Waits until
-    /// it is known who is the last.
-    pub(super) async fn put_back_when_alone(&self) -> Result<(), StoreError> {
-        match self {
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => put_back(queue.unparking_when_alone()).await.map(|_| ()),
-            UrlList::Sqlite(_) => Ok(()),
-        }
-    }
-
-    /// How many URLs stand where, at one moment.
-    pub(super) async fn standing(&self) -> Result<UrlsStanding, StoreError> {
-        Ok(match self {
-            UrlList::Sqlite(queue) => {
-                let ledger = queue.ledger().await?;
-                let waiting = Rounds::waiting(queue).await?;
-                let dead = u64::try_from(ledger.dead).unwrap_or(0);
-                UrlsStanding { sizes: Sizes { waiting, dead }, ledger, on_list: None }
-            }
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => {
-                let Backlog { ledger, on_list, waiting, dead_list } = queue.backlog().await?;
-                let sizes = Sizes { waiting, dead: dead_list };
-                UrlsStanding { sizes, ledger, on_list: Some(on_list) }
-            }
-        })
-    }
-
-    /// How long ago the oldest URL was accepted that has not ended.
-    pub(super) async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
-        match self {
-            UrlList::Sqlite(queue) => queue.waited_longest().await,
-            #[cfg(feature = "redis")]
-            UrlList::Redis(queue) => queue.waited_longest().await,
-        }
-    }
-}
-
-/// How many URLs stand where.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UrlsStanding {
-    pub(super) sizes: Sizes,
-    /// Of those that were taken in.
-    pub(super) ledger: Ledger,
-    /// On a list that others see, before they are taken in.
-    pub(super) on_list: Option<u64>,
 }
 
 impl Log {
@@ -252,10 +146,4 @@ fn warn_of_half_a_place(settings: &Settings) {
         ),
         _ => {}
     }
-}
-
-fn job(url: &str) -> NewJob {
-    let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
-    let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
-    NewJob::now(Job { url: url.to_owned(), site, lane, payload, deadline })
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door};
+use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_policy::robots::WhenUnreachable;
@@ -17,7 +19,7 @@ use tracing::{info, warn};
 
 use super::counted::Counted;
 use super::exposition::{Exposition, LastSizes, Stores};
-use super::finish::CacheThenEvent;
+use super::finish::{CacheThenEvent, Written};
 use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
 use super::place::Place;
@@ -26,7 +28,6 @@ use super::record::PageRecord;
 use super::showing;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::doors::url_list::UrlList;
 use crate::plant::Parts;
 use crate::wiring::{connection_rules, listen_for_metrics};
 
@@ -96,10 +97,12 @@ async fn flow(
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let values = &settings.values;
-    let (source, ends) = place.queue.join();
+    let instance = place.queue.dead_letter_worker();
+    let details = PageRecord::dead_letter_json;
+    let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
     let clock = parts.clock.clone();
     let door = Door {
-        source: source.clone(),
+        source: instance.clone(),
         planner: planner(values),
         finish: Arc::new(CacheThenEvent {
             cache: place.cache.clone(),
@@ -117,7 +120,8 @@ async fn flow(
         ended
     };
     let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
-    leave(&*source, &place.queue, values.shutdown_grace.saturating_sub(stopped_at.elapsed())).await;
+    leave(&*instance, &*place.queue, values.shutdown_grace.saturating_sub(stopped_at.elapsed()))
+        .await;
     ended.map(|_| ())
 }
 
@@ -152,13 +156,13 @@ async fn moment_of(stop: &CancellationToken) -> Instant {
 
 /// Hands back what is held. The last one to leave puts a whole backlog back on its list, and what dead processes held
 /// as soon as their leases have ended: that may take long, and can be broken off at any point.
-async fn leave(source: &dyn Source, queue: &UrlList, within: Duration) {
+async fn leave(source: &dyn Source, queue: &dyn UrlQueue, within: Duration) {
     let leaving = async {
         source.leave().await?;
-        queue.put_back_when_alone().await
+        queue.unpark(true).await
     };
     match timeout(within.max(LEAVE_AT_LEAST), leaving).await {
-        Ok(Ok(())) => {}
+        Ok(Ok(_)) => {}
         Ok(Err(fault)) => {
             warn!(
                 "could not hand back leases; other instances take over when the leases expire: \

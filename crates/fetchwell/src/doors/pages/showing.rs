@@ -89,7 +89,7 @@ impl Showing<'_> {
             history: History::default(),
             sites: Arc::new(sites),
             oversight: None,
-            dead_letters: Some(self.place.queue.dead_letters()),
+            dead_letters: Some(self.place.queue.clone()),
             articles: articles::open(self.settings).await?,
             crawl_progress: crawl_progress(self.settings),
         })

@@ -2,26 +2,27 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::url_queue::Backlog;
 use fetchwell_policy::units::format_duration;
 use fetchwell_service::sites::missing_hosts;
 use fetchwell_settings::Settings;
 use serde_json::json;
 
-use super::place::{UrlsStanding, open_list};
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::table;
+use crate::doors::url_list::open_list;
 use crate::plant::open_politeness;
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let list = open_list(settings).await?;
-    let standing = list.standing().await?;
+    let list = open_list(settings, true).await?;
+    let backlog = list.backlog().await?;
     let waited = list.waited_longest().await?;
     let missing_hosts = missing_hosts(&*open_politeness(settings).await?).await?;
     let values = &settings.values;
     let names = (values.pages_input_queue.as_str(), values.pages_dlq_queue.as_str());
-    let status = Status::of(&standing, waited, missing_hosts);
+    let status = Status::of(&backlog, waited, missing_hosts);
     let text = if as_json { status.json(names) } else { status.text(names) };
     print(text.as_bytes())
 }
@@ -44,19 +45,19 @@ struct Status {
 }
 
 impl Status {
-    fn of(standing: &UrlsStanding, waited: Option<Duration>, missing_hosts: Vec<String>) -> Status {
-        let UrlsStanding { sizes, ledger, on_list } = standing;
-        let waiting = i64::try_from(sizes.waiting).unwrap_or(i64::MAX);
+    fn of(backlog: &Backlog, waited: Option<Duration>, missing_hosts: Vec<String>) -> Status {
+        let Backlog { ledger, on_list, waiting, dead } = *backlog;
+        let all = i64::try_from(waiting).unwrap_or(i64::MAX);
         let listed = i64::try_from(on_list.unwrap_or(0)).unwrap_or(i64::MAX);
-        let leased = (waiting - listed - ledger.queued - ledger.delayed).clamp(0, ledger.in_flight);
+        let leased = (all - listed - ledger.queued - ledger.delayed).clamp(0, ledger.in_flight);
         Status {
-            waiting: sizes.waiting,
-            on_list: *on_list,
+            waiting,
+            on_list,
             queued: ledger.queued,
             delayed: ledger.delayed,
             leased,
             under_way: ledger.in_flight - leased,
-            dead: sizes.dead,
+            dead,
             waited,
             missing_hosts,
         }
@@ -118,7 +119,6 @@ mod tests {
     use fetchwell_engine::ports::queue::Ledger;
 
     use super::*;
-    use crate::doors::pages::metrics::Sizes;
 
     #[test]
     fn what_is_leased_and_not_under_way_is_told_apart() {
@@ -132,9 +132,8 @@ mod tests {
             ..Ledger::default()
         };
         for (on_list, waiting) in [(Some(7), 18), (None, 11)] {
-            let sizes = Sizes { waiting, dead: 2 };
-            let standing = UrlsStanding { sizes, ledger, on_list };
-            let status = Status::of(&standing, Some(Duration::from_millis(61_500)), Vec::new());
+            let backlog = Backlog { ledger, on_list, waiting, dead: 2 };
+            let status = Status::of(&backlog, Some(Duration::from_millis(61_500)), Vec::new());
             assert_eq!((status.leased, status.under_way), (4, 2));
             let names = ("crawler_queue", "page_fetcher_dlq");
             let told: serde_json::Value = serde_json::from_str(&status.json(names)).unwrap();

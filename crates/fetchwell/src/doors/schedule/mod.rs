@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::{self, Plant};
+use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
@@ -22,13 +23,13 @@ use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::url_list::UrlList;
+use super::url_list::open_list;
 use crate::commands::schedule::args::ScheduleArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::console::terminal::printable;
-use crate::plant::{Parts, open_queue_db};
+use crate::plant::Parts;
 use entry::Entry;
 use scheduler::Scheduler;
 use sitemaps::Sitemaps;
@@ -41,8 +42,9 @@ pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Run
 async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Result<Exit, Exit> {
     let entries = plan_file::read(&args.plan).map_err(Exit::Usage)?;
     let settings = &with_room_for_sitemaps(settings);
-    let list = UrlList::open(settings, async || open_queue_db(settings).await).await?;
-    let rounds = list.rounds();
+    // A file is bound to the politeness store of the first who opens it; a server, to that of the first who fetches.
+    let is_file = settings.values.store.file().is_some();
+    let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
     let parts = Parts::open(settings).await?;
     let ends = args.once || args.dry_run;
     let max_waiting = settings.values.schedule_max_queue;

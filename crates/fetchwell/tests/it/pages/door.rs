@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use fetchwell_engine::ports::dead_letters::DeadLetter;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::queue::audited;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
-use fetchwell_testkit::scene::{Scene, SceneQueue, StoreKind};
+use fetchwell_testkit::scene::{Scene, StoreKind};
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
@@ -136,7 +137,7 @@ impl Door {
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    async fn queue(&self) -> Box<dyn SceneQueue> {
+    async fn queue(&self) -> Box<dyn UrlQueue> {
         self.scene.queue(QUEUE).await
     }
 }

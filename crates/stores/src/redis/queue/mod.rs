@@ -27,10 +27,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
+use fetchwell_engine::ports::url_queue::{Backlog, DeadLetterWorker, Unparked, UrlQueue};
 use fetchwell_policy::time::Time;
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -41,7 +41,7 @@ pub use instance::RedisInstance;
 use job::{Entry, site_of};
 pub use names::QueueNames;
 use scripts::{Nothing, Scripts};
-pub use unparking::{UnparkStep, Unparked, Unparking};
+pub use unparking::{UnparkStep, Unparking};
 
 /// How often an idle list is looked at, unless a door says otherwise. Nothing waits inside Redis for it:
 /// the list is asked, as the parked ones have to be anyway.
@@ -53,9 +53,6 @@ const POLITENESS_KEY: &str = "fetchwell:store:politeness";
 /// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
 /// milliseconds of theirs.
 const MOST_PER_SCRIPT: usize = 250;
-
-/// How leases of a Redis queue end: sink, then settle, with dead letters whose details a door knows.
-pub type RedisFinish<R, S> = SinkThenBury<R, S, RedisInstance>;
 
 /// A queue on a Redis server.
 #[derive(Clone)]
@@ -139,18 +136,6 @@ impl RedisQueue {
         Ok(self.backlog().await?.ledger)
     }
 
-    /// How many URLs stand where, at one moment.
-    pub async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let (ledger, counted, waiting) = self.count().await?;
-        let many = |count: i64| u64::try_from(count).unwrap_or(0);
-        Ok(Backlog {
-            ledger,
-            on_list: many(counted.list),
-            waiting: many(waiting),
-            dead_list: many(counted.dead_list),
-        })
-    }
-
     /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
     pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
         let (told, counted, _) = self.count().await?;
@@ -178,14 +163,7 @@ impl RedisQueue {
 
     /// How many URLs stand on the list of dead letters. Others may have put some there, or taken some off.
     pub async fn dead_list(&self) -> Result<u64, StoreError> {
-        Ok(self.backlog().await?.dead_list)
-    }
-
-    /// How long ago the oldest URL was accepted that has not ended: it waits, is delayed, or is in somebody's hands.
-    /// What is on the list is not accepted yet.
-    pub async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
-        let (now, oldest) = self.oldest().await?;
-        Ok(oldest.map(|accepted_at| now.since(accepted_at)))
+        Ok(self.backlog().await?.dead)
     }
 
     /// What time it is, and when the oldest URL was accepted that has not ended, by the server's clock.
@@ -254,17 +232,42 @@ impl Queue for RedisQueue {
     }
 }
 
-/// How many URLs stand where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backlog {
-    /// Those that were taken off the list, by the counters.
-    pub ledger: Ledger,
-    /// On the list.
-    pub on_list: u64,
-    /// Waiting, there or anywhere else.
-    pub waiting: u64,
-    /// On the list of dead letters.
-    pub dead_list: u64,
+#[async_trait]
+impl UrlQueue for RedisQueue {
+    async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
+        RedisQueue::push(self, urls).await
+    }
+
+    fn dead_letter_worker(&self) -> Arc<dyn DeadLetterWorker> {
+        Arc::new(RedisQueue::instance(self))
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        let (ledger, counted, waiting) = self.count().await?;
+        let many = |count: i64| u64::try_from(count).unwrap_or(0);
+        Ok(Backlog {
+            ledger,
+            on_list: Some(many(counted.list)),
+            waiting: many(waiting),
+            dead: many(counted.dead_list),
+        })
+    }
+
+    /// It waits, is delayed, or is in somebody's hands.
+    async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
+        let (now, oldest) = self.oldest().await?;
+        Ok(oldest.map(|accepted_at| now.since(accepted_at)))
+    }
+
+    async fn follow_dead_list(&self) -> Result<(), StoreError> {
+        RedisQueue::follow_dead_list(self).await
+    }
+
+    async fn unpark(&self, only_when_alone: bool) -> Result<Option<Unparked>, StoreError> {
+        let unparking =
+            if only_when_alone { self.unparking_when_alone() } else { self.unparking() };
+        unparking.finish().await.map(Some)
+    }
 }
 
 /// How many are where.

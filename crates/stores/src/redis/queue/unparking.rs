@@ -7,10 +7,17 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::url_queue::Unparked;
 use serde::Serialize;
+use tracing::info;
 
 use super::scripts::Nothing;
 use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
+
+/// How often it is looked whether an instance has renewed its lease.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A lease that ends just now is looked at a little later.
+const LOOK_AFTER_AT_LEAST: Duration = Duration::from_millis(10);
 
 /// An instance's epoch.
 type Epoch = i64;
@@ -29,17 +36,6 @@ pub enum UnparkStep {
     },
     /// That was all.
     Over(Unparked),
-}
-
-/// What unparking came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unparked {
-    /// URLs that went back to the list.
-    pub urls: u64,
-    /// Instances that are at work.
-    pub at_work: usize,
-    /// URLs that those hold.
-    pub held: u64,
 }
 
 /// Puts what waits back on the list, step by step.
@@ -101,6 +97,29 @@ impl Unparking {
     fn new(queue: &RedisQueue, only_when_alone: bool) -> Unparking {
         let at_work = HashSet::new();
         Unparking { queue: queue.clone(), only_when_alone, urls: 0, seen: None, at_work }
+    }
+
+    /// Takes steps until there is nothing left to wait for.
+    pub(super) async fn finish(mut self) -> Result<Unparked, StoreError> {
+        let mut is_said = false;
+        loop {
+            match self.step().await? {
+                UnparkStep::Over(unparked) => return Ok(unparked),
+                UnparkStep::Wait { instances, held, at_most } => {
+                    if !is_said {
+                        info!(
+                            instances,
+                            urls = held,
+                            "waiting up to {} s for leases to expire that may belong to dead \
+                             processes",
+                            at_most.as_secs_f64().ceil()
+                        );
+                        is_said = true;
+                    }
+                    tokio::time::sleep(at_most.clamp(LOOK_AFTER_AT_LEAST, LOOK_EVERY)).await;
+                }
+            }
+        }
     }
 
     /// Puts back what can be put back now, and says whether there may be more.

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, Letters, Revision};
+use fetchwell_engine::ports::dead_letters::{
+    DeadGroup, DeadLetters, Letters, Revision, SinkThenBury,
+};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::job::Lease;
@@ -12,7 +14,7 @@ use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
-use fetchwell_stores::redis::{RedisFinish, RedisInstance};
+use fetchwell_stores::redis::RedisInstance;
 
 use super::rig::{DEAD_LIST, Rig, settle, take, urls};
 
@@ -69,7 +71,8 @@ async fn a_dead_letter_and_its_details_go_in_with_the_settlement() {
     let mut leases = take(&worker, 10).await;
     leases.sort_by_key(|lease| lease.id);
     let pages = Pages::default();
-    let finish = RedisFinish { sink: pages.clone(), instance: worker.clone(), details: details_of };
+    let finish =
+        SinkThenBury { sink: pages.clone(), instance: worker.clone(), details: details_of };
     let dead = Settlement::Dead { reason: GONE.to_owned() };
     let batch = [
         finished(&leases[0], Record::Page("a page"), Settlement::Done),
@@ -97,7 +100,7 @@ async fn of_equal_urls_the_last_has_the_word_but_for_when_it_began() {
     let Some(rig) = Rig::if_there().await else { return };
     let worker = Arc::new(rig.worker().await);
     let finish =
-        RedisFinish { sink: Pages::default(), instance: worker.clone(), details: details_of };
+        SinkThenBury { sink: Pages::default(), instance: worker.clone(), details: details_of };
     for (first_at, last_at) in [("1", "2"), ("3", "4")] {
         rig.push(&["http://a.test/"]).await;
         let lease = take(&worker, 10).await.remove(0);
@@ -177,7 +180,7 @@ async fn the_list_is_as_long_as_others_leave_it() {
 /// Kills these, with details.
 async fn kill_all(rig: &Rig, worker: &Arc<RedisInstance>, urls: &[&str]) {
     let finish =
-        RedisFinish { sink: Pages::default(), instance: worker.clone(), details: details_of };
+        SinkThenBury { sink: Pages::default(), instance: worker.clone(), details: details_of };
     rig.push(urls).await;
     let leases = take(worker, urls.len()).await;
     assert_eq!(leases.len(), urls.len());

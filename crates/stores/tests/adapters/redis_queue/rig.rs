@@ -7,10 +7,9 @@ use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
+use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_stores::StoreClock;
-use fetchwell_stores::redis::{
-    QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparked, Unparking,
-};
+use fetchwell_stores::redis::{QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparking};
 use fetchwell_testkit::conformance::HandClock;
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 use redis::aio::MultiplexedConnection;

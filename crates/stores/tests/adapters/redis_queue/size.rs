@@ -3,6 +3,7 @@
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::rounds::{Round, Rounds};
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 
 use super::rig::{LEASE_TTL, POLL, Rig, settle, take};

@@ -4,9 +4,10 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::url::WebUrl;
-use fetchwell_stores::redis::{UnparkStep, Unparked};
+use fetchwell_stores::redis::UnparkStep;
 
 use super::rig::{LEASE_TTL, LIST, POLL, Rig, settle, take, urls};
 

@@ -7,31 +7,19 @@ mod trial;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::dead_letters::{DeadLetters, SettleWithDetails};
-use fetchwell_engine::ports::queue::Queue;
-use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::dead_letters::DeadLetters;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 
 /// A place with one queue in it, empty at first.
 #[async_trait]
 pub trait LettersStore: Send + Sync {
     /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
-    async fn open_letters(&self, clock: Clock) -> Box<dyn LettersQueue>;
+    async fn open_letters(&self, clock: Clock) -> Box<dyn UrlQueue>;
 
     /// Takes one letter of this URL off, as a client does that is not ours. Where the letters are on no list that others
     /// can change, another process drops it.
     async fn pop_letter(&self, url: &str);
 }
-
-/// A queue with dead letters, as one process sees it.
-pub trait LettersQueue: Queue + DeadLetters {
-    /// Joins as a new instance.
-    fn undertaker(&self) -> Box<dyn Undertaker>;
-}
-
-/// One instance's hold on a queue.
-pub trait Undertaker: Source + SettleWithDetails {}
-
-impl<T: Source + SettleWithDetails> Undertaker for T {}
 
 /// The dead, with their reasons, oldest first.
 pub(super) async fn the_dead(queue: &dyn DeadLetters) -> Vec<(String, String)> {

@@ -93,14 +93,14 @@ pub async fn a_group_is_exactly_its_reason_and_site(store: &dyn LettersStore) {
 pub async fn what_is_dropped_is_skipped_and_frees_its_key(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let keyed = || vec![NewJob { key: Some([7; 16]), ..job("http://a.test/") }];
-    assert_eq!(trial.queue.enqueue(keyed()).await, 1);
+    assert_eq!(trial.queue.enqueue(keyed()).await.expect("it is accepted"), 1);
     let lease = trial.take().await.remove(0);
     trial.settle(&lease, dead(GONE), Some("{}")).await;
-    assert_eq!(trial.queue.enqueue(keyed()).await, 0);
+    assert_eq!(trial.queue.enqueue(keyed()).await.expect("it is accepted"), 0);
     assert_eq!(trial.revise(&Letters::All, Revision::Drop).await, 1);
     assert_eq!(trial.ledger().await, Ledger { accepted: 1, skipped: 1, ..Ledger::default() });
     assert!(trial.take().await.is_empty() && trial.letters(10).await.is_empty());
-    assert_eq!(trial.queue.enqueue(keyed()).await, 1);
+    assert_eq!(trial.queue.enqueue(keyed()).await.expect("it is accepted"), 1);
 }
 
 /// Pages are no bound for what is meant.

@@ -1,13 +1,16 @@
 //! A queue on a hand-set clock, whose ledger is compared after every move.
 
+use std::sync::Arc;
+
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, Letters, Revision};
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::{Demand, Taken};
+use fetchwell_engine::ports::url_queue::{DeadLetterWorker, UrlQueue};
 use fetchwell_policy::url::WebUrl;
 
-use super::{LettersQueue, LettersStore, Undertaker};
+use super::LettersStore;
 use crate::conformance::HandClock;
 use crate::conformance::queue::audited;
 
@@ -16,8 +19,8 @@ pub(super) const GONE: &str = "the server answered 404";
 /// A queue under test, and one instance at work on it.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
-    pub(super) queue: Box<dyn LettersQueue>,
-    pub(super) worker: Box<dyn Undertaker>,
+    pub(super) queue: Box<dyn UrlQueue>,
+    pub(super) worker: Arc<dyn DeadLetterWorker>,
 }
 
 impl Trial {
@@ -32,7 +35,7 @@ impl Trial {
 
     async fn on(store: &dyn LettersStore, clock: &HandClock) -> Trial {
         let queue = store.open_letters(clock.clock()).await;
-        let worker = queue.undertaker();
+        let worker = queue.dead_letter_worker();
         worker.renew().await.expect("an instance joins");
         Trial { clock: clock.clone(), queue, worker }
     }

@@ -1,4 +1,5 @@
-//! What every queue promises to those who put URLs on it round by round: [`Rounds`].
+//! What every queue promises to those who put URLs on it round by round:
+//! [`Rounds`](fetchwell_engine::ports::rounds::Rounds).
 
 pub mod putting;
 pub mod waiting;
@@ -6,29 +7,20 @@ pub mod waiting;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::queue::Instance;
-use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::{Demand, Taken};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 
 /// A place with one queue in it, empty at first.
 #[async_trait]
 pub trait RoundsStore: Send + Sync {
     /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
-    async fn open_rounds(&self, clock: Clock) -> Box<dyn RoundsQueue>;
+    async fn open_rounds(&self, clock: Clock) -> Box<dyn UrlQueue>;
 }
 
-/// A queue that URLs are put on, as one process sees it.
-#[async_trait]
-pub trait RoundsQueue: Rounds {
-    /// All URLs that wait, in the order in which they are handed out; and takes them.
-    async fn take_urls(&self) -> Vec<String>;
-
-    /// Joins as a new instance.
-    fn fetcher(&self) -> Box<dyn Instance>;
-}
-
-/// Takes what waits as a new instance, and is done with it.
-pub(super) async fn take_all_urls(worker: &dyn Instance) -> Vec<String> {
+/// All URLs that wait, in the order in which they are handed out; takes them as a new instance, and is done with them.
+pub async fn take_urls(queue: &dyn Queue) -> Vec<String> {
+    let worker = queue.instance();
     worker.renew().await.expect("an instance joins");
     let mut urls = Vec::new();
     let demand = Demand { most: 1_000, most_per_site: 1_000, ..Demand::default() };

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, MEMORY, Put, Round};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 
-use super::{RoundsQueue, RoundsStore};
+use super::{RoundsStore, take_urls};
 use crate::conformance::HandClock;
 
 const NOON: Time = Time::from_secs(1_700_000_000);
@@ -19,15 +20,15 @@ fn urls(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("http://a.test/{name}")).collect()
 }
 
-async fn open(store: &dyn RoundsStore) -> Box<dyn RoundsQueue> {
+async fn open(store: &dyn RoundsStore) -> Box<dyn UrlQueue> {
     store.open_rounds(HandClock::new().clock()).await
 }
 
-async fn put(queue: &dyn RoundsQueue, entry: &str, due: Time, names: &[&str]) -> Put {
+async fn put(queue: &dyn UrlQueue, entry: &str, due: Time, names: &[&str]) -> Put {
     queue.put(&round(entry, due), &urls(names), 0).await.expect("a round is put or not")
 }
 
-async fn last(queue: &dyn RoundsQueue, entry: &str) -> Option<Time> {
+async fn last(queue: &dyn UrlQueue, entry: &str) -> Option<Time> {
     queue.last_rounds(&[entry]).await.expect("rounds can be read")[0]
 }
 
@@ -41,7 +42,7 @@ pub async fn a_round_is_put_once(store: &dyn RoundsStore) {
     assert_eq!(last(&*another, "e").await, Some(NOON));
     assert_eq!(queue.waiting().await.expect("it is counted"), 2);
     assert_eq!(put(&*another, "e", NOON + HOUR, &["1"]).await, Put::Done);
-    assert_eq!(queue.take_urls().await, urls(&["1", "2", "1"]));
+    assert_eq!(take_urls(&*queue).await, urls(&["1", "2", "1"]));
 }
 
 /// An entry's rounds are its own.
@@ -60,7 +61,7 @@ pub async fn an_earlier_round_is_over(store: &dyn RoundsStore) {
     assert_eq!(put(&*queue, "e", NOON, &["now"]).await, Put::Done);
     assert_eq!(put(&*queue, "e", NOON - HOUR, &["then"]).await, Put::Before);
     assert_eq!(last(&*queue, "e").await, Some(NOON));
-    assert_eq!(queue.take_urls().await, urls(&["now"]));
+    assert_eq!(take_urls(&*queue).await, urls(&["now"]));
 }
 
 /// However deep the queue is.
@@ -69,7 +70,7 @@ pub async fn a_round_without_urls_is_only_noted(store: &dyn RoundsStore) {
     put(&*queue, "e", NOON, &["1"]).await;
     let noted = queue.put(&round("f", NOON), &[], 1).await.expect("it is noted");
     assert_eq!((noted, last(&*queue, "f").await), (Put::Done, Some(NOON)));
-    assert_eq!(queue.take_urls().await, urls(&["1"]));
+    assert_eq!(take_urls(&*queue).await, urls(&["1"]));
 }
 
 /// Such a round is still to be put.
@@ -80,7 +81,7 @@ pub async fn nothing_goes_on_a_queue_that_is_too_deep(store: &dyn RoundsStore) {
     assert_eq!(at_most(2).await.expect("an answer"), Put::TooDeep { waiting: 2 });
     assert_eq!(last(&*queue, "f").await, None);
     assert_eq!(at_most(3).await.expect("an answer"), Put::Done);
-    assert_eq!(queue.take_urls().await, urls(&["1", "2", "3"]));
+    assert_eq!(take_urls(&*queue).await, urls(&["1", "2", "3"]));
 }
 
 /// All of them, or none.
@@ -103,7 +104,7 @@ pub async fn several_that_put_one_round_at_once_put_it_once(store: &dyn RoundsSt
         let done = puts.iter().filter(|put| **put == Put::Done).count();
         assert_eq!(done, 1, "{puts:?}");
     }
-    assert_eq!(queues[0].take_urls().await.len(), 20);
+    assert_eq!(take_urls(&*queues[0]).await.len(), 20);
 }
 
 /// Else the names of all that was ever scheduled would stay.

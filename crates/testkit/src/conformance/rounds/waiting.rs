@@ -1,5 +1,6 @@
 //! How many URLs wait, wherever they do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::finish::Settlement;
@@ -7,17 +8,18 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::rounds::{Put, Round};
 use fetchwell_engine::ports::source::{Demand, Taken};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 
-use super::{RoundsQueue, RoundsStore};
+use super::RoundsStore;
 use crate::conformance::HandClock;
 use crate::conformance::queue::LEASE_TTL;
 
 /// A queue with three URLs of one site on it, and an instance.
 struct Trial {
     clock: HandClock,
-    queue: Box<dyn RoundsQueue>,
-    fetcher: Box<dyn Instance>,
+    queue: Box<dyn UrlQueue>,
+    fetcher: Arc<dyn Instance>,
 }
 
 impl Trial {
@@ -27,7 +29,7 @@ impl Trial {
         let urls = ["1", "2", "3"].map(|page| format!("http://a.test/{page}"));
         let put = queue.put(&round("e"), &urls, 0).await.expect("a round is put");
         assert_eq!(put, Put::Done);
-        let fetcher = queue.fetcher();
+        let fetcher = queue.instance();
         fetcher.renew().await.expect("an instance joins");
         Trial { clock, queue, fetcher }
     }
@@ -101,7 +103,7 @@ pub async fn what_a_dead_instance_had_under_way_waits_again(store: &dyn RoundsSt
     }
     assert_eq!(trial.waiting().await, 1);
     trial.clock.advance(LEASE_TTL * 2);
-    trial.queue.fetcher().renew().await.expect("another joins, and rescues");
+    trial.queue.instance().renew().await.expect("another joins, and rescues");
     assert_eq!(trial.waiting().await, 3);
 }
 

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_testkit::conformance::HandClock;
 use fetchwell_testkit::conformance::adapters::SqliteStore;
-use fetchwell_testkit::conformance::rounds::{RoundsQueue, RoundsStore};
+use fetchwell_testkit::conformance::rounds::{RoundsStore, take_urls};
 
 use super::*;
 
@@ -22,7 +23,7 @@ fn entry(name: &str, every: Duration) -> Entry {
 /// A scheduler of its own on the store, as each process has one.
 async fn scheduler(store: &SqliteStore, entries: &[Entry], max_waiting: u64) -> Scheduler {
     let clock = HandClock::new().clock();
-    let queue: Arc<dyn RoundsQueue> = store.open_rounds(clock.clone()).await.into();
+    let queue: Arc<dyn UrlQueue> = store.open_rounds(clock.clone()).await.into();
     let rounds: Arc<dyn Rounds> = queue;
     let sitemaps = Sitemaps::new(rounds.clone(), clock, true, max_waiting);
     Scheduler::new(entries.to_vec(), rounds, sitemaps, max_waiting)
@@ -30,7 +31,7 @@ async fn scheduler(store: &SqliteStore, entries: &[Entry], max_waiting: u64) -> 
 
 /// What waits, by the names of its pages; and takes it.
 async fn taken(store: &SqliteStore) -> Vec<String> {
-    let urls = store.open_rounds(HandClock::new().clock()).await.take_urls().await;
+    let urls = take_urls(&*store.open_rounds(HandClock::new().clock()).await).await;
     urls.iter().filter_map(|url| Some(url.rsplit_once('/')?.1.to_owned())).collect()
 }
 
