@@ -1,5 +1,7 @@
 //! A log of events that others follow.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::ports::error::StoreError;
@@ -33,6 +35,16 @@ pub trait EventLog: Send + Sync {
     /// Returns once each event is safe or refused, an answer for each in order. An error means that
     /// nothing is known: the same batch is tried again.
     async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError>;
+
+    /// Whether events could be published: asks the server, where there is one.
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Takes out what was published longer ago than `keep`, unless the server does so by itself. Returns how many.
+    async fn sweep(&self, _keep: Duration) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 }
 
 /// An event with a larger value is refused. Kafka's default is as much, so that an event which the

@@ -48,11 +48,6 @@ impl KafkaLog {
         Ok(KafkaLog { place, producer: Mutex::new(producer) })
     }
 
-    /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        topic::check(&self.place, &self.producer()).await
-    }
-
     fn producer(&self) -> Producer {
         self.producer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -160,6 +155,11 @@ impl EventLog for KafkaLog {
                 }
             }
         }
+    }
+
+    /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
+    async fn check(&self) -> Result<(), StoreError> {
+        topic::check(&self.place, &self.producer()).await
     }
 }
 

@@ -51,28 +51,6 @@ impl SqliteEvents {
         let next = events.last().map_or(after, |(cursor, _)| *cursor);
         Ok(Reading { events, next })
     }
-
-    /// Takes out what was published longer ago than `keep`. Returns how many.
-    pub async fn sweep(&self, keep: Duration) -> Result<u64, StoreError> {
-        let before = self.clock.now() - keep;
-        let mut swept = 0;
-        loop {
-            let step = self
-                .db
-                .write(move |tx| {
-                    tx.prepare_cached(
-                        "DELETE FROM event WHERE cursor IN (
-                             SELECT cursor FROM event WHERE created_at < ?1 LIMIT ?2)",
-                    )?
-                    .execute((before.as_micros(), SWEEP_STEP))
-                })
-                .await?;
-            swept += step as u64;
-            if step == 0 {
-                return Ok(swept);
-            }
-        }
-    }
 }
 
 #[async_trait]
@@ -95,5 +73,26 @@ impl EventLog for SqliteEvents {
             })
             .await?;
         Ok(published)
+    }
+
+    async fn sweep(&self, keep: Duration) -> Result<u64, StoreError> {
+        let before = self.clock.now() - keep;
+        let mut swept = 0;
+        loop {
+            let step = self
+                .db
+                .write(move |tx| {
+                    tx.prepare_cached(
+                        "DELETE FROM event WHERE cursor IN (
+                             SELECT cursor FROM event WHERE created_at < ?1 LIMIT ?2)",
+                    )?
+                    .execute((before.as_micros(), SWEEP_STEP))
+                })
+                .await?;
+            swept += step as u64;
+            if step == 0 {
+                return Ok(swept);
+            }
+        }
     }
 }

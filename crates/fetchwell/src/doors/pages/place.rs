@@ -2,9 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_engine::ports::store_url::StoreUrl;
@@ -25,7 +23,7 @@ use crate::doors::url_list::open_list;
 pub(super) struct Place {
     pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) cache: Arc<dyn PageCache>,
-    pub(super) log: Log,
+    pub(super) log: Arc<dyn EventLog>,
 }
 
 impl Place {
@@ -34,61 +32,22 @@ impl Place {
         let place = Place {
             queue: open_list(settings, true).await?,
             cache: open_cache(settings).await?,
-            log: Log::open(settings).await?,
+            log: open_log(settings).await?,
         };
         warn_of_half_a_place(settings);
         Ok(place)
     }
 }
 
-/// Where events go.
-pub(super) enum Log {
-    /// To a topic.
-    #[cfg(feature = "kafka")]
-    Kafka(Arc<KafkaLog>),
-    /// To a table.
-    Embedded(Arc<SqliteEvents>),
-}
-
-impl Log {
-    /// Opens the log that the settings name.
-    async fn open(settings: &Settings) -> Result<Log, Exit> {
-        let values = &settings.values;
-        match &values.pages_kafka_bootstrap_servers {
-            #[cfg(feature = "kafka")]
-            Some(servers) => {
-                let log = KafkaLog::open(servers, &values.pages_webpage_log_topic).await?;
-                Ok(Log::Kafka(Arc::new(log)))
-            }
-            _ => Ok(Log::Embedded(Arc::new(open_embedded_log(settings).await?))),
+/// Opens the log that the settings name.
+async fn open_log(settings: &Settings) -> Result<Arc<dyn EventLog>, Exit> {
+    let values = &settings.values;
+    match &values.pages_kafka_bootstrap_servers {
+        #[cfg(feature = "kafka")]
+        Some(servers) => {
+            Ok(Arc::new(KafkaLog::open(servers, &values.pages_webpage_log_topic).await?))
         }
-    }
-
-    /// Takes out events that are older than that. Kafka does it by itself.
-    pub(super) async fn sweep(&self, keep: Duration) -> Result<(), StoreError> {
-        match self {
-            #[cfg(feature = "kafka")]
-            Log::Kafka(_) => Ok(()),
-            Log::Embedded(log) => log.sweep(keep).await.map(|_| ()),
-        }
-    }
-
-    /// Whether events could be published: asks Kafka for the topic.
-    pub(super) async fn check(&self) -> Result<(), StoreError> {
-        match self {
-            #[cfg(feature = "kafka")]
-            Log::Kafka(log) => log.check().await,
-            Log::Embedded(_) => Ok(()),
-        }
-    }
-
-    /// The log as the flow uses it.
-    pub(super) fn as_port(&self) -> Arc<dyn EventLog> {
-        match self {
-            #[cfg(feature = "kafka")]
-            Log::Kafka(log) => log.clone(),
-            Log::Embedded(log) => log.clone(),
-        }
+        _ => Ok(Arc::new(open_embedded_log(settings).await?)),
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     }
     info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let metrics = Arc::new(PageMetrics::default());
-    let log = Arc::new(WatchedLog::new(place.log.as_port()));
+    let log = Arc::new(WatchedLog::new(place.log.clone()));
     let telling = async {
         if let Some(listener) = listener {
             let stores = Stores {
@@ -203,5 +203,5 @@ async fn sweep(
 
 async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreError> {
     place.cache.sweep().await?;
-    place.log.sweep(keep_events).await
+    place.log.sweep(keep_events).await.map(|_| ())
 }
