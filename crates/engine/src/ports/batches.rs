@@ -1,9 +1,12 @@
-//! The port of those who make batches: a queue that workers take them from.
+//! The port of batches: a queue that some fill and that workers take from.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::ports::error::StoreError;
+use crate::ports::queue::Instance;
 
 /// The queue that batches wait in, on a server or embedded.
 pub const QUEUE: &str = "batches";
@@ -17,15 +20,18 @@ pub struct Batch {
     pub body: Bytes,
 }
 
-/// A queue of batches, as those who make them see it.
+/// A queue of batches.
 #[async_trait]
-pub trait BatchQueue: Send + Sync {
+pub trait BatchQueue: DeadBatches {
     /// Returns once all are confirmed. An error means that nothing is known: the same batches are
     /// published again, and whoever takes one twice knows it by its id.
     async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError>;
 
     /// How many wait, so that there need not be more of them than workers can do with.
     async fn waiting(&self) -> Result<u64, StoreError>;
+
+    /// Joins as a worker. A broker gives it `prefetch` batches before it has settled one.
+    fn worker(&self, prefetch: u16) -> Arc<dyn Instance>;
 }
 
 /// A batch that was given up.

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::queue::Instance;
 
 use self::declare::Names;
 use self::link::Link;
@@ -76,5 +77,9 @@ impl BatchQueue for RabbitQueue {
 
     async fn waiting(&self) -> Result<u64, StoreError> {
         self.publisher.depth(&self.names.queue).await
+    }
+
+    fn worker(&self, prefetch: u16) -> Arc<dyn Instance> {
+        Arc::new(self.instance(prefetch))
     }
 }

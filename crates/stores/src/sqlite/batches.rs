@@ -1,5 +1,7 @@
 //! Batches on SQLite.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
 use fetchwell_engine::ports::dead_letters::{
@@ -7,6 +9,7 @@ use fetchwell_engine::ports::dead_letters::{
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::queue::Instance;
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
@@ -23,6 +26,10 @@ impl BatchQueue for SqliteQueue {
         let queue = self.queue;
         let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
         Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
+    }
+
+    fn worker(&self, _prefetch: u16) -> Arc<dyn Instance> {
+        Arc::new(self.instance())
     }
 }
 

@@ -10,7 +10,6 @@ use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::ports::event_log::{Event, EventLog};
 use fetchwell_engine::ports::feeds::Feeds;
-use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::ports::url_queue::UrlQueue;
@@ -147,10 +146,6 @@ impl BatchStore for SqliteStore {
 
 #[async_trait]
 impl Batches for SqliteQueue {
-    fn worker(&self) -> Box<dyn Instance> {
-        Box::new(SqliteQueue::instance(self))
-    }
-
     async fn dead(&self) -> Vec<(String, String)> {
         the_dead(self).await
     }

@@ -1,5 +1,7 @@
 //! RabbitMQ, as the suites want it: a queue of its own on the broker that an environment variable names.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue, DeadBatch, DeadBatches, RetriedBatches};
@@ -12,9 +14,6 @@ use lapin::{Channel, Connection, ConnectionProperties};
 
 use super::batches::{BatchStore, Batches};
 use super::servers::{server_url, unique};
-
-/// So many batches may be taken before one is settled.
-const PREFETCH: u16 = 16;
 
 /// A queue of its own on the broker that `FETCHWELL_TEST_RABBITMQ_URL` names.
 #[derive(Clone)]
@@ -117,6 +116,10 @@ impl BatchQueue for RabbitPlace {
     async fn waiting(&self) -> Result<u64, StoreError> {
         self.queue.waiting().await
     }
+
+    fn worker(&self, prefetch: u16) -> Arc<dyn Instance> {
+        self.queue.worker(prefetch)
+    }
 }
 
 #[async_trait]
@@ -132,10 +135,6 @@ impl DeadBatches for RabbitPlace {
 
 #[async_trait]
 impl Batches for RabbitPlace {
-    fn worker(&self) -> Box<dyn Instance> {
-        Box::new(self.queue.instance(PREFETCH))
-    }
-
     async fn dead(&self) -> Vec<(String, String)> {
         self.store.drain_dead().await.into_iter().map(|dead| (dead.id, dead.reason)).collect()
     }

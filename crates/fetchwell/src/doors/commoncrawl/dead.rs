@@ -8,7 +8,7 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::error;
 
-use super::queue::BatchPlace;
+use super::queue::open_batches;
 use crate::commands::commoncrawl::args::DeadCommand;
 use crate::console::exit::Exit;
 use crate::console::output::print;
@@ -19,7 +19,7 @@ pub(super) async fn run(
     command: DeadCommand,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let batches = BatchPlace::open(settings, &Clock::system()).await?.dead();
+    let batches = open_batches(settings, &Clock::system()).await?;
     match command {
         DeadCommand::List(_) => print(listed(&batches.dead_batches().await?, as_json).as_bytes()),
         DeadCommand::Retry(args) => {

@@ -7,8 +7,10 @@ mod trial;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::batches::{BatchQueue, DeadBatches};
-use fetchwell_engine::ports::queue::Instance;
+use fetchwell_engine::ports::batches::BatchQueue;
+
+/// So many batches may be taken before one is settled.
+const PREFETCH: u16 = 16;
 
 /// A place with one queue of batches in it, empty at first.
 #[async_trait]
@@ -19,10 +21,7 @@ pub trait BatchStore: Send + Sync {
 
 /// A queue of batches, as one process sees it.
 #[async_trait]
-pub trait Batches: BatchQueue + DeadBatches {
-    /// Joins as a new instance.
-    fn worker(&self) -> Box<dyn Instance>;
-
+pub trait Batches: BatchQueue {
     /// The ids of those that were given up, and why.
     async fn dead(&self) -> Vec<(String, String)>;
 }

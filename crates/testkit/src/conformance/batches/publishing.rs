@@ -35,7 +35,7 @@ pub async fn what_waits_is_counted(store: &dyn BatchStore) {
     trial.worker.leave().await.expect("it leaves");
     trial.publish(&["b-1", "b-2", "b-3"]).await;
     assert_eq!(trial.queue.waiting().await.expect("it is counted"), 3);
-    assert_eq!(trial.another().await.waiting().await.expect("it is counted"), 3);
+    assert_eq!(trial.reopened().await.waiting().await.expect("it is counted"), 3);
 }
 
 /// More than any bound on what is under way.
@@ -56,7 +56,7 @@ pub async fn many_are_all_there_in_order(store: &dyn BatchStore) {
 /// None is two workers' at once.
 pub async fn several_workers_share_what_is_there(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
-    let another = trial.another().await.worker();
+    let another = trial.another().await;
     // The second has its share even where the first is given all that it can hold.
     let names: Vec<String> = (0..200).map(|n| format!("b-{n:03}")).collect();
     trial.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;

@@ -19,7 +19,7 @@ pub async fn what_is_done_is_gone(store: &dyn BatchStore) {
     assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Confirmed);
     assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Stale);
     trial.worker.leave().await.expect("it leaves");
-    let next = take(&*trial.another().await.worker(), 1).await.remove(0);
+    let next = take(&*trial.another().await, 1).await.remove(0);
     assert_eq!(next.job.url, "b-2");
 }
 
@@ -87,7 +87,7 @@ pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
     assert_eq!(trial.settle(&lease, dead).await, Settled::Confirmed);
     assert_eq!(trial.queue.dead().await, [("b-1".to_owned(), reason)]);
     trial.worker.leave().await.expect("it leaves");
-    assert_eq!(take(&*trial.another().await.worker(), 1).await[0].job.url, "b-2");
+    assert_eq!(take(&*trial.another().await, 1).await[0].job.url, "b-2");
 }
 
 /// Looking takes nothing away; what is put back has its name, its body and a clean record.
@@ -107,7 +107,7 @@ pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore)
         assert_eq!(trial.settle(&lease, Settlement::Dead { reason }).await, Settled::Confirmed);
     }
     for _ in 0..2 {
-        let mut dead = trial.another().await.dead_batches().await.expect("they are listed");
+        let mut dead = trial.reopened().await.dead_batches().await.expect("they are listed");
         dead.sort_by(|a, b| a.id.cmp(&b.id));
         let of = |id: &str| DeadBatch { id: id.to_owned(), reason: format!("{id} is no batch") };
         assert_eq!(dead, [of("b-1"), of("b-2"), of("b-3")]);
@@ -133,7 +133,7 @@ pub async fn what_a_worker_leaves_is_taken_by_another(store: &dyn BatchStore) {
     trial.publish(&["b-1", "b-2"]).await;
     take(&*trial.worker, 2).await;
     trial.worker.leave().await.expect("it leaves");
-    let another = trial.another().await.worker();
+    let another = trial.another().await;
     let mut leases = take(&*another, 2).await;
     leases.sort_by(|a, b| a.job.url.cmp(&b.job.url));
     assert_eq!([leases[0].job.url.as_str(), &leases[1].job.url], ["b-1", "b-2"]);
@@ -147,5 +147,5 @@ pub async fn a_settlement_after_leaving_is_stale(store: &dyn BatchStore) {
     let lease = trial.take_one().await;
     trial.worker.leave().await.expect("it leaves");
     assert_eq!(trial.settle(&lease, Settlement::Done).await, Settled::Stale);
-    assert_eq!(take(&*trial.another().await.worker(), 1).await[0].job.url, "b-1");
+    assert_eq!(take(&*trial.another().await, 1).await[0].job.url, "b-1");
 }

@@ -1,5 +1,6 @@
 //! A queue of batches on trial.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::source::{Demand, Taken};
 use tokio::time::timeout;
 
-use super::{BatchStore, Batches};
+use super::{BatchStore, Batches, PREFETCH};
 use crate::DEADLINE;
 use crate::conformance::HandClock;
 
@@ -22,20 +23,25 @@ pub(super) struct Trial<'a> {
     store: &'a dyn BatchStore,
     pub(super) clock: HandClock,
     pub(super) queue: Box<dyn Batches>,
-    pub(super) worker: Box<dyn Instance>,
+    pub(super) worker: Arc<dyn Instance>,
 }
 
 impl<'a> Trial<'a> {
     pub(super) async fn of(store: &'a dyn BatchStore) -> Trial<'a> {
         let clock = HandClock::new();
         let queue = store.open_batches(clock.clock()).await;
-        let worker = queue.worker();
+        let worker = queue.worker(PREFETCH);
         Trial { store, clock, queue, worker }
     }
 
-    /// Another process.
-    pub(super) async fn another(&self) -> Box<dyn Batches> {
+    /// The queue as another process sees it.
+    pub(super) async fn reopened(&self) -> Box<dyn Batches> {
         self.store.open_batches(self.clock.clock()).await
+    }
+
+    /// A worker in another process.
+    pub(super) async fn another(&self) -> Arc<dyn Instance> {
+        self.reopened().await.worker(PREFETCH)
     }
 
     pub(super) async fn publish(&self, ids: &[&str]) {

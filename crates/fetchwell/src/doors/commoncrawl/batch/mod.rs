@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::archive::Archive;
-use super::queue::BatchPlace;
+use super::queue::{BoundedQueue, open_batches};
 use crate::commands::commoncrawl::args::BatchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
@@ -94,8 +94,8 @@ async fn run_inner(
     let target = match file {
         None => None,
         Some(checkpoint) => {
-            let place = BatchPlace::open(settings, &archive.parts.clock).await?;
-            Some(Target { outlet: place.filled_within_bounds(settings), checkpoint })
+            let queue = open_batches(settings, &archive.parts.clock).await?;
+            Some(Target { outlet: BoundedQueue::new(queue, settings), checkpoint })
         }
     };
     let begun_at = earlier.position.index_offset;

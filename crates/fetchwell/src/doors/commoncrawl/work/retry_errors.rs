@@ -20,7 +20,7 @@ use crate::commands::commoncrawl::args::RetryErrorsArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::commoncrawl::queue::{BoundedQueue, open_batches};
 
 /// What came of it.
 #[derive(Default)]
@@ -52,8 +52,8 @@ async fn retry_errors_inner(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let mut file = ErrorFile::open(&settings.values.commoncrawl_output).map_err(Exit::Usage)?;
-    let place = BatchPlace::open(settings, &Clock::system()).await?;
-    let outlet = place.filled_within_bounds(settings);
+    let queue = open_batches(settings, &Clock::system()).await?;
+    let outlet = BoundedQueue::new(queue, settings);
     let stop = stop_on_signal();
     let mut tally = Tally::default();
     let exit = loop {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Settle, SinkThenSettle};
+use fetchwell_engine::ports::finish::SinkThenSettle;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
@@ -29,7 +30,7 @@ use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::commoncrawl::queue::BatchPlace;
+use crate::doors::commoncrawl::queue::open_batches;
 use crate::doors::read_limits::ReadLimits;
 use crate::wiring::{connection_rules, listen_for_metrics};
 
@@ -54,7 +55,7 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let clock = archive.parts.clock.clone();
     let folder = &values.commoncrawl_output;
     let output = Output::open(folder, segment_rule(values), clock.clone(), metrics.clone()).await?;
-    let place = BatchPlace::open(settings, &clock).await?;
+    let queue = open_batches(settings, &clock).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
         archive.parts.own_listeners.register(address);
@@ -65,7 +66,7 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let measures = archive.parts.measures.clone();
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(
-        work.flow(&place, filter(args), &stop),
+        work.flow(&*queue, filter(args), &stop),
         metrics_server::serve(
             listener,
             connection_rules(values),
@@ -84,9 +85,6 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     }
 }
 
-/// A worker's hold on a queue: where batches come from, and where they end.
-type Hold = (Arc<dyn Source>, Arc<dyn Settle>);
-
 struct Work<'a> {
     settings: &'a Settings,
     archive: &'a Archive,
@@ -98,15 +96,15 @@ impl Work<'_> {
     /// The flow. Its end, for whatever reason, is the end of all.
     async fn flow(
         &self,
-        place: &BatchPlace,
+        queue: &dyn BatchQueue,
         filter: DocumentFilter,
         stop: &CancellationToken,
     ) -> Result<Ended, StoreError> {
         let values = &self.settings.values;
-        let (source, ends) = self.join(place)?;
+        let worker = self.join(queue)?;
         let rules = Arc::new(self.rules(filter));
-        let at_archive = AtArchive { inner: source.clone(), site: self.archive.root.site() };
-        let written = SinkThenSettle { sink: self.output.clone(), source: ends };
+        let at_archive = AtArchive { inner: worker.clone(), site: self.archive.root.site() };
+        let written = SinkThenSettle { sink: self.output.clone(), source: worker.clone() };
         let door = Door {
             source: Arc::new(at_archive),
             planner: Arc::new(move |lease| plan(&rules, lease)),
@@ -119,27 +117,16 @@ impl Work<'_> {
         plant.limits.max_finish_batch = MAX_FINISH_BATCH;
         let ended = pipeline::run(door, plant, stop.clone()).await;
         stop.cancel();
-        leave(&*source).await;
+        leave(&*worker).await;
         ended
     }
 
     /// Joins as a worker. The folder counts who died over a batch: a broker does not, and the store does not
     /// know what else was under way.
-    fn join(&self, place: &BatchPlace) -> Result<Hold, StoreError> {
+    fn join(&self, queue: &dyn BatchQueue) -> Result<Arc<Begun>, StoreError> {
         let values = &self.settings.values;
-        let (source, ends): Hold = match place {
-            #[cfg(feature = "rabbitmq")]
-            BatchPlace::Broker(queue) => {
-                let instance = Arc::new(queue.instance(values.commoncrawl_prefetch));
-                (instance.clone(), instance)
-            }
-            BatchPlace::Embedded(queue) => {
-                let instance = Arc::new(queue.instance());
-                (instance.clone(), instance)
-            }
-        };
-        let begun = Arc::new(Begun::open(&values.commoncrawl_output, source, ends)?);
-        Ok((begun.clone(), begun))
+        let worker = queue.worker(values.commoncrawl_prefetch);
+        Ok(Arc::new(Begun::open(&values.commoncrawl_output, worker.clone(), worker)?))
     }
 
     fn rules(&self, filter: DocumentFilter) -> WorkRules {
