@@ -261,17 +261,6 @@ pub(crate) async fn open_queue_database(
     Ok(db)
 }
 
-/// A queue on a server, to be worked on. The server keeps to the politeness store it was first used with.
-#[cfg(feature = "redis")]
-pub(crate) async fn bound_queue(
-    settings: &Settings,
-    queue: redis::RedisQueue,
-) -> Result<redis::RedisQueue, Exit> {
-    let named = politeness_name(settings)?;
-    refuse_another_politeness(settings, &queue.bind_politeness(&named).await?, &named)?;
-    Ok(queue)
-}
-
 fn politeness_name(settings: &Settings) -> Result<String, Exit> {
     let values = &settings.values;
     Ok(match &values.politeness {

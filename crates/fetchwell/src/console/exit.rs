@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
+use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
 
 /// How the program ends.
@@ -90,6 +91,16 @@ impl From<StoreError> for Exit {
             StoreErrorKind::Corrupt | StoreErrorKind::TooLarge | StoreErrorKind::Bug => {
                 Exit::Internal(fault.into())
             }
+        }
+    }
+}
+
+impl From<OpenError> for Exit {
+    fn from(error: OpenError) -> Exit {
+        match error {
+            OpenError::Store(fault) => fault.into(),
+            OpenError::Path(error) => error.into(),
+            refused => Exit::Usage(refused.to_string()),
         }
     }
 }

@@ -24,7 +24,4 @@ pub mod retriever;
 pub(crate) mod schedule;
 pub mod webhooks;
 
-#[cfg(feature = "redis")]
-pub(crate) mod redis_queues;
 mod signing;
-pub(crate) mod url_list;

@@ -3,7 +3,12 @@
 mod dashboard;
 mod listeners;
 mod sites;
+mod stores;
 
 pub(crate) use dashboard::{crawl_progress, system_info};
 pub(crate) use listeners::{connection_rules, listen, listen_for_metrics};
 pub(crate) use sites::open_sites;
+pub(crate) use stores::{
+    open_articles, open_articles_if_any, open_claims, open_list, open_queues, open_retriever,
+    open_retriever_if_any, open_waiting,
+};

@@ -17,6 +17,7 @@ use super::counters::Counters;
 use crate::console::exit::Exit;
 use crate::doors::retriever;
 use crate::plant::Parts;
+use crate::wiring::open_retriever;
 
 /// The queue of messages, as the store names it.
 const QUEUE: &str = "messages";
@@ -34,7 +35,7 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) async fn open(settings: &Settings) -> Result<Service, Exit> {
-        let (store, clock) = retriever::open_store(settings).await?;
+        let (store, clock) = open_retriever(settings).await?;
         callers::introduce(&*store.inbox, &clock).await?;
         Ok(Service { store, clock })
     }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::commands::dlq::args::{DlqCommand, ListArgs, Which};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::url_list::open_list;
+use crate::wiring::open_list;
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {

@@ -1,14 +1,15 @@
 //! `fetchwell ledger`: how many jobs of every queue stand where, and whether the sum is right.
 
 use anyhow::anyhow;
-use fetchwell_engine::ports::oversight::{QueueLedger, Recount};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::oversight::{Oversight, QueueLedger, Recount};
 use fetchwell_settings::Settings;
 
 use super::print as lines;
 use crate::commands::messages::args::LedgerArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::retriever::open_store;
+use crate::wiring::{open_queues, open_retriever_if_any};
 
 /// Does what was typed.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: bool) -> Running<'a> {
@@ -16,12 +17,9 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: boo
 }
 
 async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Result<Exit, Exit> {
-    let queues = match &settings.values.store {
-        #[cfg(feature = "redis")]
-        fetchwell_engine::ports::store_url::StoreUrl::Redis(url) => {
-            super::redis_ledger::read(settings, url.reveal(), args.check).await?
-        }
-        _ => of_database(settings, args.check).await?,
+    let queues = match open_retriever_if_any(settings).await? {
+        Some((store, _)) => of_database(&*store.oversight, args.check).await?,
+        None => of_queues(settings, args.check).await?,
     };
     let wrong: Vec<String> = queues.iter().filter_map(wrong_with).collect();
     print(lines::ledger(queues, as_json).as_bytes())?;
@@ -35,13 +33,25 @@ async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Res
     )))
 }
 
-async fn of_database(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
-    let (store, _) = open_store(settings).await?;
+async fn of_database(oversight: &dyn Oversight, check: bool) -> Result<Vec<Recount>, StoreError> {
     if check {
-        return Ok(store.oversight.recount().await?);
+        return oversight.recount().await;
     }
     let told = |told| Recount { told, difference: None };
-    Ok(store.oversight.ledgers().await?.into_iter().map(told).collect())
+    Ok(oversight.ledgers().await?.into_iter().map(told).collect())
+}
+
+/// The list of `pages`, and what `articles` claimed, in a store that does not know its queues.
+async fn of_queues(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
+    let mut recounts = Vec::new();
+    for (name, queue) in open_queues(settings).await? {
+        // What others took off the list of dead letters is dead no more.
+        queue.follow_dead_list().await?;
+        let told = QueueLedger { queue: name, ledger: queue.ledger().await? };
+        let difference = queue.audit().await?.err().filter(|_| check);
+        recounts.push(Recount { told, difference });
+    }
+    Ok(recounts)
 }
 
 fn wrong_with(queue: &Recount) -> Option<String> {

@@ -4,8 +4,6 @@
 pub(crate) mod args;
 mod ledger;
 mod print;
-#[cfg(feature = "redis")]
-mod redis_ledger;
 mod run;
 mod tail;
 mod which;

@@ -12,7 +12,7 @@ use super::{print as lines, which};
 use crate::commands::messages::args::{MessagesCommand, MessagesListArgs, WhichMessages};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::retriever::open_store;
+use crate::wiring::open_retriever;
 
 /// Who does what is typed, for the audit.
 const CALLER: &str = "cli";
@@ -29,7 +29,7 @@ async fn run_inner(
     command: MessagesCommand,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let (store, clock) = open_store(settings).await?;
+    let (store, clock) = open_retriever(settings).await?;
     match command {
         MessagesCommand::List(args) => list(&*store.oversight, &args, as_json).await,
         MessagesCommand::Show { id } => show(&*store.oversight, &id, as_json).await,

@@ -14,7 +14,7 @@ use crate::commands::messages::args::TailArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::retriever::open_store;
+use crate::wiring::open_retriever;
 
 /// What is read at once.
 const MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };
@@ -32,7 +32,7 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TailArgs, as_json: bool)
 }
 
 async fn run_inner(settings: &Settings, args: &TailArgs, as_json: bool) -> Result<Exit, Exit> {
-    let (store, _) = open_store(settings).await?;
+    let (store, _) = open_retriever(settings).await?;
     let mut cursors = BTreeMap::new();
     let mut newest = advance(&store, args, &mut cursors, as_json).await?;
     let left_out = newest.len().saturating_sub(args.lines as usize);

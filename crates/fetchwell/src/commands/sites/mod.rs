@@ -13,9 +13,8 @@ use tracing::warn;
 use crate::commands::sites::args::{SitesCommand, SitesListArgs};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::retriever::open_store;
-use crate::plant::open_politeness;
-use crate::wiring::open_sites;
+use crate::plant::{open_politeness, store_clock};
+use crate::wiring::{open_retriever_if_any, open_sites};
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
@@ -55,15 +54,9 @@ async fn run_inner(
 }
 
 async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
-    let (audit, clock) = match &settings.values.store {
-        #[cfg(feature = "redis")]
-        fetchwell_engine::ports::store_url::StoreUrl::Redis(_) => {
-            (None, crate::plant::store_clock(settings).await?)
-        }
-        _ => {
-            let (store, clock) = open_store(settings).await?;
-            (Some(store.inbox), clock)
-        }
+    let (audit, clock) = match open_retriever_if_any(settings).await? {
+        Some((store, clock)) => (Some(store.inbox), clock),
+        None => (None, store_clock(settings).await?),
     };
     open_sites(settings, open_politeness(settings).await?, audit, clock).await
 }

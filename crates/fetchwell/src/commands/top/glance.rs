@@ -89,6 +89,20 @@ impl QueueLine {
         }
     }
 
+    /// The same where the oldest has waited for so long.
+    pub(super) fn with_oldest(mut self, waited: Option<Duration>) -> QueueLine {
+        self.oldest_waiting_seconds = waited.map(|waited| waited.as_secs_f64());
+        self
+    }
+
+    /// The same where URLs wait on a list before they are counted.
+    pub(super) fn with_list(mut self, on_list: u64) -> QueueLine {
+        let on_list = i64::try_from(on_list).unwrap_or(i64::MAX);
+        self.accepted = self.accepted.saturating_add(on_list);
+        self.queued = self.queued.saturating_add(on_list);
+        self
+    }
+
     fn ended(&self) -> i64 {
         self.done + self.skipped + self.dead
     }
@@ -120,6 +134,15 @@ mod tests {
     fn glance(accepted: i64, done: i64, dead: i64) -> Glance {
         let ledger = Ledger { accepted, done, dead, ..Ledger::default() };
         Glance { queues: vec![QueueLine::of("inbox", &ledger)], ..Glance::default() }
+    }
+
+    #[test]
+    fn what_is_on_a_list_is_accepted_and_queued() {
+        let ledger = Ledger { accepted: 9, done: 4, queued: 2, delayed: 3, ..Ledger::default() };
+        for (on_list, expected) in [(0, (9, 2)), (7, (16, 9))] {
+            let line = QueueLine::of("crawler_queue", &ledger).with_list(on_list);
+            assert_eq!((line.accepted, line.queued), expected);
+        }
     }
 
     #[test]

@@ -1,13 +1,11 @@
-//! `fetchwell top`: a live view of a store. `place` looks, `glance` is what was seen, `view` how it is wanted,
+//! `fetchwell top`: a live view of a store. `watched_store` looks, `glance` is what was seen, `view` how it is wanted,
 //! `frame` makes lines of both.
 
 pub(crate) mod args;
 mod frame;
 mod glance;
-#[cfg(feature = "redis")]
-mod on_redis;
-mod place;
 mod view;
+mod watched_store;
 
 use std::time::Duration;
 
@@ -21,8 +19,8 @@ use crate::console::signals::stop_on_signal_and;
 use crate::console::terminal::{self, Screen};
 use frame::{frame, page};
 use glance::Glance;
-use place::Place;
 use view::View;
+use watched_store::WatchedStore;
 
 /// How often keys are heard.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
@@ -35,9 +33,9 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TopArgs, as_json: bool) 
 }
 
 async fn run_inner(settings: &Settings, args: &TopArgs, as_json: bool) -> Result<Exit, Exit> {
-    let place = Place::open(settings).await?;
+    let store = WatchedStore::open(settings).await?;
     if args.once || as_json {
-        return once(&place, as_json).await;
+        return once(&store, as_json).await;
     }
     if !Screen::is_possible() {
         return Err(Exit::Usage(
@@ -45,13 +43,14 @@ async fn run_inner(settings: &Settings, args: &TopArgs, as_json: bool) -> Result
                 .into(),
         ));
     }
-    watch(&place, Duration::from_secs(args.interval.into())).await
+    watch(&store, Duration::from_secs(args.interval.into())).await
 }
 
-async fn once(place: &Place, as_json: bool) -> Result<Exit, Exit> {
-    let (earlier, began) = (place.look("").await?, Instant::now());
+async fn once(store: &WatchedStore, as_json: bool) -> Result<Exit, Exit> {
+    let earlier = store.look("").await?;
+    let began = Instant::now();
     sleep(ONCE_AFTER).await;
-    let mut glance = place.look("").await?;
+    let mut glance = store.look("").await?;
     glance.note_rates(&earlier, began.elapsed());
     if as_json {
         let object = serde_json::to_string(&glance).map_err(anyhow::Error::from)?;
@@ -60,15 +59,15 @@ async fn once(place: &Place, as_json: bool) -> Result<Exit, Exit> {
     print(page(&glance, &View::default()).as_bytes())
 }
 
-async fn watch(place: &Place, every: Duration) -> Result<Exit, Exit> {
-    let mut glance = place.look("").await?;
+async fn watch(store: &WatchedStore, every: Duration) -> Result<Exit, Exit> {
+    let mut glance = store.look("").await?;
     let mut looked = Instant::now();
     let screen = Screen::open()?;
     let stop = stop_on_signal_and(terminal::give_back);
     let mut view = View::default();
     while !stop.is_cancelled() && !Screen::keys().into_iter().any(|key| view.press(key)) {
         if !view.is_paused && looked.elapsed() >= every {
-            (glance, looked) = look_again(place, &view, &glance, looked).await?;
+            (glance, looked) = look_again(store, &view, &glance, looked).await?;
         }
         let (width, height) = Screen::size();
         Screen::draw(&frame(&glance, &view, width, height))?;
@@ -79,12 +78,12 @@ async fn watch(place: &Place, every: Duration) -> Result<Exit, Exit> {
 }
 
 async fn look_again(
-    place: &Place,
+    store: &WatchedStore,
     view: &View,
     earlier: &Glance,
     looked: Instant,
 ) -> Result<(Glance, Instant), Exit> {
-    let mut glance = place.look(&view.filter).await?;
+    let mut glance = store.look(&view.filter).await?;
     glance.note_rates(earlier, looked.elapsed());
     Ok((glance, Instant::now()))
 }

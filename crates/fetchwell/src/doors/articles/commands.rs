@@ -4,11 +4,11 @@ use fetchwell_engine::ports::articles::{Status, Wanted};
 use fetchwell_settings::Settings;
 use tracing::error;
 
-use super::place::Place;
 use super::{print, uid};
 use crate::commands::articles::args::{ArticleStatus, ArticlesListArgs};
 use crate::console::exit::Exit;
 use crate::console::output::print;
+use crate::wiring::open_articles;
 
 /// `fetchwell articles list`.
 pub(super) async fn list(
@@ -22,7 +22,7 @@ pub(super) async fn list(
         ArticleStatus::Failure => Status::Failure,
     });
     let wanted = Wanted { category, status, most: limit };
-    let found = Place::open(settings).await?.articles.list(&wanted).await?;
+    let found = open_articles(settings).await?.articles.list(&wanted).await?;
     print(print::list(&found, as_json).as_bytes())
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn show(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let uid = if is_uid(article) { article.to_owned() } else { uid(article) };
-    match Place::open(settings).await?.articles.find(&uid).await? {
+    match open_articles(settings).await?.articles.find(&uid).await? {
         Some(fields) if as_json => print(print::line(&fields).as_bytes()),
         Some(fields) if markdown => print(print::markdown(&fields).as_bytes()),
         Some(fields) => print(print::in_full(&fields).as_bytes()),
@@ -48,10 +48,11 @@ pub(super) async fn show(
 
 /// `fetchwell articles stats`.
 pub(super) async fn stats(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let place = Place::open(settings).await?;
+    let ports = open_articles(settings).await?;
     // Else what is over would be counted.
-    place.articles.trim().await?;
-    let (counts, links) = (place.articles.count().await?, place.links.snapshot().await?);
+    ports.articles.trim().await?;
+    let counts = ports.articles.count().await?;
+    let links = ports.links.snapshot().await?;
     print(print::stats(&counts, &links, as_json).as_bytes())
 }
 

@@ -1,13 +1,11 @@
 //! `fetchwell articles`: links of categories become canonical articles, or failures with a code.
 //!
-//! `run` is one run: snapshot, difference, fetch, end. `place` opens what it stands on; links are claimed by
-//! putting them on a queue, and `unattempted` drops what others did meanwhile. `plan` says what becomes of a
-//! link, `record` what comes out, `finish` where that goes. `watch` is feeds and runs in turn; `commands` and
-//! `print` are for people.
+//! `run` is one run: snapshot, difference, fetch, end. Links are claimed by putting them on a queue, and
+//! `unattempted` drops what others did meanwhile. `plan` says what becomes of a link, `record` what comes out,
+//! `finish` where that goes. `watch` is feeds and runs in turn; `commands` and `print` are for people.
 
 mod commands;
 mod finish;
-mod place;
 mod plan;
 mod print;
 mod record;
@@ -15,14 +13,13 @@ mod run;
 mod unattempted;
 mod watch;
 
-#[cfg(feature = "redis")]
-pub(crate) use place::QUEUE as CLAIMS;
 pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
 
 use std::sync::Arc;
 
 use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_policy::digest::sha1_hex;
 use fetchwell_settings::Settings;
 
@@ -35,13 +32,10 @@ pub fn uid(url: &str) -> String {
     sha1_hex(url.as_bytes()).chars().take(16).collect()
 }
 
-/// The articles of the store, for those who only look; `None`: such a store has none.
-pub(crate) async fn open(settings: &Settings) -> Result<Option<Arc<dyn Articles>>, Exit> {
-    match &settings.values.store {
-        #[cfg(feature = "postgres")]
-        fetchwell_engine::ports::store_url::StoreUrl::Postgres(_) => Ok(None),
-        _ => Ok(Some(place::Place::open(settings).await?.articles)),
-    }
+/// What a run reads and writes.
+pub(crate) struct ArticlePorts {
+    pub(crate) links: Arc<dyn CategoryLinks>,
+    pub(crate) articles: Arc<dyn Articles>,
 }
 
 /// Does what was typed.

@@ -9,6 +9,7 @@ use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::time::Time;
@@ -19,21 +20,24 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::finish::{KeepThenSettle, Tally};
-use super::place::{Claims, Place};
 use super::plan::{Link, LinkRules, obituary, plan};
 use super::record::ArticleRecord;
-use super::uid;
 use super::unattempted::Unattempted;
+use super::{ArticlePorts, uid};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::doors::read_limits::ReadLimits;
 use crate::plant::{Parts, Told, gate_rules};
+use crate::wiring::{open_articles, open_claims};
+
+/// Links put into the queue in one transaction.
+const CLAIMS_AT_ONCE: usize = 10_000;
 
 /// `fetchwell articles run`.
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
-    let place = Place::open(settings).await?;
-    run(settings, &place, &Told::default(), &stop).await?;
+    let ports = open_articles(settings).await?;
+    run(settings, &ports, &Told::default(), &stop).await?;
     Ok(Exit::Ok)
 }
 
@@ -41,22 +45,22 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 /// sites, or when it is stopped. Where nothing is new, nothing is asked for and nothing is said.
 pub(super) async fn run(
     settings: &Settings,
-    place: &Place,
+    ports: &ArticlePorts,
     told: &Told,
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
-    let began = place.articles.now().await?;
-    place.articles.trim().await?;
-    let new = new_links(place, began).await?;
+    let began = ports.articles.now().await?;
+    ports.articles.trim().await?;
+    let new = new_links(ports, began).await?;
     if new.is_empty() {
         return Ok(());
     }
     info!("[canon] {} new links", new.len());
-    let claims = Claims::open(settings).await?;
-    claims.put(new.into_iter().map(|(url, link)| job(url, &link)).collect()).await?;
+    let claims: Arc<dyn Queue> = open_claims(settings).await?;
+    claim(&*claims, new.into_iter().map(|(url, link)| job(url, &link)).collect()).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
     let tally = Arc::new(Tally::default());
-    fetch(settings, place, &claims, &parts, began, &tally, stop).await?;
+    fetch(settings, ports, &*claims, &parts, began, &tally, stop).await?;
     let (stored, failed) =
         (tally.stored.load(Ordering::Relaxed), tally.failed.load(Ordering::Relaxed));
     let ledger = claims.ledger().await?;
@@ -68,16 +72,16 @@ pub(super) async fn run(
 }
 
 /// The snapshot minus what was attempted. A link's categories are in the order of their names.
-async fn new_links(place: &Place, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
+async fn new_links(ports: &ArticlePorts, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
     let mut links: BTreeMap<String, Link> = BTreeMap::new();
-    for set in place.links.snapshot().await? {
+    for set in ports.links.snapshot().await? {
         for url in set.urls {
             let link = links.entry(url).or_insert_with(|| Link { categories: Vec::new() });
             link.categories.push(set.category.clone());
         }
     }
     let uids: Vec<String> = links.keys().map(|url| uid(url)).collect();
-    let pending = place.articles.pending(&uids, run).await?;
+    let pending = ports.articles.pending(&uids, run).await?;
     Ok(links.into_iter().zip(pending).filter(|(_, new)| *new).map(|(link, _)| link).collect())
 }
 
@@ -89,20 +93,30 @@ fn job(url: String, link: &Link) -> NewJob {
     NewJob { key: Some(key), ..NewJob::now(job) }
 }
 
+/// Puts links on the queue, each unless it is there.
+async fn claim(claims: &dyn Queue, mut jobs: Vec<NewJob>) -> Result<(), StoreError> {
+    while !jobs.is_empty() {
+        let rest = jobs.split_off(jobs.len().min(CLAIMS_AT_ONCE));
+        claims.enqueue(jobs).await?;
+        jobs = rest;
+    }
+    Ok(())
+}
+
 /// The flow, for as long as a run may take.
 async fn fetch(
     settings: &Settings,
-    place: &Place,
-    claims: &Claims,
+    ports: &ArticlePorts,
+    claims: &dyn Queue,
     parts: &Parts,
     run: Time,
     tally: &Arc<Tally>,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
-    let (source, ends) = claims.join();
-    let links = (source, ends.clone());
-    let articles = place.articles.clone();
-    let source = Arc::new(Unattempted::new(links, articles.clone(), run, parts.clock.clone()));
+    let ends = claims.instance();
+    let articles = ports.articles.clone();
+    let clock = parts.clock.clone();
+    let source = Arc::new(Unattempted::new(ends.clone(), articles.clone(), run, clock));
     let door = Door {
         source: source.clone(),
         planner: planner(&settings.values),

@@ -12,6 +12,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::links::LINKS_TTL;
+use fetchwell_engine::ports::queue::Instance;
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use tokio::sync::{Mutex, Notify};
@@ -32,12 +33,13 @@ pub(super) struct Unattempted {
 
 impl Unattempted {
     pub(super) fn new(
-        (inner, ends): (Arc<dyn Source>, Arc<dyn Settle>),
+        links: Arc<dyn Instance>,
         articles: Arc<dyn Articles>,
         run: Time,
         clock: Clock,
     ) -> Unattempted {
-        Unattempted { inner, ends, articles, run, clock, unseen: Mutex::default() }
+        let unseen = Mutex::default();
+        Unattempted { inner: links.clone(), ends: links, articles, run, clock, unseen }
     }
 
     /// Of our leases, those that are to be fetched. The others end, before any is passed on.
@@ -180,7 +182,7 @@ mod tests {
         queue.enqueue(urls.iter().map(|url| NewJob::now(lease(url, "").job)).collect());
         let (instance, books) = (Arc::new(queue.instance()), Arc::new(Books::default()));
         instance.renew().await.unwrap();
-        let source = Unattempted::new((instance.clone(), instance), books.clone(), NOW, clock);
+        let source = Unattempted::new(instance, books.clone(), NOW, clock);
         Rig { queue, books, source, hours }
     }
 

@@ -8,19 +8,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::place::Place;
-use super::run;
+use super::{ArticlePorts, run};
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::doors::feeds;
 use crate::plant::Told;
-use crate::wiring::{connection_rules, listen_for_metrics};
+use crate::wiring::{connection_rules, listen_for_metrics, open_articles};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     let listener = listen_for_metrics(settings.values.articles_metrics_listen).await?;
     let stop = stop_on_signal();
-    let place = Place::open(settings).await?;
+    let ports = open_articles(settings).await?;
     let at = listener.as_ref().map(TcpListener::local_addr).transpose()?;
     if let Some(address) = at {
         info!("metrics are at http://{address}/metrics");
@@ -28,7 +27,7 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     let told = Told { measures: Arc::default(), at };
     let measures = told.measures.clone();
     let watching = async {
-        let ended = cycles(settings, &place, &told, &stop).await;
+        let ended = cycles(settings, &ports, &told, &stop).await;
         stop.cancel();
         ended
     };
@@ -40,12 +39,12 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
 
 async fn cycles(
     settings: &Settings,
-    place: &Place,
+    ports: &ArticlePorts,
     told: &Told,
     stop: &CancellationToken,
 ) -> Result<Exit, Exit> {
     while !stop.is_cancelled() {
-        match cycle(settings, place, told, stop).await {
+        match cycle(settings, ports, told, stop).await {
             Ok(()) => {}
             // A server that is gone comes back, and nothing is lost meanwhile.
             Err(Exit::Unreachable(fault)) => warn!("this cycle ends early: {fault}"),
@@ -58,7 +57,7 @@ async fn cycles(
 
 async fn cycle(
     settings: &Settings,
-    place: &Place,
+    ports: &ArticlePorts,
     told: &Told,
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
@@ -66,5 +65,5 @@ async fn cycle(
     if stop.is_cancelled() {
         return Ok(());
     }
-    run::run(settings, place, told, stop).await
+    run::run(settings, ports, told, stop).await
 }

@@ -15,7 +15,7 @@ use crate::console::output::print;
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists;
-use crate::doors::url_list::open_list;
+use crate::wiring::open_list;
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;

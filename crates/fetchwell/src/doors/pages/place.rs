@@ -17,7 +17,7 @@ use fetchwell_stores::sqlite::{self, SqliteEvents, SqlitePages};
 use tracing::warn;
 
 use crate::console::exit::Exit;
-use crate::doors::url_list::open_list;
+use crate::wiring::open_list;
 
 /// All of it.
 pub(super) struct Place {

@@ -17,9 +17,10 @@ use tracing::info;
 use super::place::Place;
 use crate::console::exit::Exit;
 use crate::console::output::print;
-use crate::doors::articles;
 use crate::plant::Parts;
-use crate::wiring::{self, connection_rules, crawl_progress, open_sites, system_info};
+use crate::wiring::{
+    self, connection_rules, crawl_progress, open_articles_if_any, open_sites, system_info,
+};
 
 /// Those who look are few.
 const MAX_CONNECTIONS: usize = 256;
@@ -90,7 +91,7 @@ impl Showing<'_> {
             sites: Arc::new(sites),
             oversight: None,
             dead_letters: Some(self.place.queue.clone()),
-            articles: articles::open(self.settings).await?,
+            articles: open_articles_if_any(self.settings).await?,
             crawl_progress: crawl_progress(self.settings),
         })
     }

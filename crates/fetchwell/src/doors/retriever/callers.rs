@@ -7,11 +7,11 @@ use fetchwell_service::auth::{TOKEN_CACHE, Token};
 use fetchwell_settings::Settings;
 use serde_json::json;
 
-use super::store::open_store;
 use crate::commands::serve::args::CallersCommand;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::doors::signing::WebhookSecret;
+use crate::wiring::open_retriever;
 
 /// Where the audit says that something came from.
 const FROM: &str = "command line";
@@ -26,7 +26,7 @@ async fn run_inner(
     command: CallersCommand,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let (store, clock) = open_store(settings).await?;
+    let (store, clock) = open_retriever(settings).await?;
     let inbox = &*store.inbox;
     match command {
         CallersCommand::Add { name, role } => {

@@ -12,7 +12,6 @@ mod migrate;
 mod migrate;
 mod plan;
 mod serve;
-mod store;
 mod storied;
 
 pub use plan::{obituary, plan, retry_rule};
@@ -21,4 +20,3 @@ pub(crate) use callers::{add as add_caller, run as callers};
 pub(crate) use fetching::{flow, messages};
 pub(crate) use migrate::run as migrate;
 pub(crate) use serve::serve;
-pub(crate) use store::open_store;

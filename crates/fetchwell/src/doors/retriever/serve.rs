@@ -27,13 +27,15 @@ use tracing::info;
 use super::deliveries::{Ready, Secrets};
 use super::fetching::{flow, messages};
 use super::first_start;
-use super::store::open_store;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::doors::{articles, webhooks};
+use crate::doors::webhooks;
 use crate::plant::{Parts, address_guard, gate_rules};
-use crate::wiring::{connection_rules, crawl_progress, listen, open_sites, system_info};
+use crate::wiring::{
+    connection_rules, crawl_progress, listen, open_articles_if_any, open_retriever, open_sites,
+    system_info,
+};
 
 /// A delivery is in memory with its content, so few are held at once.
 const WEBHOOKS_WINDOW: usize = 256;
@@ -54,7 +56,7 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     let listener = listen(settings.retriever_address(), fix).await?;
     let address = listener.local_addr()?;
     let stop = stop_on_signal();
-    let (store, clock) = open_store(settings).await?;
+    let (store, clock) = open_retriever(settings).await?;
     let parts = Parts::open(settings).await?;
     parts.own_listeners.register(address);
     first_start::welcome(&*store.inbox, &clock, address).await?;
@@ -123,7 +125,7 @@ async fn subject(
         sites,
         oversight: Some(store.oversight.clone()),
         dead_letters: None,
-        articles: articles::open(settings).await?,
+        articles: open_articles_if_any(settings).await?,
         crawl_progress: crawl_progress(settings),
     })
 }

@@ -23,13 +23,13 @@ use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::url_list::open_list;
 use crate::commands::schedule::args::ScheduleArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::console::terminal::printable;
 use crate::plant::Parts;
+use crate::wiring::open_list;
 use entry::Entry;
 use scheduler::Scheduler;
 use sitemaps::Sitemaps;

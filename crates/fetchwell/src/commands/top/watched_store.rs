@@ -1,22 +1,23 @@
 //! Where a glance comes from: the queues, sites and failures of the store that the settings name.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::dead_letters::DeadLetter;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::oversight::{Filter, MessageState, QueueLedger, Sighting};
-use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::oversight::{Filter, MessageState, Oversight, QueueLedger, Sighting};
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_service::sites::{SiteDesk, SiteRow};
 use fetchwell_settings::Settings;
+use serde_json::Value;
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::console::exit::Exit;
-use crate::doors::retriever::open_store;
-use crate::plant::open_politeness;
-use crate::wiring::open_sites;
+use crate::plant::{open_politeness, store_clock};
+use crate::wiring::{open_queues, open_retriever_if_any, open_sites};
 
 /// Sites that are looked at by name, besides those in trouble.
 const MOST_SITES: usize = 2_000;
@@ -32,46 +33,33 @@ const TROUBLES: [Condition; 5] = [
 const MOST_FAILURES: u32 = 20;
 
 /// What is looked at.
-pub(super) struct Place {
-    queues: Queues,
+pub(super) struct WatchedStore {
+    /// Of a store that knows its queues.
+    oversight: Option<Arc<dyn Oversight>>,
+    /// Of any other: the list of `pages`, and what `articles` claimed.
+    queues: Vec<(String, Arc<dyn UrlQueue>)>,
     sites: SiteDesk,
     clock: Clock,
     store: String,
 }
 
-/// Where the queues are.
-enum Queues {
-    /// In a database, all of them.
-    Database(RetrieverStore),
-    #[cfg(feature = "redis")]
-    Redis(super::on_redis::RedisQueues),
-}
-
-impl Place {
+impl WatchedStore {
     /// Opens what the settings name.
-    pub(super) async fn open(settings: &Settings) -> Result<Place, Exit> {
-        let values = &settings.values;
-        let (queues, audit, clock) = match &values.store {
-            #[cfg(feature = "redis")]
-            fetchwell_engine::ports::store_url::StoreUrl::Redis(url) => {
-                let queues = super::on_redis::RedisQueues::open(settings, url.reveal()).await?;
-                (Queues::Redis(queues), None, crate::plant::store_clock(settings).await?)
-            }
-            _ => {
-                let (store, clock) = open_store(settings).await?;
-                let inbox = store.inbox.clone();
-                (Queues::Database(store), Some(inbox), clock)
-            }
+    pub(super) async fn open(settings: &Settings) -> Result<WatchedStore, Exit> {
+        let (oversight, queues, audit, clock) = match open_retriever_if_any(settings).await? {
+            Some((store, clock)) => (Some(store.oversight), Vec::new(), Some(store.inbox), clock),
+            None => (None, open_queues(settings).await?, None, store_clock(settings).await?),
         };
         let politeness = open_politeness(settings).await?;
         let sites = open_sites(settings, politeness, audit, clock.clone()).await?;
-        Ok(Place { queues, sites, clock, store: values.store.to_string() })
+        let store = settings.values.store.to_string();
+        Ok(WatchedStore { oversight, queues, sites, clock, store })
     }
 
     /// Looks once; `filter`: only sites with this in their names are wanted.
     pub(super) async fn look(&self, filter: &str) -> Result<Glance, StoreError> {
         let (sites, has_all_sites) = self.look_at_sites(filter).await?;
-        let mut queues = self.queues.ledgers().await?;
+        let mut queues = self.ledgers().await?;
         queues.retain(|line| line.accepted > 0);
         Ok(Glance {
             at: rfc3339(self.clock.wall()),
@@ -79,7 +67,7 @@ impl Place {
             queues,
             sites,
             has_all_sites,
-            failures: self.queues.failures().await?,
+            failures: self.failures().await?,
         })
     }
 
@@ -104,36 +92,38 @@ impl Place {
         }
         Ok((found.into_values().collect(), has_all))
     }
-}
 
-impl Queues {
     async fn ledgers(&self) -> Result<Vec<QueueLine>, StoreError> {
-        match self {
-            Queues::Database(store) => {
-                let oldest = store.oversight.oldest_waiting().await?;
-                let line = |told: QueueLedger| {
-                    let mut line = QueueLine::of(&told.queue, &told.ledger);
-                    let waited = oldest.get(&told.queue);
-                    line.oldest_waiting_seconds = waited.map(Duration::as_secs_f64);
-                    line
-                };
-                Ok(store.oversight.ledgers().await?.into_iter().map(line).collect())
+        let mut lines = Vec::new();
+        if let Some(oversight) = &self.oversight {
+            let oldest = oversight.oldest_waiting().await?;
+            for QueueLedger { queue, ledger } in oversight.ledgers().await? {
+                let waited = oldest.get(&queue).copied();
+                lines.push(QueueLine::of(&queue, &ledger).with_oldest(waited));
             }
-            #[cfg(feature = "redis")]
-            Queues::Redis(queues) => queues.ledgers().await,
         }
+        for (name, queue) in &self.queues {
+            let backlog = queue.backlog().await?;
+            let waited = queue.waited_longest().await?;
+            let line = QueueLine::of(name, &backlog.ledger).with_oldest(waited);
+            lines.push(line.with_list(backlog.on_list.unwrap_or(0)));
+        }
+        Ok(lines)
     }
 
     async fn failures(&self) -> Result<Vec<FailureLine>, StoreError> {
-        match self {
-            Queues::Database(store) => {
-                let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
-                let found = store.oversight.list(&failed, None, MOST_FAILURES).await?;
-                Ok(found.messages.iter().map(failure_of_message).collect())
-            }
-            #[cfg(feature = "redis")]
-            Queues::Redis(queues) => queues.failures(MOST_FAILURES as usize).await,
+        let mut failures = Vec::new();
+        if let Some(oversight) = &self.oversight {
+            let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
+            let found = oversight.list(&failed, None, MOST_FAILURES).await?;
+            failures.extend(found.messages.iter().map(failure_of_message));
         }
+        if let Some((_, list)) = self.queues.first() {
+            let page = list.dead_letters(None, MOST_FAILURES as usize).await?;
+            failures.extend(page.letters.iter().map(failure_of_letter));
+            failures.sort_by(|one, other| other.at.cmp(&one.at));
+        }
+        Ok(failures)
     }
 }
 
@@ -159,5 +149,18 @@ fn failure_of_message(message: &Sighting) -> FailureLine {
         site: message.site.clone(),
         reason: message.reason.clone().unwrap_or_default(),
         url: message.url.clone(),
+    }
+}
+
+/// When it died stands in the door's own words about it.
+fn failure_of_letter(letter: &DeadLetter) -> FailureLine {
+    let details =
+        letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let at = details.as_ref().and_then(|details| details["last_at"].as_str()).map(str::to_owned);
+    FailureLine {
+        at,
+        site: letter.group.site.clone(),
+        reason: letter.group.reason.clone(),
+        url: letter.url.clone(),
     }
 }

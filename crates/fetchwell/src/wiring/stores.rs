@@ -1,0 +1,110 @@
+//! The stores that the settings name, as ports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_engine::ports::url_queue::UrlQueue;
+use fetchwell_settings::Settings;
+use fetchwell_stores::open::{OpenError, Opened, QueueRules, Store};
+
+use crate::console::exit::Exit;
+use crate::doors::articles::ArticlePorts;
+
+/// The queue of links that a run of `articles` has found to be new.
+const CLAIMS: &str = "rss:canonical_queue";
+/// Where that queue would put what it gives up; nothing is.
+const CLAIMS_GIVEN_UP: &str = "rss:canonical_queue_given_up";
+/// A queue that is empty is looked at at least this often.
+const LONGEST_POLL: Duration = Duration::from_millis(500);
+
+fn store(settings: &Settings) -> Opened<Store> {
+    let values = &settings.values;
+    Store::new(&values.store, values.politeness.as_ref())
+}
+
+/// Opens the list that `pages` takes URLs from. Whoever fetches what is on it binds its store to one politeness store.
+pub(crate) async fn open_list(
+    settings: &Settings,
+    binds_politeness: bool,
+) -> Result<Arc<dyn UrlQueue>, Exit> {
+    Ok(store(settings)?.url_queue(&list_rules(settings, binds_politeness)).await?)
+}
+
+fn list_rules(settings: &Settings, binds_politeness: bool) -> QueueRules {
+    let values = &settings.values;
+    QueueRules {
+        name: values.pages_input_queue.clone(),
+        dead_letters: values.pages_dlq_queue.clone(),
+        lease_ttl: values.lease_ttl,
+        poll: values.pages_poll_timeout.min(LONGEST_POLL),
+        run_once: false,
+        binds_politeness,
+    }
+}
+
+/// Opens the links that `articles` has claimed. A run ends when there are none.
+pub(crate) async fn open_claims(settings: &Settings) -> Result<Arc<dyn UrlQueue>, Exit> {
+    let rules = QueueRules {
+        name: CLAIMS.to_owned(),
+        dead_letters: CLAIMS_GIVEN_UP.to_owned(),
+        lease_ttl: settings.values.lease_ttl,
+        poll: LONGEST_POLL,
+        run_once: true,
+        binds_politeness: true,
+    };
+    Ok(store(settings)?.url_queue(&rules).await?)
+}
+
+/// Opens the queues of a store that does not know them all, each with its name. The list of `pages` comes first.
+pub(crate) async fn open_queues(
+    settings: &Settings,
+) -> Result<Vec<(String, Arc<dyn UrlQueue>)>, Exit> {
+    let list = open_list(settings, false).await?;
+    let claims = open_claims(settings).await?;
+    Ok(vec![(settings.values.pages_input_queue.clone(), list), (CLAIMS.to_owned(), claims)])
+}
+
+/// Opens links and articles.
+pub(crate) async fn open_articles(settings: &Settings) -> Result<ArticlePorts, Exit> {
+    let (links, articles) = store(settings)?.articles().await?;
+    Ok(ArticlePorts { links, articles })
+}
+
+/// Opens the articles for those who only look; `None`: such a store has none.
+pub(crate) async fn open_articles_if_any(
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Articles>>, Exit> {
+    match store(settings)?.articles().await {
+        Err(OpenError::NoArticles(_)) => Ok(None),
+        opened => Ok(Some(opened?.1)),
+    }
+}
+
+/// Opens what says how much waits for sites.
+pub(crate) async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
+    Ok(store(settings)?.waiting(&list_rules(settings, false)).await?)
+}
+
+/// Opens the store as a retriever uses it, with the clock of its flow.
+pub(crate) async fn open_retriever(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {
+    Ok(retriever(settings).await?)
+}
+
+/// The same; `None`: such a store is no inbox.
+pub(crate) async fn open_retriever_if_any(
+    settings: &Settings,
+) -> Result<Option<(RetrieverStore, Clock)>, Exit> {
+    match retriever(settings).await {
+        Err(OpenError::NoInbox(_)) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
+async fn retriever(settings: &Settings) -> Opened<(RetrieverStore, Clock)> {
+    let values = &settings.values;
+    store(settings)?.retriever(values.lease_ttl, values.retriever_inbox_poll_interval).await
+}
