@@ -5,14 +5,19 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::event_log::EventLog;
+use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_settings::Settings;
-use fetchwell_stores::open::{OpenError, Opened, QueueRules, Store};
+use fetchwell_stores::open::{self, OpenError, Opened, QueueRules, Store};
+use fetchwell_stores::sqlite::SqliteEvents;
 
 use crate::console::exit::Exit;
 use crate::doors::articles::ArticlePorts;
+use crate::doors::feeds::FeedPorts;
+use crate::doors::pages::PagePorts;
 
 /// The queue of links that a run of `articles` has found to be new.
 const CLAIMS: &str = "rss:canonical_queue";
@@ -66,6 +71,49 @@ pub(crate) async fn open_queues(
     let list = open_list(settings, false).await?;
     let claims = open_claims(settings).await?;
     Ok(vec![(settings.values.pages_input_queue.clone(), list), (CLAIMS.to_owned(), claims)])
+}
+
+/// Opens a queue, a page cache and a log of events, each on a server or embedded.
+pub(crate) async fn open_pages(settings: &Settings) -> Result<PagePorts, Exit> {
+    Ok(PagePorts {
+        queue: open_list(settings, true).await?,
+        cache: open_page_cache(settings).await?,
+        log: open_events(settings).await?,
+    })
+}
+
+/// Opens the cache that is named, or the one of the store.
+pub(crate) async fn open_page_cache(settings: &Settings) -> Result<Arc<dyn PageCache>, Exit> {
+    let values = &settings.values;
+    let store = match &values.pages_cache {
+        // A file is for a cache beside its queue.
+        Some(named) if named.file().is_some() => {
+            return Err(OpenError::NoPageCache(named.clone()).into());
+        }
+        Some(named) => named,
+        None => &values.store,
+    };
+    Ok(Store::new(store, None)?.page_cache().await?)
+}
+
+async fn open_events(settings: &Settings) -> Result<Arc<dyn EventLog>, Exit> {
+    let values = &settings.values;
+    match &values.pages_kafka_bootstrap_servers {
+        Some(servers) => Ok(open::kafka_events(servers, &values.pages_webpage_log_topic).await?),
+        None => Ok(Arc::new(open_embedded_events(settings).await?)),
+    }
+}
+
+/// Opens the log that is used without Kafka.
+pub(crate) async fn open_embedded_events(settings: &Settings) -> Result<SqliteEvents, Exit> {
+    let values = &settings.values;
+    Ok(open::embedded_events(&values.store, &values.pages_embedded).await?)
+}
+
+/// Opens feeds and links.
+pub(crate) async fn open_feeds(settings: &Settings) -> Result<FeedPorts, Exit> {
+    let (feeds, links) = store(settings)?.feeds().await?;
+    Ok(FeedPorts { feeds, links })
 }
 
 /// Opens links and articles.

@@ -12,13 +12,13 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::{Settings, Wrong};
 use serde_json::json;
 
-use super::place::Place;
-use super::print;
 use super::subscribed::{Subscribed, everything, of_list};
+use super::{FeedPorts, print};
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::terminal::printable;
 use crate::console::url_lists;
+use crate::wiring::open_feeds;
 
 /// Subscribes to feeds.
 pub(super) async fn add(
@@ -38,8 +38,8 @@ pub(super) async fn add(
         let (category, title) = (category.clone(), String::new());
         subscriptions.push(Subscription { category, url, interval, title });
     }
-    let place = Place::open(settings).await?;
-    subscribe(&place, &subscriptions, as_json).await
+    let ports = open_feeds(settings).await?;
+    subscribe(&ports, &subscriptions, as_json).await
 }
 
 fn read_interval(text: &str) -> Result<Duration, Exit> {
@@ -57,12 +57,12 @@ fn usage(flag: &str, wrong: &Wrong) -> Exit {
 }
 
 async fn subscribe(
-    place: &Place,
+    ports: &FeedPorts,
     subscriptions: &[Subscription],
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let new = place.feeds.subscribe(subscriptions).await?;
-    resume(place, subscriptions).await?;
+    let new = ports.feeds.subscribe(subscriptions).await?;
+    resume(ports, subscriptions).await?;
     let known = subscriptions.len() as u64 - new;
     print(
         match as_json {
@@ -74,15 +74,15 @@ async fn subscribe(
 }
 
 /// Whoever adds a feed that is paused wants it read.
-async fn resume(place: &Place, subscriptions: &[Subscription]) -> Result<(), Exit> {
+async fn resume(ports: &FeedPorts, subscriptions: &[Subscription]) -> Result<(), Exit> {
     let urls: Vec<&str> = subscriptions.iter().map(|some| some.url.as_str()).collect();
-    let memories = place.feeds.memories(&urls).await?;
+    let memories = ports.feeds.memories(&urls).await?;
     let paused = urls
         .iter()
         .zip(memories)
         .filter(|(_, memory)| memory.as_ref().is_some_and(|memory| memory.paused.is_some()));
     let paused: Vec<&str> = paused.map(|(url, _)| *url).collect();
-    Ok(place.feeds.forget(&paused).await?)
+    Ok(ports.feeds.forget(&paused).await?)
 }
 
 /// Takes a feed out of the store.
@@ -92,16 +92,16 @@ pub(super) async fn remove(
     category: Option<&str>,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let place = Place::open(settings).await?;
+    let ports = open_feeds(settings).await?;
     let is_meant = |some: &Subscription| {
         some.url == url && category.is_none_or(|category| some.category == category.trim())
     };
-    let stored = place.feeds.subscriptions().await?;
+    let stored = ports.feeds.subscriptions().await?;
     let meant: Vec<Subscription> = stored.into_iter().filter(|some| is_meant(some)).collect();
-    let removed = place.feeds.unsubscribe(&meant).await?;
-    let left = everything(settings, &place).await?;
+    let removed = ports.feeds.unsubscribe(&meant).await?;
+    let left = everything(settings, &ports).await?;
     if !left.iter().any(|(_, some)| some.url == url) {
-        place.feeds.forget(&[url]).await?;
+        ports.feeds.forget(&[url]).await?;
     }
     if removed == 0 {
         return Err(Exit::Usage(match left.iter().find(|(_, some)| some.url == url) {
@@ -124,10 +124,10 @@ pub(super) async fn remove(
 
 /// Lists all feeds.
 pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let place = Place::open(settings).await?;
-    let feeds = Subscribed::all(settings, &place).await?;
+    let ports = open_feeds(settings).await?;
+    let feeds = Subscribed::all(settings, &ports).await?;
     let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
-    let memories = place.feeds.memories(&urls).await?;
+    let memories = ports.feeds.memories(&urls).await?;
     let mut both: Vec<_> = feeds.into_iter().zip(memories).collect();
     both.sort_by(|(a, _), (b, _)| (&a.categories, &a.url).cmp(&(&b.categories, &b.url)));
     print(print::list(&both, Clock::system().wall(), as_json).as_bytes())
@@ -138,15 +138,15 @@ pub(super) async fn import(settings: &Settings, file: &Path, as_json: bool) -> R
     let mut subscriptions = of_list(file)?;
     subscriptions.sort_unstable();
     subscriptions.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
-    let place = Place::open(settings).await?;
-    subscribe(&place, &subscriptions, as_json).await
+    let ports = open_feeds(settings).await?;
+    subscribe(&ports, &subscriptions, as_json).await
 }
 
 /// Prints all feeds as OPML.
 pub(super) async fn export(settings: &Settings) -> Result<Exit, Exit> {
-    let place = Place::open(settings).await?;
+    let ports = open_feeds(settings).await?;
     let mut all: Vec<Subscription> =
-        everything(settings, &place).await?.into_iter().map(|(_, some)| some).collect();
+        everything(settings, &ports).await?.into_iter().map(|(_, some)| some).collect();
     all.sort_unstable();
     all.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
     let outlines: Vec<Outline> = all

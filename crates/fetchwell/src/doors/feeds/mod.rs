@@ -3,13 +3,12 @@
 //! `subscribed` says which feeds there are, `plan` what is asked of one and what came back, `links` what its
 //! links are, `memory` what is remembered of it and when it is due again. `round` is one pass over all that
 //! are due, by the one flow, each of them `in_hand` until its last link is; `trial` is the same for one feed, of
-//! which nothing is kept. `place` opens the stores, `commands` and `print` are for people.
+//! which nothing is kept. `commands` and `print` are for people.
 
 mod commands;
 mod in_hand;
 mod links;
 mod memory;
-mod place;
 mod plan;
 mod print;
 mod round;
@@ -21,6 +20,8 @@ use std::time::Duration;
 
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline;
+use fetchwell_engine::ports::feeds::Feeds;
+use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::plant::{Parts, Told, gate_rules};
-use place::Place;
+use crate::wiring::open_feeds;
 use round::Round;
 use subscribed::Subscribed;
 
@@ -40,6 +41,12 @@ pub(crate) use subscribed::DEFAULT_CATEGORY;
 /// A site that stays down is waited for no longer: what is there is for a later reading. Sites that are slow,
 /// or ask for a rest, are waited for until the deadline.
 const DOWN_FOR_AT_MOST: Duration = Duration::from_secs(30);
+
+/// What is read and written.
+pub(crate) struct FeedPorts {
+    pub(crate) feeds: Arc<dyn Feeds>,
+    pub(crate) links: Arc<dyn CategoryLinks>,
+}
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
@@ -77,11 +84,11 @@ pub(crate) async fn ingest(
     told: &Told,
     stop: &CancellationToken,
 ) -> Result<Ingested, Exit> {
-    let place = Place::open(settings).await?;
-    let feeds = Subscribed::all(settings, &place).await?;
+    let ports = open_feeds(settings).await?;
+    let feeds = Subscribed::all(settings, &ports).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
     let (wait, clock) = (settings.values.feeds_max_wait, parts.clock.clone());
-    let round = Arc::new(Round::new(place, clock, wait, settings.values.http_max_redirects));
+    let round = Arc::new(Round::new(ports, clock, wait, settings.values.http_max_redirects));
     round.claim(feeds, all).await?;
     if round.is_empty() {
         return Ok(round.ingested());

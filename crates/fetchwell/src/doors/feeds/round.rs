@@ -17,10 +17,10 @@ use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use tracing::{info, warn};
 
+use super::FeedPorts;
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
-use super::place::Place;
 use super::plan::{Errand, Found, Reading, job, obituary, plan};
 use super::print::tell;
 use super::subscribed::Subscribed;
@@ -63,7 +63,7 @@ impl Ingested {
 
 /// A pass under way.
 pub(super) struct Round {
-    place: Place,
+    ports: FeedPorts,
     clock: Clock,
     queue: MemoryQueue,
     wait: Duration,
@@ -81,10 +81,10 @@ struct State {
 
 impl Round {
     /// A pass that waits for no site longer than `wait`.
-    pub(super) fn new(place: Place, clock: Clock, wait: Duration, max_redirects: u32) -> Round {
+    pub(super) fn new(ports: FeedPorts, clock: Clock, wait: Duration, max_redirects: u32) -> Round {
         let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
         let holder = format!("{:016x}", fetchwell_engine::seed::random_seed());
-        Round { place, clock, queue, wait, max_redirects, holder, state: Mutex::default() }
+        Round { ports, clock, queue, wait, max_redirects, holder, state: Mutex::default() }
     }
 
     /// Claims the feeds that are due, and queues them.
@@ -92,7 +92,7 @@ impl Round {
         let total = feeds.len();
         let due = self.due(feeds, all).await?;
         let urls: Vec<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
-        let granted = self.place.feeds.claim(&urls, &self.claim_now()).await?;
+        let granted = self.ports.feeds.claim(&urls, &self.claim_now()).await?;
         let granted = due.into_iter().zip(granted).filter(|(_, granted)| *granted);
         let ours: Vec<Subscribed> = granted.map(|((feed, _), _)| feed).collect();
         // Somebody may have read them in between.
@@ -101,7 +101,7 @@ impl Round {
         let kept: HashSet<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
         let over: Vec<&str> =
             claimed.iter().map(String::as_str).filter(|url| !kept.contains(url)).collect();
-        self.place.feeds.release(&over, &self.holder).await?;
+        self.ports.feeds.release(&over, &self.holder).await?;
         self.lock().ingested.not_due = total - due.len();
         self.begin(due);
         Ok(())
@@ -114,7 +114,7 @@ impl Round {
         all: bool,
     ) -> Result<Vec<(Subscribed, FeedMemory)>, StoreError> {
         let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
-        let (memories, now) = (self.place.feeds.memories(&urls).await?, self.clock.wall());
+        let (memories, now) = (self.ports.feeds.memories(&urls).await?, self.clock.wall());
         let due = feeds
             .into_iter()
             .zip(memories)
@@ -166,7 +166,7 @@ impl Round {
             tokio::time::sleep(CLAIM_LASTS / 3).await;
             let urls = self.urls_in_hand();
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-            match self.place.feeds.claim(&urls, &self.claim_now()).await {
+            match self.ports.feeds.claim(&urls, &self.claim_now()).await {
                 Err(fault) if !fault.is_transient() => return fault,
                 // It is tried again in time.
                 Ok(_) | Err(_) => {}
@@ -179,7 +179,7 @@ impl Round {
         let urls = self.urls_in_hand();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         self.lock().ingested.not_reached += urls.len();
-        self.place.feeds.release(&urls, &self.holder).await
+        self.ports.feeds.release(&urls, &self.holder).await
     }
 
     fn urls_in_hand(&self) -> Vec<String> {
@@ -218,7 +218,7 @@ impl Round {
     async fn add(&self, url: &str, pages: &[String]) -> Result<(), StoreError> {
         let categories = self.lock().in_hand.get(url).map(|some| some.feed.categories.clone());
         for category in categories.unwrap_or_default() {
-            let new = self.place.links.add(&category, pages).await?;
+            let new = self.ports.links.add(&category, pages).await?;
             let mut state = self.lock();
             state.ingested.new_links += new;
             if let Some(in_hand) = state.in_hand.get_mut(url) {
@@ -249,9 +249,9 @@ impl Round {
             return Ok(());
         };
         match memory {
-            None => self.place.feeds.release(&[url], &self.holder).await?,
+            None => self.ports.feeds.release(&[url], &self.holder).await?,
             Some(memory) => {
-                if !self.place.feeds.keep(url, &self.holder, &memory).await? {
+                if !self.ports.feeds.keep(url, &self.holder, &memory).await? {
                     warn!("another process has read {url} meanwhile; its links are stored");
                 }
             }

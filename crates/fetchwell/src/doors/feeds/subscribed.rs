@@ -11,7 +11,7 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use tracing::warn;
 
-use super::place::Place;
+use super::FeedPorts;
 use crate::console::exit::Exit;
 
 /// Where links go whose feed nobody put into a category.
@@ -34,10 +34,13 @@ pub(super) struct Subscribed {
 
 impl Subscribed {
     /// All there are, by address.
-    pub(super) async fn all(settings: &Settings, place: &Place) -> Result<Vec<Subscribed>, Exit> {
+    pub(super) async fn all(
+        settings: &Settings,
+        ports: &FeedPorts,
+    ) -> Result<Vec<Subscribed>, Exit> {
         let mut feeds = BTreeMap::new();
         let by_default = settings.values.feeds_interval;
-        for (by, subscription) in everything(settings, place).await? {
+        for (by, subscription) in everything(settings, ports).await? {
             merge(&mut feeds, by, subscription, by_default);
         }
         Ok(feeds.into_values().collect())
@@ -47,13 +50,13 @@ impl Subscribed {
 /// Every subscription, with where it stands.
 pub(super) async fn everything(
     settings: &Settings,
-    place: &Place,
+    ports: &FeedPorts,
 ) -> Result<Vec<(&'static str, Subscription)>, Exit> {
     let mut all: Vec<_> = of_settings(settings).map(|some| ("settings", some)).collect();
     if let Some(path) = &settings.values.feeds_opml {
         all.extend(of_list(path)?.into_iter().map(|some| ("opml", some)));
     }
-    let stored = place.feeds.subscriptions().await?;
+    let stored = ports.feeds.subscriptions().await?;
     all.extend(stored.into_iter().map(|some| ("store", some)));
     Ok(all)
 }

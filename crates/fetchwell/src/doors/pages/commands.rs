@@ -8,14 +8,13 @@ use fetchwell_settings::Settings;
 use serde_json::{Value, json};
 use tracing::{error, warn};
 
-use super::place::{open_cache, open_embedded_log};
 use super::record::cache_key;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists;
-use crate::wiring::open_list;
+use crate::wiring::{open_embedded_events, open_list, open_page_cache};
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 500;
@@ -78,7 +77,7 @@ pub(super) async fn events(
             settings.values.pages_webpage_log_topic
         )));
     }
-    let log = open_embedded_log(settings).await?;
+    let log = open_embedded_events(settings).await?;
     let (stop, mut left) = (stop_on_signal(), limit.unwrap_or(usize::MAX));
     loop {
         let most = u32::try_from(left.min(EVENTS_AT_ONCE)).unwrap_or(u32::MAX);
@@ -104,7 +103,7 @@ fn line(cursor: i64, event: &fetchwell_engine::ports::event_log::Event) -> Strin
 
 /// Prints a cached page.
 pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
-    match open_cache(settings).await?.get(&cache_key(url)).await? {
+    match open_page_cache(settings).await?.get(&cache_key(url)).await? {
         Some(page) => print(&page),
         None => {
             error!(

@@ -1,9 +1,9 @@
 //! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
 //!
 //! A job has no payload: the list holds URLs and nothing else. `plan` says what becomes of a URL, `record`
-//! what comes out, `finish` where that goes: cache, then event, then the end of the lease. `place` opens
-//! what they stand on, `serve` is the flow, `counted`, `metrics`, `log_health` and `exposition` tell how it goes, and
-//! `commands` and `status` are for people.
+//! what comes out, `finish` where that goes: cache, then event, then the end of the lease. `serve` is the
+//! flow, `counted`, `metrics`, `log_health` and `exposition` tell how it goes, and `commands` and `status` are
+//! for people.
 
 mod commands;
 mod counted;
@@ -11,13 +11,17 @@ mod exposition;
 mod finish;
 mod log_health;
 pub(crate) mod metrics;
-mod place;
 mod plan;
 mod record;
 mod serve;
 mod showing;
 mod status;
 
+use std::sync::Arc;
+
+use fetchwell_engine::ports::event_log::EventLog;
+use fetchwell_engine::ports::page_cache::PageCache;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_settings::Settings;
 
 pub use finish::{CacheThenEvent, Written};
@@ -27,6 +31,13 @@ pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 use crate::commands::pages::args::PagesCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
+
+/// What is read and written.
+pub(crate) struct PagePorts {
+    pub(crate) queue: Arc<dyn UrlQueue>,
+    pub(crate) cache: Arc<dyn PageCache>,
+    pub(crate) log: Arc<dyn EventLog>,
+}
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {

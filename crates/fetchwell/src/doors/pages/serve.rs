@@ -22,14 +22,13 @@ use super::exposition::{Exposition, LastSizes, Stores};
 use super::finish::{CacheThenEvent, Written};
 use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
-use super::place::Place;
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
-use super::showing;
+use super::{PagePorts, showing};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::plant::Parts;
-use crate::wiring::{connection_rules, listen_for_metrics};
+use crate::wiring::{connection_rules, listen_for_metrics, open_pages};
 
 /// The design's own name.
 const USER_AGENT: &str = "OttoBot/1.0";
@@ -47,7 +46,8 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let listener = listen_for_metrics(values.pages_metrics_listen).await?;
     let shown_at = showing::listen(values.pages_dashboard_listen).await?;
     let stop = stop_on_signal();
-    let place = Place::open(settings).await?;
+    let ports = open_pages(settings).await?;
+    warn_of_half_a_place(settings);
     let parts = Parts::open(settings).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
@@ -56,7 +56,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     }
     info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let metrics = Arc::new(PageMetrics::default());
-    let log = Arc::new(WatchedLog::new(place.log.clone()));
+    let log = Arc::new(WatchedLog::new(ports.log.clone()));
     let telling = async {
         if let Some(listener) = listener {
             let stores = Stores {
@@ -64,7 +64,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
                 events_elsewhere: values.pages_kafka_bootstrap_servers.is_some(),
             };
             let told = Exposition {
-                queue: place.queue.clone(),
+                queue: ports.queue.clone(),
                 metrics: metrics.clone(),
                 measures: parts.measures.clone(),
                 stores,
@@ -75,12 +75,12 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
             told.serve(listener, connection_rules(values), stop.clone()).await;
         }
     };
-    let shown = showing::Showing { settings, place: &place, parts: &parts };
+    let shown = showing::Showing { settings, ports: &ports, parts: &parts };
     let (ended, (), (), (), shown) = tokio::join!(
-        flow(settings, &place, &parts, (&metrics, &log), &stop),
+        flow(settings, &ports, &parts, (&metrics, &log), &stop),
         telling,
-        sweep(&place, values.pages_event_retention, &parts.health, &stop),
-        check_log(&place, &log, &stop),
+        sweep(&ports, values.pages_event_retention, &parts.health, &stop),
+        check_log(&ports, &log, &stop),
         shown.serve(shown_at, &stop),
     );
     ended?;
@@ -88,16 +88,33 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     Ok(Exit::Ok)
 }
 
+/// Half of the design's servers is seldom meant.
+fn warn_of_half_a_place(settings: &Settings) {
+    let values = &settings.values;
+    let path = values.store.file().unwrap_or(&values.pages_embedded).display();
+    match (values.store.file(), &values.pages_kafka_bootstrap_servers) {
+        (None, None) => warn!(
+            "no Kafka server is set, so events are stored in {path} on this machine; read them \
+             with `fetchwell pages events`, or set pages.kafka_bootstrap_servers"
+        ),
+        (Some(_), Some(_)) => warn!(
+            "no Redis server is set, so URLs and pages are stored in {path} on this machine; add \
+             URLs with `fetchwell pages add`, or use --store redis://…"
+        ),
+        _ => {}
+    }
+}
+
 /// The flow. Its end, for whatever reason, is the end of all.
 async fn flow(
     settings: &Settings,
-    place: &Place,
+    ports: &PagePorts,
     parts: &Parts,
     (metrics, log): (&Arc<PageMetrics>, &Arc<WatchedLog>),
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let values = &settings.values;
-    let instance = place.queue.dead_letter_worker();
+    let instance = ports.queue.dead_letter_worker();
     let details = PageRecord::dead_letter_json;
     let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
     let clock = parts.clock.clone();
@@ -105,7 +122,7 @@ async fn flow(
         source: instance.clone(),
         planner: planner(values),
         finish: Arc::new(CacheThenEvent {
-            cache: place.cache.clone(),
+            cache: ports.cache.clone(),
             ttl: values.pages_cache_ttl,
             log: log.clone(),
             then: Counted { inner: ends, metrics: metrics.clone() },
@@ -120,7 +137,7 @@ async fn flow(
         ended
     };
     let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
-    leave(&*instance, &*place.queue, values.shutdown_grace.saturating_sub(stopped_at.elapsed()))
+    leave(&*instance, &*ports.queue, values.shutdown_grace.saturating_sub(stopped_at.elapsed()))
         .await;
     ended.map(|_| ())
 }
@@ -177,21 +194,21 @@ async fn leave(source: &dyn Source, queue: &dyn UrlQueue, within: Duration) {
 }
 
 /// Asks from time to time whether events could be published: a quiet queue would not tell.
-async fn check_log(place: &Place, log: &WatchedLog, stop: &CancellationToken) {
+async fn check_log(ports: &PagePorts, log: &WatchedLog, stop: &CancellationToken) {
     while timeout(LOG_CHECK_INTERVAL, stop.cancelled()).await.is_err() {
-        log.ask(place.log.check()).await;
+        log.ask(ports.log.check()).await;
     }
 }
 
 /// Takes out what was kept long enough, from time to time.
 async fn sweep(
-    place: &Place,
+    ports: &PagePorts,
     keep_events: Duration,
     health: &StoreHealth,
     stop: &CancellationToken,
 ) {
     while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
-        match sweep_once(place, keep_events).await {
+        match sweep_once(ports, keep_events).await {
             Ok(()) => {}
             Err(fault) if fault.is_transient() => {
                 warn!("could not delete old pages and events: {fault}");
@@ -201,7 +218,7 @@ async fn sweep(
     }
 }
 
-async fn sweep_once(place: &Place, keep_events: Duration) -> Result<(), StoreError> {
-    place.cache.sweep().await?;
-    place.log.sweep(keep_events).await.map(|_| ())
+async fn sweep_once(ports: &PagePorts, keep_events: Duration) -> Result<(), StoreError> {
+    ports.cache.sweep().await?;
+    ports.log.sweep(keep_events).await.map(|_| ())
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::place::Place;
+use super::PagePorts;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::plant::Parts;
@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What is shown.
 pub(super) struct Showing<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) place: &'a Place,
+    pub(super) ports: &'a PagePorts,
     pub(super) parts: &'a Parts,
 }
 
@@ -90,7 +90,7 @@ impl Showing<'_> {
             history: History::default(),
             sites: Arc::new(sites),
             oversight: None,
-            dead_letters: Some(self.place.queue.clone()),
+            dead_letters: Some(self.ports.queue.clone()),
             articles: open_articles_if_any(self.settings).await?,
             crawl_progress: crawl_progress(self.settings),
         })
