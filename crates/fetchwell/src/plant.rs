@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnLis
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
 use fetchwell_engine::ports::sites::Sites;
-use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::address::AddressGuard;
@@ -22,18 +20,11 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 use fetchwell_settings::Settings;
-use fetchwell_sqlite::db::{Db, Durability};
-#[cfg(any(feature = "postgres", feature = "redis"))]
-use fetchwell_stores::politeness::SharedPoliteness;
-#[cfg(feature = "postgres")]
-use fetchwell_stores::postgres;
-#[cfg(feature = "redis")]
-use fetchwell_stores::redis;
-use fetchwell_stores::sqlite::{self, SqlitePoliteness};
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 use fetchwell_telemetry::traces::Tracer;
 
 use crate::console::exit::Exit;
+use crate::wiring::{open_politeness, store_clock};
 
 /// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
 const ABSENCE_LOOKUPS: u32 = 3;
@@ -189,107 +180,6 @@ fn client(
     Ok((Arc::new(client), own_listeners))
 }
 
-/// The politeness store that is named, or the store itself.
-pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
-    let (rule, seed) = (breaker_rule(settings), random_seed());
-    let values = &settings.values;
-    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
-        StoreUrl::Sqlite(path) => {
-            let db = sqlite::open(path, Durability::Process)?;
-            let clock = sqlite::clock(&db).await?;
-            Arc::new(SqlitePoliteness::new(db, clock, rule, seed))
-        }
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => {
-            let keeper = postgres::open_keeper(url.reveal()).await?;
-            Arc::new(SharedPoliteness::new(keeper, rule, seed))
-        }
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => {
-            let keeper = redis::open_keeper(url.reveal()).await?;
-            Arc::new(SharedPoliteness::new(keeper, rule, seed))
-        }
-    })
-}
-
-/// Opens the politeness store for commands that only read it. `None`: it does not exist yet, or opening it would
-/// change it.
-pub(crate) async fn open_politeness_for_reading(
-    settings: &Settings,
-) -> Result<Option<Arc<dyn Sites>>, Exit> {
-    let values = &settings.values;
-    Ok(match values.politeness.as_ref().unwrap_or(&values.store) {
-        StoreUrl::Sqlite(path) if !path.exists() => None,
-        StoreUrl::Sqlite(path) => {
-            let db = Db::open_for_reading(path)?;
-            let clock = sqlite::clock(&db).await?;
-            Some(Arc::new(SqlitePoliteness::new(db, clock, breaker_rule(settings), random_seed())))
-        }
-        // Opening it brings its tables up to date.
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(_) => None,
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(_) => Some(open_politeness(settings).await?),
-    })
-}
-
-/// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
-pub(crate) async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
-    match settings.values.store.file() {
-        Some(path) => Ok(sqlite::clock(&sqlite::open(path, Durability::Process)?).await?),
-        None => Ok(Clock::since_boot(Clock::booted_at())),
-    }
-}
-
-/// The store's file, opened for a queue. It keeps to the politeness store it was first used with.
-pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
-    let db = sqlite::open(sqlite_path(&settings.values.store)?, Durability::Disk)?;
-    let named = politeness_name(settings)?;
-    refuse_another_politeness(settings, &sqlite::bind_politeness(&db, &named).await?, &named)?;
-    Ok(db)
-}
-
-/// The store's database, opened for queues. It keeps to the politeness store it was first used with.
-#[cfg(feature = "postgres")]
-pub(crate) async fn open_queue_database(
-    settings: &Settings,
-    url: &str,
-) -> Result<postgres::Database, Exit> {
-    let db = postgres::Database::open(url).await?;
-    let named = politeness_name(settings)?;
-    refuse_another_politeness(settings, &postgres::bind_politeness(&db, &named).await?, &named)?;
-    Ok(db)
-}
-
-fn politeness_name(settings: &Settings) -> Result<String, Exit> {
-    let values = &settings.values;
-    Ok(match &values.politeness {
-        Some(politeness) if *politeness == values.store => "the store itself".to_owned(),
-        None => "the store itself".to_owned(),
-        Some(politeness) => match politeness.file() {
-            Some(path) => format!("sqlite:{}", std::path::absolute(path)?.display()),
-            None => politeness.to_string(),
-        },
-    })
-}
-
-fn refuse_another_politeness(settings: &Settings, bound: &str, named: &str) -> Result<(), Exit> {
-    if bound == named {
-        return Ok(());
-    }
-    Err(Exit::Usage(format!(
-        "{} keeps the pace of sites in {bound}, not in {named}; use that one with --politeness, or \
-         another --store",
-        settings.values.store
-    )))
-}
-
-fn sqlite_path(url: &StoreUrl) -> Result<&Path, Exit> {
-    url.file().ok_or_else(|| {
-        Exit::Usage(format!("the store {url} is not supported by this command; use sqlite:PATH"))
-    })
-}
-
 /// A gate without a store, for questions that need none.
 pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     let clock = Clock::system();
@@ -312,7 +202,7 @@ pub(crate) fn user_agent(settings: &Settings) -> String {
         .unwrap_or_else(|| format!("Fetchwell/{} (+{})", env!("CARGO_PKG_VERSION"), values.contact))
 }
 
-fn breaker_rule(settings: &Settings) -> BreakerRule {
+pub(crate) fn breaker_rule(settings: &Settings) -> BreakerRule {
     let values = &settings.values;
     BreakerRule {
         failure_threshold: values.breaker_failure_threshold,

@@ -5,6 +5,8 @@
 //! the file in use. Between the database's commit and the mark both have everything: whoever moves once
 //! more finds the file's name in the database, and only sets the mark.
 
+use std::path::PathBuf;
+
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
@@ -35,6 +37,10 @@ pub enum Moved {
     FileUsedSince,
     /// There are callers or messages in the database.
     DatabaseNotEmpty,
+    /// There is no such file.
+    NoFile(PathBuf),
+    /// The one store is no file, or the other no database.
+    Impossible,
 }
 
 /// Moves callers, messages, results, deliveries, audit and, where the file kept it, the politeness of

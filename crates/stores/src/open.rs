@@ -26,6 +26,8 @@ use fetchwell_sqlite::db::{Db, Durability};
 use crate::StoreClock;
 #[cfg(feature = "kafka")]
 use crate::kafka::KafkaLog;
+#[cfg(feature = "postgres")]
+use crate::migrate::{Moved, move_retriever};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::politeness::SharedPoliteness;
 #[cfg(feature = "postgres")]
@@ -360,6 +362,20 @@ impl Store {
             #[cfg(any(feature = "postgres", feature = "redis"))]
             _ => Err(OpenError::NoFile(self.url.clone())),
         }
+    }
+
+    /// Moves all that a retriever keeps from a file to a database.
+    #[cfg(feature = "postgres")]
+    pub async fn migrate_to(&self, other: &Store) -> Opened<Moved> {
+        let (Kind::Sqlite(path), Kind::Postgres(url)) = (&self.kind, &other.kind) else {
+            return Ok(Moved::Impossible);
+        };
+        if !path.exists() {
+            return Ok(Moved::NoFile(path.clone()));
+        }
+        let (file, clock) = self.open_bound(path).await?;
+        let database = other.open_bound_database(url).await?;
+        Ok(move_retriever(&file, &clock, &database, &other.url.to_string()).await?)
     }
 
     /// What there is to know for those who look after it, and what the clock of a server shows. Nothing is changed,

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_engine::ports::sites::Waiting;
+use fetchwell_engine::ports::sites::{Sites, Waiting};
+use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_engine::ports::url_queue::UrlQueue;
+use fetchwell_engine::seed::random_seed;
 use fetchwell_settings::Settings;
+use fetchwell_sqlite::db::Db;
 use fetchwell_stores::open::{self, OpenError, Opened, QueueRules, Store};
 use fetchwell_stores::sqlite::SqliteEvents;
 
@@ -18,6 +22,7 @@ use crate::console::exit::Exit;
 use crate::doors::articles::ArticlePorts;
 use crate::doors::feeds::FeedPorts;
 use crate::doors::pages::PagePorts;
+use crate::plant::breaker_rule;
 
 /// The queue of links that a run of `articles` has found to be new.
 const CLAIMS: &str = "rss:canonical_queue";
@@ -26,9 +31,39 @@ const CLAIMS_GIVEN_UP: &str = "rss:canonical_queue_given_up";
 /// A queue that is empty is looked at at least this often.
 const LONGEST_POLL: Duration = Duration::from_millis(500);
 
-fn store(settings: &Settings) -> Opened<Store> {
+/// The store that the settings name, with the politeness store that goes with it.
+pub(crate) fn store(settings: &Settings) -> Opened<Store> {
     let values = &settings.values;
     Store::new(&values.store, values.politeness.as_ref())
+}
+
+/// Opens the politeness store that is named, or the store itself.
+pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
+    let store = Store::new(politeness_store(settings), None)?;
+    Ok(store.politeness(breaker_rule(settings), random_seed()).await?)
+}
+
+/// The same for commands that only read it. `None`: it does not exist yet, or opening it would change it.
+pub(crate) async fn open_politeness_to_read(
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Sites>>, Exit> {
+    let store = Store::new(politeness_store(settings), None)?;
+    Ok(store.politeness_to_read(breaker_rule(settings), random_seed()).await?)
+}
+
+/// Where the pace of sites is kept.
+pub(crate) fn politeness_store(settings: &Settings) -> &StoreUrl {
+    settings.values.politeness.as_ref().unwrap_or(&settings.values.store)
+}
+
+/// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
+pub(crate) async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
+    Ok(store(settings)?.clock().await?)
+}
+
+/// Opens the store's file for a queue. It keeps to the politeness store it was first used with.
+pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
+    Ok(store(settings)?.queue_file().await?)
 }
 
 /// Opens the list that `pages` takes URLs from. Whoever fetches what is on it binds its store to one politeness store.
@@ -108,6 +143,20 @@ async fn open_events(settings: &Settings) -> Result<Arc<dyn EventLog>, Exit> {
 pub(crate) async fn open_embedded_events(settings: &Settings) -> Result<SqliteEvents, Exit> {
     let values = &settings.values;
     Ok(open::embedded_events(&values.store, &values.pages_embedded).await?)
+}
+
+/// Opens the queue of batches, at a broker where one is named.
+pub(crate) async fn open_batches(
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<Arc<dyn BatchQueue>, Exit> {
+    let values = &settings.values;
+    let name = &values.commoncrawl_queue;
+    let Some(url) = &values.commoncrawl_rabbitmq_url else {
+        return Ok(store(settings)?.batches(name, values.lease_ttl).await?);
+    };
+    let transient = values.commoncrawl_queue_transient;
+    Ok(open::broker_batches(url, name, transient, clock).await?)
 }
 
 /// Opens feeds and links.

@@ -1,9 +1,9 @@
 //! What the settings alone show.
 
-use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_settings::{Settings, SettingsFaults};
 
 use super::finding::Finding;
+use crate::wiring::politeness_store;
 
 /// Each fault as a finding.
 pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
@@ -82,9 +82,4 @@ pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
         ),
         None => Finding::ok("politeness", format!("{one}; shared by all processes that use it")),
     }
-}
-
-/// Where the pace of sites is kept.
-pub(super) fn politeness_store(settings: &Settings) -> &StoreUrl {
-    settings.values.politeness.as_ref().unwrap_or(&settings.values.store)
 }

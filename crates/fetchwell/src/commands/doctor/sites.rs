@@ -5,8 +5,7 @@ use fetchwell_settings::Settings;
 
 use super::Doors;
 use super::finding::Finding;
-use super::settings::politeness_store;
-use crate::plant::open_politeness_for_reading;
+use crate::wiring::{open_politeness_to_read, politeness_store};
 
 /// So many are named in one finding.
 const MOST_NAMED: usize = 20;
@@ -21,7 +20,7 @@ pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
 }
 
 async fn names(check: &str, settings: &Settings) -> Option<Finding> {
-    let sites = open_politeness_for_reading(settings).await.ok()??;
+    let sites = open_politeness_to_read(settings).await.ok()??;
     let missing = missing_hosts(&*sites).await.ok()?;
     Some(judge(check, &missing))
 }

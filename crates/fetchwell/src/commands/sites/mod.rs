@@ -13,8 +13,7 @@ use tracing::warn;
 use crate::commands::sites::args::{SitesCommand, SitesListArgs};
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::plant::{open_politeness, store_clock};
-use crate::wiring::{open_retriever_if_any, open_sites};
+use crate::wiring::{open_politeness, open_retriever_if_any, open_sites, store_clock};
 
 /// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {

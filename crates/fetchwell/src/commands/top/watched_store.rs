@@ -16,8 +16,7 @@ use serde_json::Value;
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::console::exit::Exit;
-use crate::plant::{open_politeness, store_clock};
-use crate::wiring::{open_queues, open_retriever_if_any, open_sites};
+use crate::wiring::{open_politeness, open_queues, open_retriever_if_any, open_sites, store_clock};
 
 /// Sites that are looked at by name, besides those in trouble.
 const MOST_SITES: usize = 2_000;

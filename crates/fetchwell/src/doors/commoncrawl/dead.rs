@@ -8,11 +8,11 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::error;
 
-use super::queue::open_batches;
 use crate::commands::commoncrawl::args::DeadCommand;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::{plain, table};
+use crate::wiring::open_batches;
 
 pub(super) async fn run(
     settings: &Settings,

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::{Run, output};
 use crate::console::exit::Exit;
 use crate::doors::fetch::format::Format;
-use crate::plant::open_queue_db;
+use crate::wiring::open_queue_db;
 
 /// Makes of the web one that is looked at.
 pub(crate) type Between = dyn Fn(Arc<dyn Web>) -> Arc<dyn Web> + Send + Sync;

@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::table;
-use crate::plant::open_politeness;
-use crate::wiring::open_list;
+use crate::wiring::{open_list, open_politeness};
 
 /// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {

@@ -2,13 +2,12 @@
 
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_settings::Settings;
-use fetchwell_stores::migrate::{Moved, move_retriever};
-use fetchwell_stores::sqlite;
+use fetchwell_stores::migrate::Moved;
 use serde_json::json;
 
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::plant::{open_queue_database, open_queue_db};
+use crate::wiring::store;
 
 /// Moves all that `serve` keeps from the one store to the other.
 pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Running<'a> {
@@ -16,25 +15,17 @@ pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Ru
 }
 
 async fn run_inner(from: &Settings, to: &Settings, as_json: bool) -> Result<Exit, Exit> {
-    let (file, database) = (&from.values.store, &to.values.store);
-    let (StoreUrl::Sqlite(path), StoreUrl::Postgres(url)) = (file, database) else {
-        return Err(Exit::Usage(format!(
-            "cannot move {file} to {database}; use `fetchwell migrate --store sqlite:PATH --to \
-             postgres://…`"
-        )));
-    };
-    if !path.exists() {
-        return Err(Exit::Usage(format!(
-            "there is no file {}; set it with --store",
-            path.display()
-        )));
-    }
-    let db = open_queue_db(from).await?;
-    let clock = sqlite::clock(&db).await?;
-    let database = open_queue_database(to, url.reveal()).await?;
+    let file = &from.values.store;
     let name = to.values.store.to_string();
-    match move_retriever(&db, &clock, &database, &name).await? {
+    match store(from)?.migrate_to(&store(to)?).await? {
         Moved::All(counts) => tell(file, &name, &counts, as_json),
+        Moved::Impossible => Err(Exit::Usage(format!(
+            "cannot move {file} to {name}; use `fetchwell migrate --store sqlite:PATH --to \
+             postgres://…`"
+        ))),
+        Moved::NoFile(path) => {
+            Err(Exit::Usage(format!("there is no file {}; set it with --store", path.display())))
+        }
         Moved::Before if as_json => {
             print(format!("{}\n", json!({"to": name, "moved": {}})).as_bytes())
         }

@@ -18,7 +18,7 @@ use fetchwell_engine::ports::store_url::StoreUrl;
 
 use super::Doors;
 use super::finding::Finding;
-use super::settings::politeness_store;
+use crate::wiring::politeness_store;
 
 /// Asks all of them.
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {

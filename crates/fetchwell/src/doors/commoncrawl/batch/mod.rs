@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::archive::Archive;
-use super::queue::{BoundedQueue, open_batches};
+use super::queue::BoundedQueue;
 use crate::commands::commoncrawl::args::BatchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{connection_rules, listen_for_metrics};
+use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 use ahead::{Ahead, Bounded};
 use block::Batching;
 use checkpoint::{ACROSS_BLOCKS, Checkpoint, CheckpointFile};

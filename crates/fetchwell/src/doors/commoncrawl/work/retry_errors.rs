@@ -20,7 +20,8 @@ use crate::commands::commoncrawl::args::RetryErrorsArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::queue::{BoundedQueue, open_batches};
+use crate::doors::commoncrawl::queue::BoundedQueue;
+use crate::wiring::open_batches;
 
 /// What came of it.
 #[derive(Default)]

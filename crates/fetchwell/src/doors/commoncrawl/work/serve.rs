@@ -30,9 +30,8 @@ use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::commoncrawl::queue::open_batches;
 use crate::doors::read_limits::ReadLimits;
-use crate::wiring::{connection_rules, listen_for_metrics};
+use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 
 /// Batches whose documents are written together: what they say is in memory until then.
 const MAX_FINISH_BATCH: usize = 16;
