@@ -1,5 +1,5 @@
 //! Asks each store and server that the settings name, and says what the answers mean. One file per kind of
-//! server: `examine` asks, `judge` is pure, so that every case can be shown.
+//! server, whose `judge` is pure, so that every case can be shown.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -9,16 +9,20 @@ mod postgres;
 mod rabbitmq;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(any(feature = "postgres", feature = "redis"))]
 mod skew;
 mod sqlite;
 
-use fetchwell_engine::ports::error::StoreError;
+use std::fmt;
+
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::store_url::StoreUrl;
+use fetchwell_policy::time::Time;
+use fetchwell_stores::open::{Facts, Opened, Store};
 
 use super::Doors;
 use super::finding::Finding;
 use crate::wiring::politeness_store;
+use skew::skew;
 
 /// Asks all of them.
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
@@ -28,16 +32,11 @@ pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
         if asked.iter().any(|(_, known)| *known == place) {
             continue;
         }
-        findings.extend(store(&check, &place).await);
+        findings.extend(store(&check, &place, StoreUse::Store).await);
         asked.push((check, place));
     }
-    match &doors.pages.values.pages_cache {
-        #[cfg(feature = "redis")]
-        Some(StoreUrl::Redis(url)) => {
-            findings.extend(redis::examine("page cache", url, redis::RedisUse::Cache).await);
-        }
-        Some(cache) => findings.extend(store("page cache", cache).await),
-        None => {}
+    if let Some(cache) = &doors.pages.values.pages_cache {
+        findings.extend(store("page cache", cache, StoreUse::Cache).await);
     }
     #[cfg(feature = "kafka")]
     findings.extend(kafka::examine(&doors.pages).await);
@@ -55,17 +54,56 @@ fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
     places.into_iter().map(|(check, place)| (check.to_owned(), place.clone())).collect()
 }
 
-async fn store(check: &str, place: &StoreUrl) -> Vec<Finding> {
-    match place {
-        StoreUrl::Sqlite(path) => sqlite::examine(check, path),
+/// What a store is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoreUse {
+    /// URLs, results or the pace of sites: none of it may get lost.
+    Store,
+    /// Pages, which can be fetched again.
+    Cache,
+}
+
+async fn store(check: &str, place: &StoreUrl, used_as: StoreUse) -> Vec<Finding> {
+    if place.file().is_some_and(|path| !path.exists()) {
+        let what = format!("{place} does not exist yet; it is created on first use");
+        return vec![Finding::ok(check, what)];
+    }
+    let clock = Clock::system();
+    let before = clock.now();
+    let mut findings = match facts_of(place).await {
+        Ok((facts, now)) => {
+            let mut findings = judge(check, place, &facts, used_as);
+            findings.extend(now.map(|now| skew(check, now, before, clock.now())));
+            findings
+        }
+        Err(error) => vec![unreachable(check, &error)],
+    };
+    findings.extend(place.file().and_then(|path| sqlite::judge_modes(check, &sqlite::modes(path))));
+    findings
+}
+
+async fn facts_of(place: &StoreUrl) -> Opened<(Facts, Option<Time>)> {
+    Store::new(place, None)?.examine().await
+}
+
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(unused_variables, reason = "only Redis need not be careful with a cache")
+)]
+fn judge(check: &str, place: &StoreUrl, facts: &Facts, used_as: StoreUse) -> Vec<Finding> {
+    match facts {
+        Facts::Sqlite(facts) => {
+            let path = place.file().map(|path| path.display().to_string()).unwrap_or_default();
+            vec![sqlite::judge(check, &path, facts)]
+        }
         #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => postgres::examine(check, url).await,
+        Facts::Postgres(facts) => postgres::judge(check, facts),
         #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => redis::examine(check, url, redis::RedisUse::Store).await,
+        Facts::Redis(facts) => redis::judge(check, facts, used_as),
     }
 }
 
-fn unreachable(check: &str, fault: &StoreError) -> Finding {
+fn unreachable(check: &str, fault: &impl fmt::Display) -> Finding {
     Finding::fail(
         check,
         fault.to_string(),

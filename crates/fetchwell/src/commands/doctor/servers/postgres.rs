@@ -1,27 +1,10 @@
 //! A PostgreSQL server.
 
-use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::store_url::SecretUrl;
-use fetchwell_stores::postgres::{self, PostgresFacts};
+use fetchwell_stores::postgres::PostgresFacts;
 
-use super::skew::skew;
-use super::unreachable;
 use crate::commands::doctor::finding::Finding;
 
-pub(super) async fn examine(check: &str, url: &SecretUrl) -> Vec<Finding> {
-    let clock = Clock::system();
-    let before = clock.now();
-    match postgres::examine(url.reveal()).await {
-        Ok(facts) => {
-            let mut findings = judge(check, &facts);
-            findings.push(skew(check, facts.now, before, clock.now()));
-            findings
-        }
-        Err(fault) => vec![unreachable(check, &fault)],
-    }
-}
-
-fn judge(check: &str, facts: &PostgresFacts) -> Vec<Finding> {
+pub(super) fn judge(check: &str, facts: &PostgresFacts) -> Vec<Finding> {
     if facts.is_replica {
         return vec![Finding::fail(
             check,

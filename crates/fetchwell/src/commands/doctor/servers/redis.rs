@@ -1,39 +1,14 @@
 //! A Redis server.
 
-use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::store_url::SecretUrl;
-use fetchwell_stores::redis::{self, RedisFacts};
+use fetchwell_stores::redis::RedisFacts;
 
-use super::skew::skew;
-use super::unreachable;
+use super::StoreUse;
 use crate::commands::doctor::finding::Finding;
 
-/// What a Redis server is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RedisUse {
-    /// URLs, results or the pace of sites: none of it may get lost.
-    Store,
-    /// Pages, which can be fetched again.
-    Cache,
-}
-
-pub(super) async fn examine(check: &str, url: &SecretUrl, used_as: RedisUse) -> Vec<Finding> {
-    let clock = Clock::system();
-    let before = clock.now();
-    match redis::examine(url.reveal()).await {
-        Ok(facts) => {
-            let mut findings = judge(check, &facts, used_as);
-            findings.push(skew(check, facts.now, before, clock.now()));
-            findings
-        }
-        Err(fault) => vec![unreachable(check, &fault)],
-    }
-}
-
 /// Only what keeps what must not be lost needs to be careful.
-fn judge(check: &str, facts: &RedisFacts, used_as: RedisUse) -> Vec<Finding> {
+pub(super) fn judge(check: &str, facts: &RedisFacts, used_as: StoreUse) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(check, format!("Redis {} answers", facts.version))];
-    if used_as == RedisUse::Cache {
+    if used_as == StoreUse::Cache {
         return findings;
     }
     if facts.eviction_policy != "noeviction" {
@@ -102,8 +77,8 @@ mod tests {
             (&forgetful, vec![Ok, Warn]),
             (&secretive, vec![Ok]),
         ] {
-            assert_eq!(verdicts(&judge("store", facts, RedisUse::Store)), expected, "{facts:?}");
-            assert_eq!(verdicts(&judge("cache", facts, RedisUse::Cache)), [Ok], "{facts:?}");
+            assert_eq!(verdicts(&judge("store", facts, StoreUse::Store)), expected, "{facts:?}");
+            assert_eq!(verdicts(&judge("cache", facts, StoreUse::Cache)), [Ok], "{facts:?}");
         }
     }
 }

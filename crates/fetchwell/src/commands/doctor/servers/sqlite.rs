@@ -3,31 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use fetchwell_stores::sqlite::{self, SqliteFacts};
+use fetchwell_stores::sqlite::SqliteFacts;
 
-use super::unreachable;
 use crate::commands::doctor::finding::Finding;
 
 /// Reading or writing by anybody but the owner.
 const OTHERS: u32 = 0o066;
 
-pub(super) fn examine(check: &str, path: &Path) -> Vec<Finding> {
-    let path_name = path.display();
-    if !path.exists() {
-        let what = format!("sqlite:{path_name} does not exist yet; it is created on first use");
-        return vec![Finding::ok(check, what)];
-    }
-    let mut findings = Vec::from_iter(judge_modes(check, &modes(path)));
-    let found = match sqlite::examine(path) {
-        Ok(facts) => judge(check, &path_name.to_string(), &facts),
-        Err(fault) => unreachable(check, &fault),
-    };
-    findings.insert(0, found);
-    findings
-}
-
 /// The file and those that belong to it, each with its mode.
-fn modes(path: &Path) -> Vec<(String, u32)> {
+pub(super) fn modes(path: &Path) -> Vec<(String, u32)> {
     let mode = |ending: &str| {
         let name = format!("{}{ending}", path.display());
         let mode = std::fs::metadata(&name).ok()?.permissions().mode();
@@ -36,7 +20,7 @@ fn modes(path: &Path) -> Vec<(String, u32)> {
     ["", "-wal", "-shm"].into_iter().filter_map(mode).collect()
 }
 
-fn judge_modes(check: &str, modes: &[(String, u32)]) -> Option<Finding> {
+pub(super) fn judge_modes(check: &str, modes: &[(String, u32)]) -> Option<Finding> {
     let open: Vec<&str> = modes
         .iter()
         .filter(|(_, mode)| mode & OTHERS != 0)
@@ -53,7 +37,7 @@ fn judge_modes(check: &str, modes: &[(String, u32)]) -> Option<Finding> {
     ))
 }
 
-fn judge(check: &str, path: &str, facts: &SqliteFacts) -> Finding {
+pub(super) fn judge(check: &str, path: &str, facts: &SqliteFacts) -> Finding {
     if let Some(first) = facts.damage.first() {
         return Finding::fail(
             check,
