@@ -164,8 +164,12 @@ impl Store {
             StoreUrl::Sqlite(path) => Kind::Sqlite(path),
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => Kind::Postgres(url),
+            #[cfg(not(feature = "postgres"))]
+            StoreUrl::Postgres(_) => return Err(OpenError::NotBuilt("PostgreSQL", "postgres")),
             #[cfg(feature = "redis")]
             StoreUrl::Redis(url) => Kind::Redis(url),
+            #[cfg(not(feature = "redis"))]
+            StoreUrl::Redis(_) => return Err(OpenError::NotBuilt("Redis", "redis")),
         };
         Ok(Store { url: url.clone(), politeness: politeness.cloned(), kind })
     }

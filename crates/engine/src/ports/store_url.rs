@@ -9,10 +9,8 @@ pub enum StoreUrl {
     /// `sqlite:PATH`: embedded, in one file.
     Sqlite(PathBuf),
     /// `postgres://…`
-    #[cfg(feature = "postgres")]
     Postgres(SecretUrl),
     /// `redis://…`
-    #[cfg(feature = "redis")]
     Redis(SecretUrl),
 }
 
@@ -21,8 +19,7 @@ impl StoreUrl {
     pub fn file(&self) -> Option<&Path> {
         match self {
             StoreUrl::Sqlite(path) => Some(path),
-            #[cfg(any(feature = "postgres", feature = "redis"))]
-            _ => None,
+            StoreUrl::Postgres(_) | StoreUrl::Redis(_) => None,
         }
     }
 }
@@ -31,10 +28,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
-            #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(url) => write!(out, "{url}"),
-            #[cfg(feature = "redis")]
-            StoreUrl::Redis(url) => write!(out, "{url}"),
+            StoreUrl::Postgres(url) | StoreUrl::Redis(url) => write!(out, "{url}"),
         }
     }
 }
