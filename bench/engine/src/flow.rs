@@ -20,6 +20,7 @@ use fetchwell_engine::ports::finish::{Finish, Settlement, Sink, SinkThenSettle};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::Politeness;
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::address::AddressGuard;

@@ -8,6 +8,7 @@ use clap::Args;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::{Settle, Settlement};
 use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::db::Durability;

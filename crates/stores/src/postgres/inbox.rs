@@ -10,7 +10,7 @@ use fetchwell_engine::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     Submission, Submitted, TokenHash,
 };
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 
 use super::database::Database;

@@ -65,36 +65,6 @@ impl PostgresQueue {
         PostgresInstance::new(self.clone())
     }
 
-    /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
-    /// already is not put in again.
-    pub async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        let mut moves = Moves::begin(&self.db, &self.clock).await?;
-        let put_in = async {
-            let mut accepted = 0;
-            while !jobs.is_empty() {
-                let rest = jobs.split_off(jobs.len().min(MAX_JOBS_PER_STATEMENT));
-                accepted += moves.accept(self.queue, jobs).await?;
-                jobs = rest;
-            }
-            moves.commit().await?;
-            Ok(accepted)
-        };
-        let accepted = put_in.await.map_err(|error| self.db.fault(error))?;
-        self.news.notify_one();
-        Ok(accepted)
-    }
-
-    /// How many jobs stand where, by the counters.
-    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
-        ledger::read(&self.db, self.queue).await
-    }
-
-    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
-        Ok(difference.map_or(Ok(ledger), Err))
-    }
-
     /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
     /// server from walking through all that has ended in search of the first one that waits.
     pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
@@ -150,8 +120,21 @@ impl PostgresQueue {
 
 #[async_trait]
 impl Queue for PostgresQueue {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        PostgresQueue::enqueue(self, jobs).await
+    async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreError> {
+        let mut moves = Moves::begin(&self.db, &self.clock).await?;
+        let put_in = async {
+            let mut accepted = 0;
+            while !jobs.is_empty() {
+                let rest = jobs.split_off(jobs.len().min(MAX_JOBS_PER_STATEMENT));
+                accepted += moves.accept(self.queue, jobs).await?;
+                jobs = rest;
+            }
+            moves.commit().await?;
+            Ok(accepted)
+        };
+        let accepted = put_in.await.map_err(|error| self.db.fault(error))?;
+        self.news.notify_one();
+        Ok(accepted)
     }
 
     fn instance(&self) -> Arc<dyn Instance> {
@@ -159,10 +142,11 @@ impl Queue for PostgresQueue {
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        PostgresQueue::ledger(self).await
+        ledger::read(&self.db, self.queue).await
     }
 
     async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        PostgresQueue::audit(self).await
+        let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
+        Ok(difference.map_or(Ok(ledger), Err))
     }
 }

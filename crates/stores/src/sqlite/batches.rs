@@ -9,7 +9,7 @@ use fetchwell_engine::ports::dead_letters::{
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
-use fetchwell_engine::ports::queue::Instance;
+use fetchwell_engine::ports::queue::{Instance, Queue};
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;

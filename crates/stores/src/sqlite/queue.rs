@@ -84,24 +84,6 @@ impl SqliteQueue {
         SqliteInstance { queue: self.clone(), epoch, turn, presence, rescued: AtomicU64::new(0) }
     }
 
-    /// Puts jobs in: accepted means committed. Returns how many went in; one whose key is there
-    /// already is not put in again.
-    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        let (queue, clock) = (self.queue, self.clock.clone());
-        let accepted = self
-            .db
-            .write(move |tx| {
-                let mut moves = Moves::new(tx, queue, clock.now());
-                for new in &jobs {
-                    moves.accept(new)?;
-                }
-                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
-            })
-            .await?;
-        self.news.notify_one();
-        Ok(accepted)
-    }
-
     /// Puts in the jobs that `choose` names, in one transaction with its look at an output: it is told
     /// how much of the output is confirmed, and meanwhile nobody confirms more.
     pub async fn enqueue_beside(
@@ -193,12 +175,6 @@ impl SqliteQueue {
         .await
     }
 
-    /// How many jobs stand where, by the counters.
-    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
-        let queue = self.queue;
-        self.db.write(move |tx| read_ledger(tx, queue)).await
-    }
-
     /// When the oldest job was accepted that waits, delayed or not. The index of what waits is looked through: none
     /// of what has ended is.
     pub(super) async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
@@ -214,23 +190,24 @@ impl SqliteQueue {
             })
             .await
     }
-
-    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        let queue = self.queue;
-        self.db
-            .write(move |tx| {
-                let ledger = read_ledger(tx, queue)?;
-                Ok(recount_rows(tx, queue, &ledger)?.map_or(Ok(ledger), Err))
-            })
-            .await
-    }
 }
 
 #[async_trait]
 impl Queue for SqliteQueue {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        SqliteQueue::enqueue(self, jobs).await
+        let (queue, clock) = (self.queue, self.clock.clone());
+        let accepted = self
+            .db
+            .write(move |tx| {
+                let mut moves = Moves::new(tx, queue, clock.now());
+                for new in &jobs {
+                    moves.accept(new)?;
+                }
+                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
+            })
+            .await?;
+        self.news.notify_one();
+        Ok(accepted)
     }
 
     fn instance(&self) -> Arc<dyn Instance> {
@@ -238,11 +215,18 @@ impl Queue for SqliteQueue {
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        SqliteQueue::ledger(self).await
+        let queue = self.queue;
+        self.db.write(move |tx| read_ledger(tx, queue)).await
     }
 
     async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        SqliteQueue::audit(self).await
+        let queue = self.queue;
+        self.db
+            .write(move |tx| {
+                let ledger = read_ledger(tx, queue)?;
+                Ok(recount_rows(tx, queue, &ledger)?.map_or(Ok(ledger), Err))
+            })
+            .await
     }
 }
 

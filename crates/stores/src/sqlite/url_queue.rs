@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::NewJob;
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::url_queue::{Backlog, DeadLetterWorker, UrlQueue};
 

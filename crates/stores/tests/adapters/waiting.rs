@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::queue::Queue as _;
 use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::time::Time;

@@ -23,6 +23,7 @@ use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revis
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, SinkThenSettle};
 use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;

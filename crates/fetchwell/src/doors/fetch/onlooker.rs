@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::web::Web;
 use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite::SqliteQueue;

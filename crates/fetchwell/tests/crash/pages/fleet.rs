@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::read_topic;

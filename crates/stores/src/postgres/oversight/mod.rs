@@ -14,6 +14,7 @@ use fetchwell_engine::ports::oversight::{
     Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
     Oversight, QueueLedger, Recount, Sightings,
 };
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 

@@ -115,46 +115,6 @@ impl RedisQueue {
         Ok(())
     }
 
-    /// Puts jobs in, past the list: accepted means that Redis has them. Returns how many went in; one whose
-    /// key is there already is not put in again. Lanes are kept, and take no turns.
-    pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        #[derive(Serialize)]
-        struct Asked<'a> {
-            jobs: Vec<Entry<'a>>,
-        }
-        let mut accepted = 0;
-        for jobs in jobs.chunks(MOST_PER_SCRIPT) {
-            let jobs = jobs.iter().map(|new| Entry::of(new, &self.scripts.clock)).collect();
-            accepted += self.scripts.run::<usize>(&self.scripts.enqueue, &Asked { jobs }).await?;
-        }
-        self.news.notify_one();
-        Ok(accepted)
-    }
-
-    /// How many jobs stand where, by the counters. What is in the list is not accepted yet.
-    pub async fn ledger(&self) -> Result<Ledger, StoreError> {
-        Ok(self.backlog().await?.ledger)
-    }
-
-    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    pub async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        let (told, counted, _) = self.count().await?;
-        let Counted { unfiled, parked, delayed, leased, dead, jobs, under_way, .. } = counted;
-        let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
-            == [
-                unfiled + parked - delayed,
-                delayed,
-                leased,
-                dead,
-                unfiled + parked + leased + dead,
-            ];
-        Ok(if told.balances() && told_so && under_way <= leased {
-            Ok(told)
-        } else {
-            Err(format!("the counters say {told:?}, the keys say {counted:?}"))
-        })
-    }
-
     /// How many URLs wait: on the list, parked, delayed, and leased by instances that have not begun to fetch them.
     /// The key `{list}:size` says the same.
     pub async fn waiting(&self) -> Result<u64, StoreError> {
@@ -215,20 +175,46 @@ impl RedisQueue {
 
 #[async_trait]
 impl Queue for RedisQueue {
+    /// Past the list. Lanes are kept, and take no turns.
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        RedisQueue::enqueue(self, jobs).await
+        #[derive(Serialize)]
+        struct Asked<'a> {
+            jobs: Vec<Entry<'a>>,
+        }
+        let mut accepted = 0;
+        for jobs in jobs.chunks(MOST_PER_SCRIPT) {
+            let jobs = jobs.iter().map(|new| Entry::of(new, &self.scripts.clock)).collect();
+            accepted += self.scripts.run::<usize>(&self.scripts.enqueue, &Asked { jobs }).await?;
+        }
+        self.news.notify_one();
+        Ok(accepted)
     }
 
     fn instance(&self) -> Arc<dyn Instance> {
         Arc::new(RedisQueue::instance(self))
     }
 
+    /// What is on the list is not accepted yet.
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        RedisQueue::ledger(self).await
+        Ok(self.backlog().await?.ledger)
     }
 
     async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
-        RedisQueue::audit(self).await
+        let (told, counted, _) = self.count().await?;
+        let Counted { unfiled, parked, delayed, leased, dead, jobs, under_way, .. } = counted;
+        let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
+            == [
+                unfiled + parked - delayed,
+                delayed,
+                leased,
+                dead,
+                unfiled + parked + leased + dead,
+            ];
+        Ok(if told.balances() && told_so && under_way <= leased {
+            Ok(told)
+        } else {
+            Err(format!("the counters say {told:?}, the keys say {counted:?}"))
+        })
     }
 }
 

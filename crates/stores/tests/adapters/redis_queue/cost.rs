@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_testkit::conformance::servers::redis_connection;
 use fetchwell_testkit::crash::OwnServer;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::source::{Renewal, Source};
 use fetchwell_testkit::conformance::servers::redis_connection;
 use fetchwell_testkit::crash::OwnServer;

@@ -2,6 +2,7 @@
 
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Letters, Revision};
 use fetchwell_engine::ports::finish::{Settle, Settlement};
+use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 
 use super::rig::{DEAD_LIST, LIST, Rig, at_most, open, server_clock, take};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::Lease;
-use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_stores::StoreClock;
