@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::url_queue::UrlQueue;
+use fetchwell_engine::ports::url_queue::{Backlog, UrlQueue};
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
 use fetchwell_service::metrics_server::{self, Readiness, Text};
 use fetchwell_service::server::ConnectionRules;
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::log_health::WatchedLog;
-use super::metrics::{PageMetrics, Sizes};
+use super::metrics::PageMetrics;
 
 /// The queue is asked so often at the most, however many ask us.
-const SIZES_CACHE: Duration = Duration::from_secs(1);
+const BACKLOG_CACHE: Duration = Duration::from_secs(1);
 
 /// What is told.
 pub(super) struct Exposition {
@@ -29,11 +29,11 @@ pub(super) struct Exposition {
     pub(super) log: Arc<WatchedLog>,
     /// How long the log may be away.
     pub(super) unready_after: Duration,
-    pub(super) last: LastSizes,
+    pub(super) last: LastBacklog,
 }
 
-/// The sizes as they were last read, and when; `None` for a queue that could not be asked.
-pub(super) type LastSizes = Mutex<Option<(Instant, Option<Sizes>)>>;
+/// The backlog as it was last read, and when; `None` for a queue that could not be asked.
+pub(super) type LastBacklog = Mutex<Option<(Instant, Option<Backlog>)>>;
 
 /// Where this process writes, and how that goes.
 pub(super) struct Stores {
@@ -75,12 +75,12 @@ impl Exposition {
     }
 
     async fn text(&self) -> String {
-        self.metrics.render(self.sizes().await) + &self.measures.render()
+        self.metrics.render(self.backlog().await) + &self.measures.render()
     }
 
     /// `Err` says why this instance is not ready.
     async fn ready(&self) -> Result<(), String> {
-        if self.sizes().await.is_none() {
+        if self.backlog().await.is_none() {
             return Err("the queue cannot be reached".to_owned());
         }
         let log_fails = self.log.away_for(Duration::ZERO).is_some();
@@ -93,19 +93,18 @@ impl Exposition {
         }
     }
 
-    /// As they were a moment ago; `None`: the queue could not be asked.
-    async fn sizes(&self) -> Option<Sizes> {
+    /// As it was a moment ago; `None`: the queue could not be asked.
+    async fn backlog(&self) -> Option<Backlog> {
         let mut last = self.last.lock().await;
-        if let Some((at, sizes)) = *last
-            && at.elapsed() < SIZES_CACHE
+        if let Some((at, backlog)) = *last
+            && at.elapsed() < BACKLOG_CACHE
         {
-            return sizes;
+            return backlog;
         }
         let backlog = self.queue.backlog().await.ok();
-        let sizes = backlog.map(|urls| Sizes { waiting: urls.waiting, dead: urls.dead });
         self.measures.door(DoorName::Pages).note_ledger(backlog.map(|urls| urls.ledger));
-        *last = Some((Instant::now(), sizes));
-        sizes
+        *last = Some((Instant::now(), backlog));
+        backlog
     }
 }
 
@@ -146,7 +145,7 @@ mod tests {
             stores: Stores { health: health.clone(), events_elsewhere: true },
             log: log.clone(),
             unready_after: Duration::ZERO,
-            last: LastSizes::default(),
+            last: LastBacklog::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

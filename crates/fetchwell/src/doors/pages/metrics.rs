@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::{Finished, Settlement};
+use fetchwell_engine::ports::url_queue::Backlog;
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::url::Site;
 use fetchwell_telemetry::metric_set;
@@ -89,15 +90,6 @@ enum Circuit {
     HalfOpen,
 }
 
-/// How many URLs stand where, by the queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// On the list, parked, delayed, and leased but not yet under way.
-    pub(crate) waiting: u64,
-    /// Given up.
-    pub(crate) dead: u64,
-}
-
 impl PageMetrics {
     /// Listens to the news of a pipeline.
     pub(crate) fn watcher(self: &Arc<PageMetrics>) -> Watcher {
@@ -131,12 +123,12 @@ impl PageMetrics {
         }
     }
 
-    /// All of them in Prometheus's text format; `sizes`: unless the queue can't be asked now.
-    pub(crate) fn render(&self, sizes: Option<Sizes>) -> String {
+    /// All of them in Prometheus's text format; `backlog`: unless the queue can't be asked now.
+    pub(crate) fn render(&self, backlog: Option<Backlog>) -> String {
         let worst = self.worst();
         self.registry.render(|| {
-            self.input_queue_size.set(sizes.map(|sizes| sizes.waiting as f64));
-            self.dlq_size.set(sizes.map(|sizes| sizes.dead as f64));
+            self.input_queue_size.set(backlog.map(|urls| urls.waiting as f64));
+            self.dlq_size.set(backlog.map(|urls| urls.dead as f64));
             self.circuit_state.set(match worst.circuit {
                 Circuit::Closed => 0.0,
                 Circuit::Open => 1.0,
@@ -214,10 +206,13 @@ impl PageMetrics {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::ports::queue::Ledger;
+
     use super::*;
 
     fn value(metrics: &PageMetrics, name: &str) -> f64 {
-        let text = metrics.render(Some(Sizes { waiting: 3, dead: 2 }));
+        let ledger = Ledger::default();
+        let text = metrics.render(Some(Backlog { ledger, on_list: None, waiting: 3, dead: 2 }));
         let line =
             text.lines().find_map(|line| line.strip_prefix(&format!("page_fetcher_{name} ")));
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::counted::Counted;
-use super::exposition::{Exposition, LastSizes, Stores};
+use super::exposition::{Exposition, LastBacklog, Stores};
 use super::finish::{CacheThenEvent, Written};
 use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
@@ -70,7 +70,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
                 stores,
                 log: log.clone(),
                 unready_after: values.pages_unready_after,
-                last: LastSizes::default(),
+                last: LastBacklog::default(),
             };
             told.serve(listener, connection_rules(values), stop.clone()).await;
         }

@@ -77,13 +77,6 @@ impl DeadLetters for RedisQueue {
 }
 
 impl RedisQueue {
-    /// Forgets the dead letters that other clients took off the list, with their details. Those who read letters
-    /// need not ask for it.
-    pub async fn follow_dead_list(&self) -> Result<(), StoreError> {
-        // What others put there becomes ours when somebody asks for it: a list may be shared with other queues.
-        self.compare_with_dead_list(false).await
-    }
-
     async fn letters_between(
         &self,
         from: &[u8],
@@ -105,7 +98,7 @@ impl RedisQueue {
 
     /// Compares our index with the list, in stretches. What differs is judged once more in the script that changes
     /// the index, so what others do meanwhile does no harm.
-    async fn compare_with_dead_list(&self, adopts: bool) -> Result<(), StoreError> {
+    pub(super) async fn compare_with_dead_list(&self, adopts: bool) -> Result<(), StoreError> {
         let hasher = RandomState::new();
         // By hashes: a million letters are some megabytes here.
         let mut surplus: HashMap<u64, i64> = HashMap::new();

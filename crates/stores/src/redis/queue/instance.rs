@@ -10,6 +10,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use serde::Serialize;

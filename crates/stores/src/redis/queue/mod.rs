@@ -105,27 +105,6 @@ impl RedisQueue {
         RedisInstance::new(self.clone())
     }
 
-    /// Puts URLs on the list, as producers do.
-    pub async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
-        for urls in urls.chunks(MOST_PER_SCRIPT) {
-            let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
-            self.scripts.run_with::<()>(&self.scripts.push, &Nothing {}, &urls).await?;
-        }
-        self.news.notify_one();
-        Ok(())
-    }
-
-    /// How many URLs wait: on the list, parked, delayed, and leased by instances that have not begun to fetch them.
-    /// The key `{list}:size` says the same.
-    pub async fn waiting(&self) -> Result<u64, StoreError> {
-        Ok(self.backlog().await?.waiting)
-    }
-
-    /// How many URLs stand on the list of dead letters. Others may have put some there, or taken some off.
-    pub async fn dead_list(&self) -> Result<u64, StoreError> {
-        Ok(self.backlog().await?.dead)
-    }
-
     /// What time it is, and when the oldest URL was accepted that has not ended, by the server's clock.
     async fn oldest(&self) -> Result<(Time, Option<Time>), StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
@@ -220,8 +199,14 @@ impl Queue for RedisQueue {
 
 #[async_trait]
 impl UrlQueue for RedisQueue {
+    /// On the list, as producers do.
     async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
-        RedisQueue::push(self, urls).await
+        for urls in urls.chunks(MOST_PER_SCRIPT) {
+            let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
+            self.scripts.run_with::<()>(&self.scripts.push, &Nothing {}, &urls).await?;
+        }
+        self.news.notify_one();
+        Ok(())
     }
 
     fn dead_letter_worker(&self) -> Arc<dyn DeadLetterWorker> {
@@ -246,7 +231,8 @@ impl UrlQueue for RedisQueue {
     }
 
     async fn follow_dead_list(&self) -> Result<(), StoreError> {
-        RedisQueue::follow_dead_list(self).await
+        // What others put there becomes ours when somebody asks for it: a list may be shared with other queues.
+        self.compare_with_dead_list(false).await
     }
 
     async fn unpark(&self, only_when_alone: bool) -> Result<Option<Unparked>, StoreError> {

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::{MEMORY, Put, Round, Rounds};
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 use serde::Serialize;
 
@@ -33,8 +34,9 @@ impl Rounds for RedisQueue {
         Ok(last)
     }
 
+    /// The key `{list}:size` says the same.
     async fn waiting(&self) -> Result<u64, StoreError> {
-        RedisQueue::waiting(self).await
+        Ok(self.backlog().await?.waiting)
     }
 
     async fn put(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::queue::{Ledger, Queue};
+use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::{Renewal, Source};
 use fetchwell_testkit::conformance::servers::redis_connection;
 use fetchwell_testkit::crash::OwnServer;

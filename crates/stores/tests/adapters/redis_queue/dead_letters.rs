@@ -12,6 +12,7 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sin
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
 use fetchwell_stores::redis::RedisInstance;
@@ -167,12 +168,12 @@ async fn pages_of_letters_name_each_once() {
 async fn the_list_is_as_long_as_others_leave_it() {
     let Some(rig) = Rig::if_there().await else { return };
     let worker = rig.worker().await;
-    assert_eq!(rig.queue.dead_list().await.unwrap(), 0);
+    assert_eq!(rig.queue.backlog().await.unwrap().dead, 0);
     rig.kill(&worker, "http://a.test/", GONE).await;
     rig.ask::<()>(&format!("RPUSH {DEAD_LIST} http://b.test/ http://c.test/")).await;
-    assert_eq!(rig.queue.dead_list().await.unwrap(), 3);
+    assert_eq!(rig.queue.backlog().await.unwrap().dead, 3);
     rig.ask::<()>(&format!("DEL {DEAD_LIST}")).await;
-    assert_eq!(rig.queue.dead_list().await.unwrap(), 0);
+    assert_eq!(rig.queue.backlog().await.unwrap().dead, 0);
     assert!(rig.queue.dead_letters(None, 10).await.unwrap().letters.is_empty());
     assert_eq!(rig.ledger().await, Ledger { accepted: 1, skipped: 1, ..Ledger::default() });
 }

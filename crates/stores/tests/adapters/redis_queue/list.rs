@@ -3,6 +3,7 @@
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_policy::url::{Site, WebUrl};
 use redis::AsyncCommands;

@@ -3,6 +3,7 @@
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::queue::{Ledger, Queue};
+use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_policy::retry::History;
