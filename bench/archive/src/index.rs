@@ -37,7 +37,10 @@ pub(crate) fn make(data: &Path, folder: &Path, content_bytes: u64) -> Result<Str
     ensure!(!urls.is_empty(), "no sample in {} has an address", data.display());
     let mut cluster = File::create(folder.join("cluster.idx"))?;
     let mut cdx = File::create(folder.join("cdx-00000.gz"))?;
-    let (mut number, mut content, mut offset, mut block) = (0, 0, 0, 0);
+    let mut number = 0;
+    let mut content = 0;
+    let mut offset = 0;
+    let mut block = 0;
     while content < content_bytes {
         let lines: String =
             (number..number + LINES_A_BLOCK).map(|number| line(number, &urls)).collect();
@@ -109,8 +112,11 @@ pub(crate) fn batch(folder: &Path) -> Result<String> {
     let filter =
         Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
     let mut cdx = File::open(folder.join("cdx-00000.gz"))?;
-    let (mut inflater, mut member) = (Inflater::default(), Vec::new());
-    let (mut lines, mut wanted, mut bytes) = (0, 0, 0);
+    let mut inflater = Inflater::default();
+    let mut member = Vec::new();
+    let mut lines = 0;
+    let mut wanted = 0;
+    let mut bytes = 0;
     for line in Lines::new(BufReader::new(File::open(folder.join("cluster.idx"))?)) {
         let entry = line?.entry.context("a made index is sound")?;
         cdx.seek(SeekFrom::Start(entry.offset))?;

@@ -30,7 +30,8 @@ pub(crate) fn warc(data: &Path, out: &Path, content_bytes: u64) -> Result<String
     }
     ensure!(!parts.is_empty(), "no page and no sample in {}", data.display());
     let mut file = BufWriter::new(File::create(out)?);
-    let (mut content, mut stored) = (0, 0);
+    let mut content = 0;
+    let mut stored = 0;
     for part in parts.iter().cycle() {
         if content >= content_bytes {
             break;

@@ -11,7 +11,9 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 /// Says how many records and bytes of bodies there are, as the peers do.
 pub(crate) fn warc(file: &Path) -> Result<String> {
     let mut reader = WarcReader::new(File::open(file)?, Limits::default());
-    let (mut records, mut bodies, mut body_bytes) = (0_u64, 0_u64, 0_u64);
+    let mut records = 0_u64;
+    let mut bodies = 0_u64;
+    let mut body_bytes = 0_u64;
     let mut scratch = Vec::new();
     while let Some(item) = reader.next()? {
         let Item::Record(record) = item else { continue };

@@ -14,7 +14,8 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 /// the counts last.
 pub(crate) fn told(file: &Path) -> Result<String> {
     let mut reader = WarcReader::new(File::open(file)?, Limits::default());
-    let (mut lines, mut scratch) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut scratch = Vec::new();
     while let Some(item) = reader.next()? {
         lines.push(match item {
             Item::Record(record) => told_record(&record, &mut scratch),

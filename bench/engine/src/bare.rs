@@ -13,7 +13,8 @@ pub async fn fetch_all(load: Load) -> Result<()> {
     let client = reqwest::Client::builder().user_agent("FetchwellBench/1.0").build()?;
     let next = Arc::new(AtomicUsize::new(0));
     let loops = (0..load.connections).map(|_| {
-        let (client, next) = (client.clone(), next.clone());
+        let client = client.clone();
+        let next = next.clone();
         tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);

@@ -109,7 +109,8 @@ pub async fn in_memory(load: Load) -> Result<()> {
     let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
     queue.enqueue((0..load.pages).map(|number| NewJob::now(job(load.url(number)))).collect());
     let politeness = Arc::new(MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 7));
-    let (instance, whole) = (Arc::new(queue.instance()), Arc::new(AtomicUsize::new(0)));
+    let instance = Arc::new(queue.instance());
+    let whole = Arc::new(AtomicUsize::new(0));
     let finish = SinkThenSettle { sink: Counter(whole.clone()), source: instance.clone() };
     run(load, instance, finish, politeness, clock).await?;
     ensure!(whole.load(Ordering::Relaxed) == load.pages, "{whole:?} pages came whole");
@@ -119,7 +120,8 @@ pub async fn in_memory(load: Load) -> Result<()> {
 /// Fetches all pages of a load as `fetchwell fetch @list --output FILE` does, but for the extraction:
 /// the queue is on the disk, each URL has its key, and a row of JSON is in a file before it is settled.
 pub async fn durable(load: Load, folder: &Path) -> Result<()> {
-    let (clock, store) = (Clock::system(), folder.join("bench.db"));
+    let clock = Clock::system();
+    let store = folder.join("bench.db");
     let queue = sqlite::open(&store, Durability::Disk)?;
     let queue = SqliteQueue::open(queue, "bench", clock.clone(), LEASE_TTL, true).await?;
     let urls: Vec<String> = (0..load.pages).map(|number| load.url(number)).collect();
@@ -128,7 +130,8 @@ pub async fn durable(load: Load, folder: &Path) -> Result<()> {
     }
     let politeness = sqlite::open(&store, Durability::Process)?;
     let politeness = SqlitePoliteness::new(politeness, clock.clone(), BreakerRule::default(), 7);
-    let (instance, rows) = (Arc::new(queue.instance()), folder.join("rows.jsonl"));
+    let instance = Arc::new(queue.instance());
+    let rows = folder.join("rows.jsonl");
     let finish = FileFinish::open(instance.clone(), &rows, render)?;
     run(load, instance, finish, Arc::new(politeness), clock).await?;
     let rows = std::fs::read_to_string(rows)?.lines().count();

@@ -118,7 +118,9 @@ impl Web for Ready {
         if !leave.to_write().await {
             return Exchange::NotSent;
         }
-        let (headers, body, share) = (http::HeaderMap::new(), Bytes::new(), Share::none());
+        let headers = http::HeaderMap::new();
+        let body = Bytes::new();
+        let share = Share::none();
         Exchange::Answered(Answer { status: 200, headers, body, share, wire: Box::default() })
     }
 }

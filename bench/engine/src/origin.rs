@@ -54,7 +54,8 @@ pub async fn announce_and_serve() -> Result<()> {
 pub async fn serve(listener: TcpListener) -> Result<()> {
     let page = answer("text/html", &"<p>page</p>\n".repeat(1_000).as_bytes()[..PAGE_BYTES]);
     let robots = answer("text/plain", ROBOTS_TXT.as_bytes());
-    let (page, robots): (&'static [u8], &'static [u8]) = (page.leak(), robots.leak());
+    let page: &'static [u8] = page.leak();
+    let robots: &'static [u8] = robots.leak();
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

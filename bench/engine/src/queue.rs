@@ -54,7 +54,8 @@ pub struct Cost {
 
 /// Fills a queue in `folder`, and works on it for a while.
 pub async fn measure(fill: Fill, folder: &Path) -> Result<Cost> {
-    let (clock, path) = (Clock::system(), folder.join("queue.db"));
+    let clock = Clock::system();
+    let path = folder.join("queue.db");
     let db = sqlite::open(&path, Durability::Disk)?;
     let queue = SqliteQueue::open(db, "bench", clock.clone(), LEASE_TTL, true).await?;
     let chunks: Vec<f64> = put_in(fill, &queue).await?;
@@ -63,7 +64,8 @@ pub async fn measure(fill: Fill, folder: &Path) -> Result<Cost> {
     instance.renew().await?;
     let closed = vec![(Site::parse("closed.example")?, clock.now() + Duration::from_secs(3_600))];
     instance.take(&Demand { most: 0, most_per_site: 0, closed, ..Demand::default() }).await?;
-    let (mut takes, mut settles) = (Vec::new(), Vec::new());
+    let mut takes = Vec::new();
+    let mut settles = Vec::new();
     for _ in 0..TAKES {
         let started = own_micros()?;
         let leases = take(&instance).await?;

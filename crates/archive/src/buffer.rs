@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn bytes_come_out_as_they_went_in_within_the_bound() {
         let mut buffer = Buffer::new(300_000);
-        let (mut put, mut taken) = (0_usize, 0_usize);
+        let mut put = 0_usize;
+        let mut taken = 0_usize;
         for step in 0..3_000 {
             let wanted = step * 7 % 5_000;
             let room = buffer.room(wanted);

@@ -31,7 +31,8 @@ pub fn response<'h>(
 ) -> Message {
     let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
     let length = body.len().to_string();
-    let (mut has_length, mut had_length) = (false, false);
+    let mut has_length = false;
+    let mut had_length = false;
     for (name, value) in headers {
         let is_length = name.eq_ignore_ascii_case(LENGTH);
         had_length |= is_length;

@@ -13,7 +13,9 @@ const BOMB_BYTES: usize = 1 << 30;
 
 /// A gzip member whose content is `head` and then zeros, up to a gibibyte and some.
 fn bomb(head: &[u8]) -> Vec<u8> {
-    let (zeros, mut crc, mut zeros_crc) = (vec![0; MIB], Crc::new(), Crc::new());
+    let zeros = vec![0; MIB];
+    let mut crc = Crc::new();
+    let mut zeros_crc = Crc::new();
     crc.update(head);
     zeros_crc.update(&zeros);
     let mut deflate = Compress::new(Compression::fast(), false);
@@ -65,7 +67,8 @@ fn a_bomb_takes_no_more_memory_than_the_cap_and_a_little() {
     let limits = Limits::default();
     let mut reader = WarcReader::new(&file[..], limits);
     let Some(Item::Record(first)) = reader.next().unwrap() else { panic!("no record") };
-    let (declared_bytes, max_bytes) = (BOMB_BYTES as u64, limits.max_block_bytes);
+    let declared_bytes = BOMB_BYTES as u64;
+    let max_bytes = limits.max_block_bytes;
     assert_eq!(first.flaw, Some(Flaw::TooLong { declared_bytes, max_bytes }));
     assert_eq!(first.block.len(), max_bytes);
     let Some(Item::Malformed(stretch)) = reader.next().unwrap() else { panic!("no stretch") };

@@ -122,7 +122,8 @@ impl Politeness for MemoryPoliteness {
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let (shared, now) = (self.lock(), self.clock.now());
+        let shared = self.lock();
+        let now = self.clock.now();
         let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
         let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
         sites.sort_unstable_by_key(|(_, at)| *at);
@@ -488,7 +489,8 @@ impl QueueState {
         }
         self.ledger.in_flight += 1;
         stored.standing = Standing::Leased { epoch, started: false };
-        let (lease, due) = (stored.lease.clone(), stored.due);
+        let lease = stored.lease.clone();
+        let due = stored.due;
         if let Some(deadline) = lease.job.deadline {
             self.deadlines.remove(&(deadline, id));
         }

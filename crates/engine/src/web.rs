@@ -49,7 +49,8 @@ impl Request {
 
     /// A page, by the rules of its robots.txt.
     pub fn page(url: WebUrl) -> Request {
-        let (method, headers) = (Method::Get, Vec::new());
+        let method = Method::Get;
+        let headers = Vec::new();
         Request {
             url,
             method,
@@ -171,7 +172,9 @@ pub struct Outcome {
 impl Outcome {
     /// An outcome without a request: the gate said no.
     pub fn unsent(happened: Happened, why: Why) -> Outcome {
-        let (answer, retry_after, phases) = (None, None, Phases::default());
+        let answer = None;
+        let retry_after = None;
+        let phases = Phases::default();
         Outcome { was_sent: false, happened, answer, retry_after, why, phases }
     }
 }

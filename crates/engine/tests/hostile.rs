@@ -45,7 +45,8 @@ fn chosen(server: &HostileServer) -> Vec<Target> {
 
 /// Says what went wrong, if anything did.
 async fn visit(visitor: Arc<Visitor>, target: Target) -> Option<String> {
-    let (began, behaviour) = (Instant::now(), &target.behaviour);
+    let began = Instant::now();
+    let behaviour = &target.behaviour;
     let Ok(visit) = timeout(DEADLINE, visitor.visit(&target)).await else {
         return Some(format!("{}: not finished after {DEADLINE:?}", target.url));
     };

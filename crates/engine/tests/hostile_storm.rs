@@ -25,7 +25,8 @@ const MOST_GROWTH_BYTES: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_visits_leaves_nothing_behind() {
-    let (requests, seed) = (count_or("FETCHWELL_TEST_HOSTILE_REQUESTS", 300), seed());
+    let requests = count_or("FETCHWELL_TEST_HOSTILE_REQUESTS", 300);
+    let seed = seed();
     let server = HostileServer::start(RobotsAre::Hostile).await.unwrap();
     let mut left: Vec<Target> = server.targets().to_vec();
     // Making the server's bodies took memory, too, which is not what is judged.

@@ -37,7 +37,8 @@ pub fn read(document: &str) -> Option<Opml> {
     let mut opml = Opml::default();
     // A feed is a folder without a name: outlines may stand in it.
     let mut folders: Vec<Option<String>> = Vec::new();
-    let (mut has_outlines, mut is_closed) = (false, false);
+    let mut has_outlines = false;
+    let mut is_closed = false;
     let mut tokens = Tokens::new(document);
     for token in tokens.by_ref() {
         match token {
@@ -137,7 +138,8 @@ pub fn write(title: &str, outlines: &[Outline]) -> String {
 
 fn write_feed(text: &mut String, indent: &str, outline: &Outline) {
     let name = if outline.title.is_empty() { &outline.url } else { &outline.title };
-    let (name, url) = (escaped(name), escaped(&outline.url));
+    let name = escaped(name);
+    let url = escaped(&outline.url);
     let interval = outline.interval.map_or_else(String::new, |interval| {
         format!(" fetchwell:interval=\"{}\"", interval.as_secs())
     });
@@ -172,7 +174,8 @@ mod tests {
     use super::*;
 
     fn outline(url: &str, title: &str, category: Option<&str>) -> Outline {
-        let (url, title) = (url.to_owned(), title.to_owned());
+        let url = url.to_owned();
+        let title = title.to_owned();
         Outline { url, title, category: category.map(str::to_owned), interval: None }
     }
 

@@ -12,7 +12,8 @@ const TYPES: [&str; 3] = ["application/rss+xml", "application/atom+xml", "applic
 
 /// Says what it is that is no feed.
 pub(crate) fn judge(text: &str, found_at: &WebUrl) -> NoFeed {
-    let (mut is_page, mut feeds) = (false, Vec::new());
+    let mut is_page = false;
+    let mut feeds = Vec::new();
     for token in Tokens::new(text) {
         let Token::Open { name, attributes, .. } = token else { continue };
         let has = |name, wanted: &[&str]| {

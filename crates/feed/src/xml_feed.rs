@@ -103,7 +103,8 @@ impl<'a> Reader<'a> {
             self.end_capture();
         }
         let Some(outer) = self.stack.last() else { return };
-        let (base, is_in_feed) = (base_of(attributes, &outer.base), is_feed(outer.name));
+        let base = base_of(attributes, &outer.base);
+        let is_in_feed = is_feed(outer.name);
         match &mut self.draft {
             Some((draft, outside)) if self.stack.len() == *outside + 1 => {
                 link_by_attribute(draft, name, attributes, &base);

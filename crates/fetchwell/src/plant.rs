@@ -290,7 +290,8 @@ fn private_only(settings: &Settings) -> Arc<dyn Fn(&Site) -> bool + Send + Sync>
         return Arc::new(|_| false);
     }
     let unpaced_by_default = settings.values.rate == 0.0;
-    let (mut unpaced, mut paced) = (HashSet::new(), HashSet::new());
+    let mut unpaced = HashSet::new();
+    let mut paced = HashSet::new();
     for (site, rate) in settings.site_rates() {
         if let Ok(site) = Site::parse(site) {
             if *rate == 0.0 {

@@ -384,7 +384,8 @@ mod tests {
     #[test]
     fn an_address_around_another_needs_leave_for_both() {
         for (text, form, inner) in AROUND {
-            let (outer, both) = (address(text), vec![range(form), address(inner).into()]);
+            let outer = address(text);
+            let both = vec![range(form), address(inner).into()];
             let refusal = AddressGuard::new(vec![range(form)]).check(outer).unwrap_err();
             assert_eq!(refusal.address, address(inner), "{text}");
             let refusal = AddressGuard::new(vec![both[1]]).check(outer).unwrap_err();
@@ -398,7 +399,8 @@ mod tests {
         fn in_a_form_that_is_allowed_the_inner_address_decides(
             inner in any::<Ipv4Addr>(), noise in any::<u128>(), kind in 0..7usize,
         ) {
-            let (low, high) = (u128::from(u32::from(inner)), u128::from(u32::from(inner)) << 80);
+            let low = u128::from(u32::from(inner));
+            let high = u128::from(u32::from(inner)) << 80;
             let (outer, form) = [
                 (0xffff << 32 | low, "::ffff:0:0/96"),
                 (0xffff << 48 | low, "::ffff:0:0:0/96"),

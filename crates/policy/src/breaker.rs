@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn five_failures_in_a_row_open_it() {
-        let (mut breaker, rule) = (Breaker::default(), unjittered());
+        let mut breaker = Breaker::default();
+        let rule = unjittered();
         for n in 0..4 {
             assert_eq!(breaker.failed(at(n), &rule, 0.0), Transition::None);
         }
@@ -206,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_success_in_between_starts_the_count_again() {
-        let (mut breaker, rule) = (Breaker::default(), unjittered());
+        let mut breaker = Breaker::default();
+        let rule = unjittered();
         for n in 0..4 {
             breaker.failed(at(n), &rule, 0.0);
         }
@@ -225,7 +227,8 @@ mod tests {
 
     #[test]
     fn one_asker_gets_the_probe_and_a_lost_probe_is_given_again() {
-        let (mut breaker, rule) = (Breaker::default(), unjittered());
+        let mut breaker = Breaker::default();
+        let rule = unjittered();
         for _ in 0..5 {
             breaker.failed(at(0), &rule, 0.0);
         }
@@ -239,7 +242,8 @@ mod tests {
 
     #[test]
     fn a_late_success_does_not_close_an_open_breaker() {
-        let (mut breaker, rule) = (Breaker::default(), unjittered());
+        let mut breaker = Breaker::default();
+        let rule = unjittered();
         for _ in 0..5 {
             breaker.failed(at(0), &rule, 0.0);
         }
@@ -272,7 +276,8 @@ mod tests {
             events in events(), chance in 0.0..1.0f64,
         ) {
             let rule = BreakerRule::default();
-            let (mut breaker, mut now) = (Breaker::default(), at(0));
+            let mut breaker = Breaker::default();
+            let mut now = at(0);
             for (event, wait_s) in events {
                 now = now + Duration::from_secs(u64::from(wait_s));
                 let before = breaker;

@@ -31,7 +31,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
-        let (mut one, mut other) = (Chance::seeded(7), Chance::seeded(7));
+        let mut one = Chance::seeded(7);
+        let mut other = Chance::seeded(7);
         assert!((0..100).all(|_| one.next_u64() == other.next_u64()));
     }
 

@@ -284,7 +284,8 @@ mod tests {
     fn who_is_late_goes_at_once_and_the_next_waits_for_the_whole_interval() {
         let mut pace = Pace::default();
         reserve(&mut pace, 0, SECOND);
-        let (one, other) = (reserve(&mut pace, 1, SECOND), reserve(&mut pace, 2, SECOND));
+        let one = reserve(&mut pace, 1, SECOND);
+        let other = reserve(&mut pace, 2, SECOND);
         assert_eq!(pace.spend(&one, at_ms(1_300), SECOND), Ok(()));
         let later = pace.spend(&other, at_ms(2_010), SECOND).unwrap_err();
         assert_eq!(later.at, at_ms(2_300));
@@ -305,7 +306,8 @@ mod tests {
     #[test]
     fn the_next_head_keeps_its_distance_from_one_that_left_late() {
         let mut pace = Pace::default();
-        let (one, other) = (reserve(&mut pace, 0, SECOND), reserve(&mut pace, 1, SECOND));
+        let one = reserve(&mut pace, 0, SECOND);
+        let other = reserve(&mut pace, 1, SECOND);
         assert_eq!(pace.spend(&one, at_ms(100), SECOND), Ok(()));
         pace.head_leaves_by(at_ms(130));
         assert_eq!(pace.spend(&other, at_ms(1_110), SECOND).unwrap_err().at, at_ms(1_130));
@@ -460,7 +462,8 @@ mod tests {
         let mut chance = Chance::seeded(seed);
         let interval_ms = 1 + chance.next_u64() % 2_000;
         let rate = Rate::every(Duration::from_millis(interval_ms));
-        let (mut pace, mut model) = (Pace::default(), Model::default());
+        let mut pace = Pace::default();
+        let mut model = Model::default();
         let mut held: [Option<Slot>; 3] = [None; 3];
         let mut now = at_ms(0);
         for _ in 0..24 {
@@ -486,7 +489,8 @@ mod tests {
     fn late_timers_cost_no_slots() {
         let rate = Rate::every(Duration::from_millis(50));
         let mut chance = Chance::seeded(3);
-        let (mut pace, mut written) = (Pace::default(), Vec::new());
+        let mut pace = Pace::default();
+        let mut written = Vec::new();
         let mut held: Vec<(Time, Slot)> = (0..3)
             .map(|_| {
                 let slot = reserve(&mut pace, 0, rate);

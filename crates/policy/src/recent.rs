@@ -89,7 +89,9 @@ mod tests {
         fn it_counts_no_less_than_this_hour_and_no_more_than_two(
             gaps_s in prop::collection::vec(0u64..5_000, 1..60), look_s in 0u64..9_000,
         ) {
-            let (mut recent, mut now, mut times) = (Recent::default(), at(0), Vec::new());
+            let mut recent = Recent::default();
+            let mut now = at(0);
+            let mut times = Vec::new();
             for gap_s in gaps_s {
                 now = now + Duration::from_secs(gap_s);
                 recent.count(now);

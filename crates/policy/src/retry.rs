@@ -280,7 +280,8 @@ mod tests {
         let large = Happened::BadAnswer(AnswerFault::TooLarge);
         let guard = Happened::Refused(String::new());
         let answered = Happened::Answered;
-        let (pages, retriever) = (&RetryRule::PAGES, &RetryRule::RETRIEVER);
+        let pages = &RetryRule::PAGES;
+        let retriever = &RetryRule::RETRIEVER;
         let rows: &[(&RetryRule, Happened, Option<u32>)] = &[
             (pages, answered(200), Some(1)),
             (pages, Happened::RobotsDisallow, Some(1)),
@@ -337,7 +338,8 @@ mod tests {
 
     #[test]
     fn a_message_that_fails_now_this_way_and_now_that_way_has_no_more_attempts() {
-        let (failed, away) = (Happened::Answered(500), Happened::Answered(503));
+        let failed = Happened::Answered(500);
+        let away = Happened::Answered(503);
         for mixed in [[&failed, &away, &failed], [&away, &failed, &away], [&away, &away, &failed]] {
             let mut history = History::default();
             let ends = mixed.map(|happened| {
@@ -363,7 +365,8 @@ mod tests {
 
     #[test]
     fn a_range_that_always_breaks_off_is_given_up_soon_and_an_archive_that_is_away_is_waited_for() {
-        let (rule, reset) = (&RetryRule::ARCHIVE, Happened::Network(NetworkFault::Reset));
+        let rule = &RetryRule::ARCHIVE;
+        let reset = Happened::Network(NetworkFault::Reset);
         assert_eq!(attempts(rule, &reset, true), Some(20));
         assert_eq!(attempts(rule, &reset, false), None);
         let longest: Duration = (1..20).map(|failures| rule.site_backoff.ceiling(failures)).sum();

@@ -96,7 +96,8 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
         }
         let file_variable = format!("{}_FILE", own.name);
         if let Some(file) = sources.environment.get(&file_variable).filter(|_| key.secret) {
-            let (meaning, raw) = (Meaning::ValueFile(key), Raw::One(file.clone()));
+            let meaning = Meaning::ValueFile(key);
+            let raw = Raw::One(file.clone());
             let origin = Origin::OwnName(file_variable);
             let added = layer.add(meaning, raw, origin.clone(), sources.working_directory);
             if let Err(wrong) = added {

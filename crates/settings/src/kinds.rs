@@ -119,7 +119,8 @@ fn within<T: PartialOrd>(
     if bounds.contains(&value) {
         return Ok(value);
     }
-    let (least, most) = (format(bounds.start()), format(bounds.end()));
+    let least = format(bounds.start());
+    let most = format(bounds.end());
     Err(Wrong::new(
         format!("{} is out of range", quoted(text)),
         format!("write a value from {least} to {most}"),

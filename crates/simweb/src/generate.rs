@@ -80,8 +80,8 @@ fn mixed_site(name: &str, chance: &mut Chance) -> SiteScript {
             site.outage(from..from + lasts, failure)
         }
         43..=45 => {
-            let (up_for, down_for) =
-                (between_ms(chance, 5_000, 20_000), between_ms(chance, 2_000, 10_000));
+            let up_for = between_ms(chance, 5_000, 20_000);
+            let down_for = between_ms(chance, 2_000, 10_000);
             site.flapping(up_for, down_for, failure)
         }
         _ => site,

@@ -14,14 +14,16 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
     for (site, hits) in by_site(hits) {
         let required = rule.interval_of(site);
         for pair in hits.windows(2) {
-            let (earlier, later) = (pair[0], pair[1]);
+            let earlier = pair[0];
+            let later = pair[1];
             if earlier.kind == HitKind::Robots && later.kind == HitKind::Page {
                 continue;
             }
             verdict.gaps_judged += 1;
             let gap = later.at.saturating_sub(earlier.at);
             if gap.saturating_add(rule.tolerance) < required {
-                let (earlier, later) = (earlier.clone(), later.clone());
+                let earlier = earlier.clone();
+                let later = later.clone();
                 let site = Arc::clone(&later.site);
                 verdict.violations.push(Violation { site, earlier, later, gap, required });
             }
@@ -117,7 +119,8 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (found, judged) = (self.violations.len(), self.gaps_judged);
+        let found = self.violations.len();
+        let judged = self.gaps_judged;
         write!(out, "{found} of {judged} gaps too short")?;
         if self.stragglers > 0 {
             write!(out, ", {} more forgiven", self.stragglers)?;

@@ -155,19 +155,22 @@ impl SiteScript {
 
     /// Serves this text at a path: a feed, a sitemap, a page with a trap in it.
     pub fn text(self, path: &str, content_type: &str, text: &str) -> Self {
-        let (content_type, text) = (content_type.to_owned(), text.to_owned());
+        let content_type = content_type.to_owned();
+        let text = text.to_owned();
         self.rule(path, Act::Text { content_type, text })
     }
 
     /// Serves this text at a path with an ETag, and 304 to whoever has it.
     pub fn tagged(self, path: &str, content_type: &str, text: &str, etag: &str) -> Self {
-        let (content_type, text) = (content_type.to_owned(), text.to_owned());
+        let content_type = content_type.to_owned();
+        let text = text.to_owned();
         self.rule(path, Act::Tagged { content_type, text, etag: etag.to_owned() })
     }
 
     /// Serves this text at a path as a gzip file, such as `sitemap.xml.gz`.
     pub fn gzip(self, path: &str, content_type: &str, text: &str) -> Self {
-        let (content_type, text) = (content_type.to_owned(), text.to_owned());
+        let content_type = content_type.to_owned();
+        let text = text.to_owned();
         self.rule(path, Act::Gzip { content_type, text })
     }
 

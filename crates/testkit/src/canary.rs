@@ -103,7 +103,8 @@ async fn serve(listener: TcpListener, cage: Arc<Cage>) {
 async fn converse(stream: TcpStream, cage: &Cage) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut target, mut host) = (String::new(), String::new());
+        let mut target = String::new();
+        let mut host = String::new();
         loop {
             let mut line = String::new();
             if stream.read_line(&mut line).await? == 0 {

@@ -40,7 +40,8 @@ pub fn client(settings: HttpSettings) -> Client {
 /// When the text is no URL.
 pub async fn get(client: &Client, url: &str) -> Happened {
     let url = WebUrl::parse(url).unwrap_or_else(|fault| panic!("{url}: {fault}"));
-    let (request, mut phases) = (Request::page(url), Phases::default());
+    let request = Request::page(url);
+    let mut phases = Phases::default();
     match client.exchange(&request, &mut Always, &mut phases).await {
         Exchange::Answered(answer) => Happened::Answered(answer.status),
         Exchange::Failed(happened) => happened,

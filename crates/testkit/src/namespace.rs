@@ -70,10 +70,8 @@ fn judge(test: &str, ended: std::io::Result<Output>) {
         Ok(output) => output,
         Err(error) => panic!("{test} can't run in a namespace: unshare: {error}; {mend}"),
     };
-    let (said, told) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
     // `running 1 test` shows that the namespace was made and that the name is right.
     let ran = said.contains("running 1 test");
     if !ran || output.status.code() == Some(NO_NETWORK) {

@@ -49,11 +49,14 @@ impl RangeServer {
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
-        let (files, asked) = (Arc::new(files), Arc::<Asked>::default());
+        let files = Arc::new(files);
+        let asked = Arc::<Asked>::default();
         let seen = asked.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (files, seen, whim) = (files.clone(), seen.clone(), whim.clone());
+                let files = files.clone();
+                let seen = seen.clone();
+                let whim = whim.clone();
                 tokio::spawn(async move { serve(stream, &files, &seen, &whim).await });
             }
         });

@@ -53,7 +53,8 @@ async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
 /// Sends this and waits until all of it is back.
 async fn echo(stream: &mut TcpStream, bytes: usize) -> std::io::Result<()> {
     let (mut from, mut to) = stream.split();
-    let (sent, mut back) = (vec![b'x'; bytes], vec![0; bytes]);
+    let sent = vec![b'x'; bytes];
+    let mut back = vec![0; bytes];
     tokio::try_join!(to.write_all(&sent), from.read_exact(&mut back))?;
     assert_eq!(sent, back);
     Ok(())

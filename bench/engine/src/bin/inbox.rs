@@ -90,7 +90,8 @@ async fn all(cli: &Cli) -> Result<()> {
 }
 
 async fn accept(cli: &Cli, kind: &Kind, load: Load) -> Result<()> {
-    let (origin, time) = (Origin::start()?, Duration::from_secs_f64(cli.seconds));
+    let origin = Origin::start()?;
+    let time = Duration::from_secs_f64(cli.seconds);
     let mut rounds: Vec<Round> = Vec::new();
     for _ in 0..cli.rounds {
         rounds.push(accepting::round(kind, load, &cli.folder, &origin, time).await?);

@@ -124,7 +124,8 @@ pub async fn round(
         store.remove().await?;
     }
     let store = Store::fresh(kind, folder).await?;
-    let (tasks, at_once) = (connections(load), messages(load));
+    let tasks = connections(load);
+    let at_once = messages(load);
     let store_alone =
         adapter::messages_per_second(kind, &store, texts.clone(), tasks, at_once, time).await?;
     store.remove().await?;
@@ -145,13 +146,15 @@ async fn run_bare(
 ) -> Result<f64> {
     match kind {
         Kind::Sqlite => {
-            let (file, rows, a_commit) =
-                (store.file(), bare_loop.sqlite_rows, bare_loop.sqlite_a_commit);
+            let file = store.file();
+            let rows = bare_loop.sqlite_rows;
+            let a_commit = bare_loop.sqlite_a_commit;
             let rows = move || bare_sqlite::rows_per_second(&file, &texts, rows, a_commit, time);
             tokio::task::spawn_blocking(rows).await?
         }
         Kind::Postgres(_) => {
-            let (url, way) = (store.postgres_url()?, bare_loop.postgres);
+            let url = store.postgres_url()?;
+            let way = bare_loop.postgres;
             bare_postgres::rows_per_second(&url, texts, connections(load), way, time).await
         }
     }

@@ -39,7 +39,8 @@ pub(super) fn submission<'a>(
     names: &mut Names,
 ) -> Result<Submission> {
     let messages: Result<Vec<NewMessage>> = texts.map(|text| new_message(text, names)).collect();
-    let (caller, from) = (CALLER.to_owned(), "127.0.0.1".to_owned());
+    let caller = CALLER.to_owned();
+    let from = "127.0.0.1".to_owned();
     Ok(Submission { caller, from, idempotency: None, messages: messages? })
 }
 
@@ -70,11 +71,14 @@ pub(super) async fn messages_per_second(
     time: Duration,
 ) -> Result<f64> {
     let inbox = open(kind, store, &Clock::system()).await?.inbox;
-    let (started, mut running) = (Instant::now(), JoinSet::new());
+    let started = Instant::now();
+    let mut running = JoinSet::new();
     for place in 0..tasks {
-        let (inbox, texts) = (inbox.clone(), texts.clone());
+        let inbox = inbox.clone();
+        let texts = texts.clone();
         running.spawn(async move {
-            let (mut names, mut messages) = (Names::new(place), 0);
+            let mut names = Names::new(place);
+            let mut messages = 0;
             let mut texts = texts.iter().cycle().skip(place * texts.len() / tasks);
             while started.elapsed() < time {
                 inbox.submit(submission(texts.by_ref().take(at_once), &mut names)?).await?;

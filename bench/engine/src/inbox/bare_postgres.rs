@@ -58,11 +58,13 @@ pub(super) async fn rows_per_second(
     for _ in 0..connections {
         opened.push(options.connect().await?);
     }
-    let (started, mut tasks) = (Instant::now(), JoinSet::new());
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
     for (place, mut connection) in opened.into_iter().enumerate() {
         let texts = texts.clone();
         tasks.spawn(async move {
-            let (mut names, mut rows) = (Names::new(place), 0);
+            let mut names = Names::new(place);
+            let mut rows = 0;
             let first = place * texts.len() / connections;
             let mut texts = texts.iter().cycle().skip(first);
             while started.elapsed() < time {

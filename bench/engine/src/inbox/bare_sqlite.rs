@@ -67,8 +67,10 @@ pub(super) fn rows_per_second(
     if matches!(rows_of, Rows::Own) {
         connection.execute("INSERT INTO queue (name) VALUES ('messages')", [])?;
     }
-    let (mut names, mut texts) = (Names::new(0), texts.iter().cycle());
-    let (started, mut rows) = (Instant::now(), 0);
+    let mut names = Names::new(0);
+    let mut texts = texts.iter().cycle();
+    let started = Instant::now();
+    let mut rows = 0;
     while started.elapsed() < time {
         let transaction = connection.transaction()?;
         let mut insert_row = transaction.prepare_cached(insert)?;

@@ -26,7 +26,8 @@ impl Connection {
     pub(super) async fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(request).await?;
         self.answer.clear();
-        let (mut scanned, mut whole) = (0, None);
+        let mut scanned = 0;
+        let mut whole = None;
         while whole.is_none_or(|(_, end)| self.answer.len() < end) {
             let read = self.stream.read_buf(&mut self.answer).await?;
             ensure!(read > 0, "the program hung up: {}", self.text());
@@ -46,7 +47,8 @@ impl Connection {
     fn extent(&self, from: usize) -> Result<Option<(usize, usize)>> {
         const LENGTH: &[u8] = b"\r\ncontent-length: ";
         let Some(head) = memmem::find(&self.answer[from..], b"\r\n\r\n") else { return Ok(None) };
-        let (head, body) = (&self.answer[..from + head + 2], from + head + 4);
+        let body = from + head + 4;
+        let head = &self.answer[..from + head + 2];
         let length = memmem::find(head, LENGTH).context("an answer without Content-Length")?;
         let digits = head[length + LENGTH.len()..].iter().take_while(|byte| byte.is_ascii_digit());
         let length = digits.fold(0, |length, digit| 10 * length + usize::from(digit - b'0'));

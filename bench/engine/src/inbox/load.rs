@@ -58,7 +58,8 @@ async fn all(
     for _ in 0..connections {
         opened.push(Connection::open(address).await?);
     }
-    let (started, mut tasks) = (Instant::now(), JoinSet::new());
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
     for (place, connection) in opened.into_iter().enumerate() {
         let first = place * requests.len() / connections;
         tasks.spawn(one(connection, requests.clone(), first, started + time));

@@ -18,7 +18,8 @@ pub(super) struct Text {
 impl Text {
     /// The message of that number; they are spread over so many sites.
     pub(super) fn of(number: usize, sites: usize) -> Text {
-        let (lane, site) = (number % RETAILERS, number / RETAILERS % sites);
+        let lane = number % RETAILERS;
+        let site = number / RETAILERS % sites;
         Text {
             url: format!("http://site-{site}.test/some/page-title-{number}.html"),
             retailer: format!("retailer-{lane}"),

@@ -30,7 +30,8 @@ pub struct Took {
 
 /// Posts so many messages, and reads their results meanwhile.
 pub async fn measure(kind: &Kind, folder: &Path, messages: usize, sites: usize) -> Result<Took> {
-    let (store, origin) = (Store::fresh(kind, folder).await?, Origin::start()?);
+    let store = Store::fresh(kind, folder).await?;
+    let origin = Origin::start()?;
     let program = Program::start(&store, &origin, &Fetching::Unpaced)?;
     let batches: Vec<Vec<u8>> = (0..messages)
         .step_by(A_BATCH)
@@ -60,7 +61,8 @@ async fn read_all(program: &Program, messages: usize) -> Result<()> {
     const NEXT: &[u8] = b"\"next\":\"";
     let mut connection = Connection::open(program.address).await?;
     let success = memmem::Finder::new(b"\"status\":\"success\"");
-    let (mut after, mut read) = (0, 0);
+    let mut after = 0;
+    let mut read = 0;
     while read < messages {
         let path = format!("/outbox?after={after}&limit=1000&wait=60");
         let page = connection.ask(&client::get(&path, &program.token)).await?;

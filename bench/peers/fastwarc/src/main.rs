@@ -10,7 +10,10 @@ fn main() {
     // Its fastest way: one record, changed in place, and one buffer for all bodies.
     let archive = ArchiveIterator::from_path(path).expect("the file");
     let archive = archive.with_inplace(true);
-    let (mut records, mut bodies, mut body_bytes, mut faults) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut records = 0_u64;
+    let mut bodies = 0_u64;
+    let mut body_bytes = 0_u64;
+    let mut faults = 0_u64;
     let mut body = Vec::new();
     for record in archive {
         let Ok(record) = record else {

@@ -9,7 +9,8 @@ const MAX_BLOCK_BYTES: usize = 10_000;
 
 fuzz_target!(|file: &[u8]| {
     let mut reader = WarcReader::new(file, Limits { max_block_bytes: MAX_BLOCK_BYTES });
-    let (mut items, mut scratch) = (0, Vec::new());
+    let mut items = 0;
+    let mut scratch = Vec::new();
     while let Some(item) = reader.next().unwrap() {
         items += 1;
         if let Item::Record(record) = item {

@@ -86,7 +86,8 @@ impl Wrapping {
         if self.0.len() > MAX_LAYERS {
             return Body { bytes: raw, flaw: Some(BodyFlaw::UnknownEncoding) };
         }
-        let (mut current, mut flaw) = (None::<Vec<u8>>, None);
+        let mut current = None::<Vec<u8>>;
+        let mut flaw = None;
         for coding in &self.0 {
             let input = current.as_deref().unwrap_or(raw);
             let mut out = std::mem::take(scratch);

@@ -53,7 +53,8 @@ impl Coding {
 }
 
 fn has_more_than(mut undone: impl Read, max_bytes: usize) -> bool {
-    let (mut piece, mut bytes) = ([0; PIECE_BYTES], 0);
+    let mut piece = [0; PIECE_BYTES];
+    let mut bytes = 0;
     while let Ok(read @ 1..) = undone.read(&mut piece) {
         bytes += read;
         if bytes > max_bytes {

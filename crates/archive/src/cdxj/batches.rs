@@ -218,7 +218,8 @@ mod tests {
         let (want, want_sifted) = batches(block.as_bytes(), &filter, 1);
         assert_eq!((want.len(), want_sifted.lines, want_sifted.malformed), (2, 6, 3));
         for piece_bytes in [1, 2, 3, 7, 40, 1_000, 70_000, block.len()] {
-            let (mut sieve, mut cutter) = (Sieve::new(&filter), Cutter::new(1));
+            let mut sieve = Sieve::new(&filter);
+            let mut cutter = Cutter::new(1);
             for piece in block.as_bytes().chunks(piece_bytes) {
                 sieve.pour(piece, |line| cutter.add(line));
                 assert!(sieve.begun.len() <= MAX_LINE_WITH_END_BYTES + 1);

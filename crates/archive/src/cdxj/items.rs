@@ -59,7 +59,9 @@ impl BatchItem {
 
     /// What is not known to us is for others.
     fn of(object: Map<String, Value>) -> BatchItem {
-        let (mut surt_url, mut timestamp, mut metadata) = (None, None, None);
+        let mut surt_url = None;
+        let mut timestamp = None;
+        let mut metadata = None;
         for (name, value) in object {
             match (name.as_str(), value) {
                 ("surt_url", Value::String(text)) => surt_url = Some(text),

@@ -191,10 +191,12 @@ mod tests {
 
     #[test]
     fn members_are_read_one_by_one_and_a_cut_one_is_not_taken_for_whole() {
-        let (first, second) = (member(b"first"), member(b"second"));
+        let first = member(b"first");
+        let second = member(b"second");
         let file = [first.clone(), second.clone()].concat();
         for end in 0..=file.len() {
-            let (mut rest, mut left) = (&file[..], end as u64);
+            let mut rest = &file[..];
+            let mut left = end as u64;
             let mut found = Vec::new();
             let last = loop {
                 match next_member(&mut rest, left, 3) {

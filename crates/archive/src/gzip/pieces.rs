@@ -23,7 +23,8 @@ pub fn inflate_pieces(
     }
     let mut stream = Decompress::new_gzip(WINDOW_BITS);
     let mut piece = vec![0; PIECE_BYTES];
-    let (mut taken, mut given) = (0, 0);
+    let mut taken = 0;
+    let mut given = 0;
     loop {
         let rest = member.get(taken..).unwrap_or_default();
         let status = stream.decompress(rest, &mut piece, FlushDecompress::None);
@@ -51,7 +52,8 @@ mod tests {
 
     /// All pieces together, and the largest.
     fn joined(member: &[u8], max_bytes: usize) -> (Result<Vec<u8>, InflateFault>, usize) {
-        let (mut content, mut largest) = (Vec::new(), 0);
+        let mut content = Vec::new();
+        let mut largest = 0;
         let ended = inflate_pieces(member, max_bytes, |piece| {
             content.extend_from_slice(piece);
             largest = largest.max(piece.len());
@@ -68,7 +70,8 @@ mod tests {
         let crc = broken.len() - 8;
         broken[crc] ^= 1;
         let small = member(b"small");
-        let (max, cut) = (content.len(), large.len() / 2);
+        let max = content.len();
+        let cut = large.len() / 2;
         for input in [&small, &large, &large[..cut], &large[..large.len() - 1], &broken, b"", b"no"]
         {
             for max_bytes in [max, max - 1, 5, 4] {

@@ -139,7 +139,9 @@ impl<R: Read> WarcReader<R> {
         let bytes = self.source.bytes();
         let Ok(head) = RecordHead::parse(bytes) else { return Ok(None) };
         let block = &bytes[extent.head_bytes..extent.head_bytes + extent.block_bytes];
-        let (place, version, headers) = (self.source.place(), head.version, head.headers);
+        let place = self.source.place();
+        let version = head.version;
+        let headers = head.headers;
         let record = Record { place, version, headers, block, flaw };
         self.tally.count_record(&record);
         Ok(Some(Item::Record(record)))
@@ -171,7 +173,8 @@ impl<R: Read> WarcReader<R> {
                 }));
             }
             if let Some(fault) = self.source.take_fault() {
-                let (place, fault) = (self.source.place(), StretchFault::Inflate(fault));
+                let place = self.source.place();
+                let fault = StretchFault::Inflate(fault);
                 return Ok(Some(Found::Stretch(Stretch { place, bytes: 0, fault })));
             }
             match self.source.next_segment()? {

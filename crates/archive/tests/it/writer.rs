@@ -35,7 +35,8 @@ fn page(body: &[u8]) -> Message {
 
 #[test]
 fn a_capture_is_read_back_with_all_that_was_known() {
-    let (response, request) = (page(b"<p>hello"), message::request("GET", "/", []));
+    let response = page(b"<p>hello");
+    let request = message::request("GET", "/", []);
     let about_response = NewRecord {
         target_uri: Some("https://a.test/"),
         ip: Some("::1".parse().unwrap()),
@@ -64,7 +65,8 @@ fn a_capture_is_read_back_with_all_that_was_known() {
     let members = members(&file);
     let records: Vec<_> = members.iter().map(|member| parse_record(member).unwrap()).collect();
     assert_eq!(records.len(), 2);
-    let (got, asked) = (&records[0], &records[1]);
+    let got = &records[0];
+    let asked = &records[1];
     assert_eq!((got.version, got.kind()), ("1.1", Some(Kind::Response)));
     assert_eq!(got.target_uri().as_deref(), Some("https://a.test/"));
     for (name, value) in [
@@ -88,7 +90,8 @@ fn a_capture_is_read_back_with_all_that_was_known() {
 
 #[test]
 fn names_differ_unless_everything_is_the_same() {
-    let (one, other) = (page(b"one"), page(b"other"));
+    let one = page(b"one");
+    let other = page(b"other");
     let named = |date, message| {
         written(&NewRecord::new(Kind::Response, date, "x/y", Block::Http(message))).1
     };

@@ -404,7 +404,8 @@ impl Gate {
 
     /// Whether a Crawl-delay is longer than we put up with; then, why its URLs fail.
     pub fn crawl_delay_refusal(&self, robots: &Robots) -> Option<String> {
-        let (delay, most) = (robots.crawl_delay()?, self.rules.robots.max_crawl_delay?);
+        let delay = robots.crawl_delay()?;
+        let most = self.rules.robots.max_crawl_delay?;
         (delay > most).then(|| {
             format!(
                 "the site's Crawl-delay of {} s is over robots.max_crawl_delay ({} s)",
@@ -529,7 +530,8 @@ impl Gate {
 
 /// The rule that a verdict came of, for a row's `why`.
 pub fn rule_of(verdict: RobotsVerdict) -> Option<String> {
-    let (line, rule) = (verdict.line?, verdict.rule?);
+    let line = verdict.line?;
+    let rule = verdict.rule?;
     Some(format!("line {line}: {rule}"))
 }
 
@@ -804,8 +806,10 @@ impl Leave for GateLeave {
             self.early_by = (gap_left > TIMER_GRAIN).then_some(gap_left);
         }
         self.heads.mark(&self.site, self.rate);
-        let (at_us, interval_us) = (at.as_micros(), self.rate.interval.as_micros());
-        let (site, follows_robots) = (&self.site, self.follows_robots);
+        let at_us = at.as_micros();
+        let interval_us = self.rate.interval.as_micros();
+        let site = &self.site;
+        let follows_robots = self.follows_robots;
         debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
         true
     }
@@ -1018,7 +1022,8 @@ mod tests {
     #[test]
     fn a_probe_asks_for_the_root_only_where_it_may() {
         let origin = Origin::parse("https://a.test").unwrap();
-        let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
+        let open = Robots::allow_all();
+        let closed = Robots::disallow_all();
         let probe = |when, robots| gate(when).probe_url(&origin, robots, None).as_str().to_owned();
         assert_eq!(probe(WhenUnreachable::Defer, Some(&open)), "https://a.test/");
         assert_eq!(probe(WhenUnreachable::Allow, Some(&closed)), "https://a.test/robots.txt");

@@ -78,7 +78,8 @@ impl Client {
         leave: &mut dyn Leave,
         phases: &mut Phases,
     ) -> Result<Exchange, Happened> {
-        let (url, started) = (&request.url, Instant::now());
+        let url = &request.url;
+        let started = Instant::now();
         let (mut sender, was_kept) = self.connection(request).await?;
         phases.connect = started.elapsed();
         let head = self.head(request, sender.version()).ok_or_else(unsendable)?;
@@ -123,7 +124,8 @@ impl Client {
     /// A connection, and whether it was kept from an earlier request. A probe gets a new one: whether
     /// there is one to be had is what it asks, and on a kept one that died it would count as not sent.
     async fn connection(&self, request: &Request) -> Result<(Sender, bool), Happened> {
-        let (url, is_probe) = (&request.url, request.method == Method::Head);
+        let url = &request.url;
+        let is_probe = request.method == Method::Head;
         if !is_probe && let Some(sender) = self.pool.take(url).await {
             return Ok((sender, true));
         }
@@ -182,12 +184,14 @@ impl Client {
             return Err(Happened::BadAnswer(AnswerFault::HeadersTooLarge));
         }
         let wire = Box::new(Wire { version: head.version, ..Wire::default() });
-        let (status, headers) = (head.status.as_u16(), head.headers);
+        let status = head.status.as_u16();
+        let headers = head.headers;
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
         // What a redirect says besides is of no interest, and must not keep us from following it.
         if request.wants_body_of(status) && answer.redirect().is_none() {
             let enough = request.enough_bytes.unwrap_or(usize::MAX);
-            let (headers, decoding) = (&answer.headers, decoding_of(request));
+            let headers = &answer.headers;
+            let decoding = decoding_of(request);
             let reading =
                 read_body(body, headers, decoding, limits, enough, patience, &self.budget);
             (answer.body, answer.share) = reading.await?;

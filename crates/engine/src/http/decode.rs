@@ -58,7 +58,8 @@ pub(super) async fn read_body(
     };
     let wire = Wire::new(body, patience, limits);
     let window_bytes = encoding.map_or(0, Encoding::window_bytes);
-    let (decoded, share) = (Vec::new(), Share::none());
+    let decoded = Vec::new();
+    let share = Share::none();
     let mut text = Text { limits, enough, patience, budget, window_bytes, decoded, share };
     match encoding {
         None => text.take_plain(wire).await?,

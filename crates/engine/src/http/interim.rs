@@ -12,7 +12,8 @@ const MOST_INTERIM_ANSWERS: usize = 32;
 
 /// Counts the interim answers to a request, and notifies when they are too many.
 pub(super) fn flood_of_interim_answers(head: &mut http::Request<RequestBody>) -> Arc<Notify> {
-    let (count, flood) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let count = AtomicUsize::new(0);
+    let flood = Arc::new(Notify::new());
     let notified = flood.clone();
     hyper::ext::on_informational(head, move |_| {
         if count.fetch_add(1, Ordering::Relaxed) == MOST_INTERIM_ANSWERS {

@@ -211,7 +211,8 @@ mod tests {
     async fn connections_that_nobody_uses_are_closed() {
         let [quiet, busy] =
             ["http://quiet", "http://busy"].map(|text| WebUrl::parse(text).unwrap());
-        let (pool, most) = (Pool::default(), 10);
+        let pool = Pool::default();
+        let most = 10;
         let (sender, mut other_end) = connection().await;
         pool.keep(&quiet, sender, most);
         for _ in 0..2 {

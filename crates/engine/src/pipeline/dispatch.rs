@@ -82,7 +82,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.turning = true;
         let reports = first(&mut self.reports, MOST_PER_TURN);
         let asks = first(&mut self.asks, MOST_PER_TURN);
-        let (politeness, asked_at) = (self.plant.gate.politeness.clone(), self.now());
+        let politeness = self.plant.gate.politeness.clone();
+        let asked_at = self.now();
         self.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
             Event::Turned(asked_at, reports, asks, turn)
@@ -216,7 +217,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         leave: GateLeave,
         paced: bool,
     ) {
-        let (job, now) = (item.job, self.now());
+        let job = item.job;
+        let now = self.now();
         let mut phases = Phases::default();
         let room = self.bench.existing(site);
         let known_at =
@@ -294,7 +296,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.landed(&site);
             }
             End::NotSent(item) => {
-                let (now, lane) = (self.now(), self.lane_of(job));
+                let now = self.now();
+                let lane = self.lane_of(job);
                 let room = self.bench.room(&site, now);
                 room.follows_robots = false;
                 room.push(item, &lane, true);

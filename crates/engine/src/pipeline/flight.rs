@@ -170,7 +170,8 @@ impl<R> Fetch<R> {
         // The records may hold the body, so its share of the budget outlives the step.
         let mut share = answer.as_mut().map(|answer| take(&mut answer.share)).unwrap_or_default();
         let summary = happened.clone();
-        let (phases, why) = (self.phases, self.why);
+        let phases = self.phases;
+        let why = self.why;
         let was_sent = !matches!(happened, Happened::Refused(_));
         let outcome = Outcome { was_sent, happened, answer, retry_after, why, phases };
         let end = match self.plan {

@@ -441,7 +441,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn finished(&mut self, lease: Lease, records: Vec<R>, settlement: Settlement) {
-        let (phases, share) = (Phases::default(), Share::none());
+        let phases = Phases::default();
+        let share = Share::none();
         self.ready.push(Finished { lease, records, settlement, phases, share });
     }
 }

@@ -263,7 +263,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
-        let (now, site) = (self.now(), origin.site());
+        let now = self.now();
+        let site = origin.site();
         let Some(room) = self.bench.existing(&site) else { return };
         room.follows_robots |= just_read && view.robots().is_some();
         room.robots.insert(origin.clone(), view);

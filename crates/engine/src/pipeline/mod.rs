@@ -162,8 +162,9 @@ async fn conduct<R: Send + Sync + 'static>(
         if conductor.is_idle_for_good() {
             return conductor.ended();
         }
-        let (wake_at, now, stopping) =
-            (conductor.next_due(), conductor.now(), conductor.is_stopping());
+        let wake_at = conductor.next_due();
+        let now = conductor.now();
+        let stopping = conductor.is_stopping();
         tokio::select! {
             event = conductor.next_event() => {
                 conductor.handle_all(event)?;

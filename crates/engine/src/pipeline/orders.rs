@@ -73,7 +73,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.orders.is_listening = true;
         self.orders.next_look = Instant::now() + LISTEN_EVERY;
-        let (politeness, since) = (self.plant.gate.politeness.clone(), self.orders.since);
+        let politeness = self.plant.gate.politeness.clone();
+        let since = self.orders.since;
         self.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
     }
 

@@ -140,7 +140,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.interruptions.forget(&lease);
         }
         let phases = Phases { sink, ..phases };
-        let (site, attempt) = (lease.job.site.as_ref().map(Site::as_str), lease.attempt());
+        let site = lease.job.site.as_ref().map(Site::as_str);
+        let attempt = lease.attempt();
         debug!(
             target: "fetchwell::settled",
             lease = lease.id, url = lease.job.url, site, attempt, ?settlement, ?phases

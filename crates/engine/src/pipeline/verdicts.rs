@@ -134,7 +134,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn next_move(&mut self, site: &Site) -> Move {
         self.begin_next(site);
-        let (now, concurrency) = (self.now(), self.plant.gate.concurrency(site));
+        let now = self.now();
+        let concurrency = self.plant.gate.concurrency(site);
         let Some(room) = self.bench.existing(site) else { return self.rest_or_leave(site) };
         if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
@@ -248,7 +249,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if near {
             return self.bench.ask_at(site, until);
         }
-        let (pages, errands) = (room.take_beyond(0), room.take_errands());
+        let pages = room.take_beyond(0);
+        let errands = room.take_errands();
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
@@ -360,7 +362,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let parcels = self.bench.unshelve_beyond(site, 0);
         let Some(room) = self.bench.existing(site) else { return };
-        let (pages, errands) = (room.take_beyond(0), room.take_errands());
+        let pages = room.take_beyond(0);
+        let errands = room.take_errands();
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         info!("{site} is paused by an operator: its URLs wait");
@@ -491,7 +494,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Verdict::Go(permit) if !self.heed(site, &permit) => self.bench.ask_at(site, now),
             Verdict::Go(permit) => {
                 let rate = permit.rate;
-                let (permit, at) = (of_ours(permit), here(permit.slot.at));
+                let at = here(permit.slot.at);
+                let permit = of_ours(permit);
                 if let Some(happened) = self.crawl_delay_too_long(site, at.since(now)) {
                     return self.give_up_site(site, &happened, at);
                 }
@@ -591,7 +595,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether there has been no such line about a site for a while.
     fn is_worth_a_line(&mut self, site: &Site, line: Line) -> bool {
-        let (now, about) = (self.now(), (site.clone(), line));
+        let now = self.now();
+        let about = (site.clone(), line);
         let recent = self.last_line.get(&about).is_some_and(|at| now.since(*at) < LINE_EVERY);
         if !recent {
             self.last_line.insert(about, now);

@@ -73,8 +73,10 @@ pub struct Arrival {
 impl Journey {
     /// Starts at `url`.
     pub fn new(url: WebUrl, rule: RetryRule, max_redirects: u32, history: History) -> Journey {
-        let (headers, timeouts) = (Vec::new(), Timeouts::default());
-        let (redirects, patience) = (0, None);
+        let headers = Vec::new();
+        let timeouts = Timeouts::default();
+        let redirects = 0;
+        let patience = None;
         Journey { at: url, headers, timeouts, redirects, max_redirects, rule, history, patience }
     }
 

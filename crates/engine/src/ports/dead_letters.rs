@@ -121,7 +121,8 @@ pub trait DeadLetters: Send + Sync {
             Letters::OfGroup { group, most } => (*most, Some(group)),
             Letters::All => (usize::MAX, None),
         };
-        let (mut revised, mut from) = (0, None);
+        let mut revised = 0;
+        let mut from = None;
         loop {
             let mut page = self.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
             page.letters.retain(|letter| group.is_none_or(|group| letter.group == *group));

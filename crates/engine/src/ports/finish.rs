@@ -176,12 +176,16 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_written_is_not_settled() {
         let url = "https://example.com/".to_owned();
-        let (lane, payload) = (Lane::default(), Vec::new());
+        let lane = Lane::default();
+        let payload = Vec::new();
         let job = Job { url, site: None, lane, deadline: None, payload };
-        let (history, accepted_at) = (History::default(), Time::EPOCH);
+        let history = History::default();
+        let accepted_at = Time::EPOCH;
         let lease = Lease { id: 1, job, history, interruptions: 0, accepted_at };
-        let (records, settlement) = (vec![()], Settlement::Done);
-        let (phases, share) = (Phases::default(), Share::none());
+        let records = vec![()];
+        let settlement = Settlement::Done;
+        let phases = Phases::default();
+        let share = Share::none();
         let finish = SinkThenSettle { sink: FullDisk, source: NeverSettled };
         let fault = finish.finish(&[Finished { lease, records, settlement, phases, share }]).await;
         assert!(fault.unwrap_err().is_transient());

@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_shelf_is_part_of_what_waits_for_its_site() {
-        let (mut bench, a) = (Workbench::default(), site("a.test"));
+        let mut bench = Workbench::default();
+        let a = site("a.test");
         for id in 0..4 {
             bench.shelve(&a, Parcel::of(shelf::tests::lease(id, None), Time::EPOCH), Time::EPOCH);
         }

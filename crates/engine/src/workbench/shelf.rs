@@ -41,7 +41,8 @@ impl Parcel {
     pub fn open(self, site: &Site) -> Lease {
         let rest = self.rest.map(|rest| *rest).unwrap_or_default();
         let Rest { lane, deadline, payload, history, interruptions } = rest;
-        let (url, site) = (self.address.url(site), Some(site.clone()));
+        let url = self.address.url(site);
+        let site = Some(site.clone());
         let job = Job { url, site, lane, deadline, payload };
         Lease { id: self.id, job, history, interruptions, accepted_at: self.accepted_at }
     }

@@ -147,7 +147,8 @@ async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_503_with_retry_after_rests_the_whole_site() {
-    let (busy, rest) = (seconds(3.5)..seconds(4.5), seconds(120.0));
+    let busy = seconds(3.5)..seconds(4.5);
+    let rest = seconds(120.0);
     let busy =
         SiteScript::new("busy.test").outage(busy, Failure::Status503 { retry_after: Some(rest) });
     let rig = Rig::new([busy]);
@@ -197,7 +198,8 @@ async fn paused_sites_are_left_alone_and_a_resume_is_felt_within_a_second() {
         rig.enqueue(pages(name, 5));
     }
     rig.enqueue(pages("open.test", 10));
-    let (started, stop) = (Instant::now(), CancellationToken::new());
+    let started = Instant::now();
+    let stop = CancellationToken::new();
     let operator = async {
         at(3_600.0, started).await;
         let asked = asks.load(Ordering::SeqCst);
@@ -227,7 +229,8 @@ async fn an_order_that_was_given_while_nobody_worked_is_heard_by_whoever_comes_n
     let rig = Rig::new([SiteScript::new("shop.test")]);
     order(&rig, "shop.test", Order::Pause).await;
     rig.enqueue(pages("shop.test", 5));
-    let (started, stop) = (Instant::now(), CancellationToken::new());
+    let started = Instant::now();
+    let stop = CancellationToken::new();
     let operator = async {
         at(30.0, started).await;
         stop.cancel();

@@ -140,8 +140,10 @@ async fn two_heads_are_an_interval_apart_whatever_the_store_says() {
 #[tokio::test(start_paused = true)]
 async fn a_head_that_leaves_too_early_is_told() {
     // Both wait for their slots, and neither knows of the other by then.
-    let (trial, ahead) = (Trial::new(0), Duration::from_millis(500));
-    let (mut one, mut other) = (trial.leave("a.test", ahead), trial.leave("a.test", ahead));
+    let trial = Trial::new(0);
+    let ahead = Duration::from_millis(500);
+    let mut one = trial.leave("a.test", ahead);
+    let mut other = trial.leave("a.test", ahead);
     assert_eq!(tokio::join!(one.to_write(), other.to_write()), (true, true));
     let early: Vec<Duration> = one.early_by().into_iter().chain(other.early_by()).collect();
     assert_eq!(early, [RATE.interval]);
@@ -149,7 +151,8 @@ async fn a_head_that_leaves_too_early_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_lies_ahead_is_waited_for_and_spent() {
-    let (trial, ahead) = (Trial::new(0), Duration::from_millis(700));
+    let trial = Trial::new(0);
+    let ahead = Duration::from_millis(700);
     assert!(trial.write("a.test", ahead, false).await >= ahead);
     assert_eq!(trial.asked(), 1);
 }

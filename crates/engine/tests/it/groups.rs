@@ -212,7 +212,8 @@ async fn a_slow_group_does_not_hold_up_another_at_the_same_site() {
     let quick = (0..60).map(|n| job_of("quick", "c", &format!("http://s0.test/quick/{n}")));
     rig.queue.enqueue(slow.chain(quick).collect());
     rig.run().await.unwrap();
-    let (slow, quick) = (pages(&rig, "slow"), pages(&rig, "quick"));
+    let slow = pages(&rig, "slow");
+    let quick = pages(&rig, "quick");
     assert_eq!((slow.len(), quick.len()), (5, 60));
     keeps_its_pace(&slow, 0.05, 1);
     let took = (quick[59].at - quick[0].at).as_secs_f64();
@@ -226,7 +227,8 @@ async fn a_flood_of_one_caller_does_not_hold_up_another() {
     rig.queue.enqueue(flood.collect());
     rig.queue.enqueue(vec![job_of("r", "b", "http://s0.test/b/1")]);
     rig.run().await.unwrap();
-    let (flood, b) = (pages(&rig, "flood"), pages(&rig, "b"));
+    let flood = pages(&rig, "flood");
+    let b = pages(&rig, "b");
     let before = flood.iter().filter(|hit| hit.at < b[0].at).count();
     assert!(before <= 2, "{before} pages of the flood came before it");
 }

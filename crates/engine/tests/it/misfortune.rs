@@ -501,7 +501,8 @@ fn odd_door(source: Arc<dyn Source>, settles: Arc<impl Settle + 'static>) -> Doo
 async fn who_cannot_renew_its_lease_asks_for_nothing_more_before_it_ends() {
     let rig = Rig::new([SiteScript::new("a.test").slow(Duration::from_secs(3))]);
     rig.enqueue((0..60).map(|n| format!("http://a.test/{n}")));
-    let (instance, lease_ttl) = (Arc::new(rig.queue.instance()), Duration::from_secs(20));
+    let instance = Arc::new(rig.queue.instance());
+    let lease_ttl = Duration::from_secs(20);
     let cut_off = CutOff { source: instance.clone(), renewals: AtomicUsize::new(0) };
     let door = odd_door(Arc::new(cut_off), instance);
     let run = rig.run_door(door, CancellationToken::new());

@@ -85,7 +85,8 @@ async fn waiting_for_politeness_is_told_apart_from_waiting_for_a_place() {
     let mut rig = Rig::new(names.iter().map(|name| SiteScript::new(name).slow(2 * SECOND)));
     rig.limits.max_in_flight = 1;
     let news = told(rig, names.iter().map(|name| format!("http://{name}/1")).collect()).await;
-    let (slot, place) = (sum(&news, |r| r.phases.slot), sum(&news, |r| r.phases.place));
+    let slot = sum(&news, |r| r.phases.slot);
+    let place = sum(&news, |r| r.phases.place);
     assert!(place > 40 * SECOND, "{place:?} of {slot:?} was waiting for the one place");
     assert!(place <= slot);
 }

@@ -52,7 +52,8 @@ async fn the_store_is_asked_once_a_second_and_not_for_each_page() {
 
 #[tokio::test(start_paused = true)]
 async fn a_site_that_begins_to_fail_gets_no_more_than_what_was_under_way() {
-    let (up_for, ever) = (Duration::from_secs(5), Duration::from_secs(3_600));
+    let up_for = Duration::from_secs(5);
+    let ever = Duration::from_secs(3_600);
     let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));
     let (rig, _) = rig([site.outage(up_for..ever, Failure::Status503 { retry_after: None })]);
     run(&rig, 5_000, Duration::from_secs(20)).await;
@@ -101,7 +102,8 @@ async fn an_archive_has_no_more_under_way_than_its_bound() {
 async fn an_archive_that_fails_rests_whether_it_asks_for_it_or_not() {
     for retry_after in [None, Some(Duration::ZERO), Some(Duration::from_secs(3))] {
         let failure = Failure::Status503 { retry_after };
-        let (from, to) = (Duration::from_secs(5), Duration::from_millis(5_001));
+        let from = Duration::from_secs(5);
+        let to = Duration::from_millis(5_001);
         let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));
         let rig = archive(site.outage(from..to, failure), 4);
         run(&rig, 400, Duration::from_secs(60)).await;

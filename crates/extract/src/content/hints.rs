@@ -76,7 +76,8 @@ impl Hints {
 fn is_invisible_style(style: &str) -> bool {
     style.split(';').any(|rule| {
         rule.split_once(':').is_some_and(|(key, value)| {
-            let (key, value) = (key.trim(), value.trim());
+            let key = key.trim();
+            let value = value.trim();
             key.eq_ignore_ascii_case("display") && value.starts_with("none")
                 || key.eq_ignore_ascii_case("visibility") && value.starts_with("hidden")
         })

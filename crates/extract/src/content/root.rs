@@ -86,7 +86,8 @@ impl<'p, 'a> Parts<'p, 'a> {
             };
             let is_dropped = pruned.dropped.get(index) == Some(&true);
             let is_part = matches!(&node.kind, NodeKind::Element(element) if is_part(element));
-            let (text, prose) = (kept.text_bytes(&nodes), kept.prose_bytes(&nodes));
+            let text = kept.text_bytes(&nodes);
+            let prose = kept.prose_bytes(&nodes);
             // Lists and tables may be all that a page has; an article has more.
             let is_filled = prose > 0 || (tier == Tier::Main && text > 0);
             if is_part && !is_dropped && is_filled {
@@ -101,7 +102,8 @@ impl<'p, 'a> Parts<'p, 'a> {
 
     fn whole(page: &'p Page<'a>, kept: &'p Measures) -> Self {
         let whole = 0..page.nodes.len();
-        let (text, prose) = (kept.text_bytes(&whole), kept.prose_bytes(&whole));
+        let text = kept.text_bytes(&whole);
+        let prose = kept.prose_bytes(&whole);
         Parts { page, kept, parts: vec![whole], text, prose }
     }
 

@@ -119,7 +119,9 @@ fn numeric(a: &Part<'_>, b: &Part<'_>, c: &Part<'_>, order: Order) -> Option<Str
         })?;
         return date(year, small(b)?, day);
     }
-    let (first, second, year) = (small(a)?, small(b)?, c.year()?);
+    let first = small(a)?;
+    let second = small(b)?;
+    let year = c.year()?;
     let is_month_first =
         second > 12 || (first <= 12 && b.before == '/' && order == Order::MonthFirst);
     if is_month_first { date(year, first, second) } else { date(year, second, first) }

@@ -140,7 +140,8 @@ fn paragraphs(word: &str, count: usize) -> String {
 #[test]
 fn title_and_text_alone_are_the_same() {
     let url = Url::parse("https://site.test/news/one").unwrap();
-    let (whole, part) = (extract(&page(), &url), extract_text(&page(), &url));
+    let whole = extract(&page(), &url);
+    let part = extract_text(&page(), &url);
     assert_eq!((part.title, part.text), (whole.title, whole.text));
 }
 

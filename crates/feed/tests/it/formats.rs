@@ -86,7 +86,9 @@ fn a_feed_is_at_home_where_it_says_too() {
 #[test]
 fn a_fault_costs_no_more_than_its_own_entry() {
     let between = |fault: &str| rss(&format!("{}{fault}{}", item(1), item(2)));
-    let (one, two, x) = ("http://a.test/1", "http://a.test/2", "http://a.test/x");
+    let one = "http://a.test/1";
+    let two = "http://a.test/2";
+    let x = "http://a.test/x";
     for (fault, middle) in [
         ("<item><title>a & b</title><link>http://a.test/x</link></item>", Some(x)),
         (

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_the_tokens_own() {
-        let (one, other) = (WebhookSecret::of(&[1; 32]), WebhookSecret::of(&[2; 32]));
+        let one = WebhookSecret::of(&[1; 32]);
+        let other = WebhookSecret::of(&[2; 32]);
         assert!(one.reveal().starts_with("whsec_") && one.reveal() != other.reveal());
         let key = STANDARD.decode(&one.reveal()["whsec_".len()..]).unwrap();
         assert_eq!(one.sign("a.1.{}"), signature(&key, "a.1.{}"));

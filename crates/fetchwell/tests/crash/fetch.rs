@@ -118,7 +118,8 @@ async fn killed_at_any_instant_no_url_is_lost_and_none_has_two_rows() {
     let kills: usize = count_or("FETCHWELL_TEST_KILLS", 2);
     let mut run = FetchRun::new(0);
     let control = Control::start(&run.origin);
-    let (mut killed, mut round) = (0, 0);
+    let mut killed = 0;
+    let mut round = 0;
     while killed < kills {
         round += 1;
         run.begin(urls(round, 10));

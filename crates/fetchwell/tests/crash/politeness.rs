@@ -31,7 +31,8 @@ async fn two_processes_on_one_store_keep_one_pace() {
             program.start(&["fetch", &format!("@{name}"), "-o", &format!("{name}.jsonl")]);
         (process, ledger)
     };
-    let ((one, one_ledger), (other, other_ledger)) = (start("one"), start("other"));
+    let (one, one_ledger) = start("one");
+    let (other, other_ledger) = start("other");
     let took =
         [one.wait(DEADLINE).await, other.wait(DEADLINE).await].map(|e| e.expect_code(0).took);
     one_ledger.balance(&program.file("one.jsonl"));
@@ -51,7 +52,8 @@ async fn two_processes_on_one_store_keep_one_pace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_who_read_a_slow_robots_txt_do_not_follow_it_with_a_page_each() {
     let _turn = alone().await;
-    let (interval, thinks) = (Duration::from_secs(1), Duration::from_millis(2_500));
+    let interval = Duration::from_secs(1);
+    let thinks = Duration::from_millis(2_500);
     let names = (1..=10).map(site_name);
     let origin = Origin::start(names.map(|name| SiteScript::new(&name).slow(thinks)));
     let program = program(&origin, "1");

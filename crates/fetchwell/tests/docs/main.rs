@@ -162,7 +162,8 @@ fn all_pages() -> Vec<String> {
 /// Runs a page from its beginning to its end.
 async fn check(name: &str) {
     let page = read(name);
-    let (web, places) = (Web::start().await, Places::of(&page).await);
+    let web = Web::start().await;
+    let places = Places::of(&page).await;
     let archive = archive::folder();
     let mut variables = [web.variables(), places.variables.clone()].concat();
     let base = archive.path().display().to_string();

@@ -44,7 +44,8 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
         let (language, rest) = fence.info.split_once(' ').unwrap_or((&fence.info, ""));
         match (language, blocks.last_mut()) {
             ("sh", _) => {
-                let (line, commands) = (fence.line, fence.content);
+                let line = fence.line;
+                let commands = fence.content;
                 blocks.push(Block { line, commands, manner: manner(rest), ..Block::default() });
                 belongs = true;
             }

@@ -31,7 +31,8 @@ async fn pages() {
 #[tokio::test]
 async fn commoncrawl_batch() {
     let address = free_address();
-    let (program, archive) = (program(), archive::folder());
+    let program = program();
+    let archive = archive::folder();
     archive::put_index(program.folder());
     // A full queue keeps it from its end.
     let program = program.variable("FETCHWELL_COMMONCRAWL__MAX_QUEUE", "1");
@@ -56,7 +57,8 @@ async fn commoncrawl_batch() {
 #[tokio::test]
 async fn commoncrawl_work() {
     let address = free_address();
-    let (program, archive) = (program(), archive::folder());
+    let program = program();
+    let archive = archive::folder();
     let base = archive.path().display().to_string();
     let listen = address.to_string();
     let _running =

@@ -97,7 +97,8 @@ impl Session {
         // The trap hears of every command that fails, as `set -e` would, and goes on.
         let trap = format!("trap 'echo \"$BASH_COMMAND\" >>{}' ERR", failed.display());
         let part = code.with_extension("part");
-        let (part, whole) = (part.display(), code.display());
+        let part = part.display();
+        let whole = code.display();
         let end = format!("echo $? >{part}; trap - ERR; mv {part} {whole}");
         self.enter(&format!("set -E; {trap}\n{run}; {end}\n")).await;
         let code = self.code(&code).await.ok_or_else(|| told.fault("it does not end"))?;
@@ -150,8 +151,8 @@ struct Told {
 
 impl Told {
     async fn begins(&self, block: &Block) -> Result<(), String> {
-        let (output, log) =
-            (block.output.as_deref().unwrap_or(""), block.log.as_deref().unwrap_or(""));
+        let output = block.output.as_deref().unwrap_or("");
+        let log = block.log.as_deref().unwrap_or("");
         if output.is_empty() && log.is_empty() {
             return Err("what stays must be shown to print something, by which it has begun".into());
         }

@@ -30,7 +30,8 @@ async fn place(store: StoreKind) -> Option<Place> {
     urls.extend(["http://b.test/x".to_owned(), "nonsense".to_owned()]);
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|url| url.site());
-        let (lane, payload) = (Lane::default(), Vec::new());
+        let lane = Lane::default();
+        let payload = Vec::new();
         NewJob::now(Job { url: url.clone(), site, lane, payload, deadline: None })
     };
     queue.enqueue(urls.iter().map(job).collect()).await.unwrap();

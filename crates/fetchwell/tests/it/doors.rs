@@ -98,7 +98,8 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
         missing_hosts_fail: false,
     };
     let gate = Gate::new(politeness, rules, clock.clone());
-    let (limits, watcher) = (Limits::default(), Arc::new(|_| ()));
+    let limits = Limits::default();
+    let watcher = Arc::new(|_| ());
     Plant { gate, web, limits, clock, seed: 1, watcher }
 }
 
@@ -232,7 +233,8 @@ impl Web for Archive {
         let file = &self.files[request.url.path_and_query()];
         let range = request.headers.iter().find(|(name, _)| *name == "range").unwrap();
         let (first, last) = range.1.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-        let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+        let first: usize = first.parse().unwrap();
+        let last: usize = last.parse().unwrap();
         let mut answer = Answer {
             status: 206,
             headers: Default::default(),
@@ -275,7 +277,8 @@ async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
     };
     let mut lines: String = (0..240).map(line).collect();
     lines.push_str("com,example)/x not-a-line\n");
-    let (before, block) = (gzip(b"another block"), gzip(lines.as_bytes()));
+    let before = gzip(b"another block");
+    let block = gzip(lines.as_bytes());
     let place = format!("cdx-00000.gz\t{}\t{}\t1", before.len(), block.len());
     let cluster_line = format!("com,example)/0 20240712000102\t{place}");
     let indexes =
@@ -319,9 +322,11 @@ fn capture(page: usize) -> Vec<u8> {
 
 /// A WARC file of so many pages, and the batch that names them all.
 fn captures(pages: usize) -> (Vec<u8>, serde_json::Value) {
-    let (mut file, mut batch) = (Vec::new(), Vec::new());
+    let mut file = Vec::new();
+    let mut batch = Vec::new();
     for page in 0..pages {
-        let (record, offset) = (capture(page), file.len());
+        let record = capture(page);
+        let offset = file.len();
         batch.push(json!({
             "surt_url": format!("com,example)/{page}"),
             "timestamp": "20240712000102",

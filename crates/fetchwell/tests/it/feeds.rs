@@ -298,8 +298,8 @@ async fn lists_come_in_and_go_out(place: Place) {
             .stdout;
         all.replace("\"subscribed_by\":[\"opml\"]", "\"subscribed_by\":[\"store\"]")
     };
-    let (here, there) =
-        (listed(&place.scene.program, &[]).await, listed(&again, &["--opml", "out.opml"]).await);
+    let here = listed(&place.scene.program, &[]).await;
+    let there = listed(&again, &["--opml", "out.opml"]).await;
     assert_eq!((here.lines().count(), here.contains("\"interval_seconds\":1800")), (3, true));
     assert_eq!(strip_titles(&here), strip_titles(&there));
     let both = place.listed("http://news.test/feed.rss").await;

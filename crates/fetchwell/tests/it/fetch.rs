@@ -75,7 +75,9 @@ async fn several_urls_are_printed_as_rows_with_the_contracts_fields() {
     let ended = program.run(&[&["fetch"], &urls[..]].concat()).await.expect_code(0);
     let rows = rows(&ended);
     assert_eq!(rows.len(), 3);
-    let (moved, hello, plain) = (&rows[0], &rows[1], &rows[2]);
+    let moved = &rows[0];
+    let hello = &rows[1];
+    let plain = &rows[2];
     assert_eq!(hello["final_url"], "http://shop.test/hello");
     assert_eq!((&hello["outcome"], &hello["status"]), (&"fetched".into(), &200.into()));
     assert_eq!(hello["content_type"], "text/html; charset=utf-8");
@@ -224,8 +226,9 @@ async fn a_progress_bar_ends_at_100_percent_and_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_outcome_has_its_row_and_its_exit_code() {
     let (origin, program) = shop();
-    let (hello, gone, private) =
-        ("http://shop.test/hello", "http://shop.test/gone", "http://shop.test/private/1");
+    let hello = "http://shop.test/hello";
+    let gone = "http://shop.test/gone";
+    let private = "http://shop.test/private/1";
     for (urls, code, outcomes) in [
         (vec![hello], 0, vec!["fetched"]),
         (vec![gone], 4, vec!["url_failure"]),

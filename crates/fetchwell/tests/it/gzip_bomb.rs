@@ -11,7 +11,8 @@ pub(crate) fn gzip_bomb(mebibytes: usize) -> Vec<u8> {
     let mut block = Vec::with_capacity(MEBIBYTE);
     let mut deflate = Compress::new(Compression::best(), false);
     deflate.compress_vec(&zeros, &mut block, FlushCompress::Full).unwrap();
-    let (mut crc, mut crc_of_block) = (Crc::new(), Crc::new());
+    let mut crc = Crc::new();
+    let mut crc_of_block = Crc::new();
     crc_of_block.update(&zeros);
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     for _ in 0..mebibytes {

@@ -36,7 +36,8 @@ async fn every_behaviour_comes_to_its_one_row() {
     let server = HostileServer::start(RobotsAre::Friendly).await.unwrap();
     let rows = fetch_all(&server).await;
     for target in server.targets() {
-        let (outcome, good) = (&rows[&target.url], &target.behaviour.good);
+        let outcome = &rows[&target.url];
+        let good = &target.behaviour.good;
         let expected: Vec<&str> = good.iter().map(|good| outcome_of(*good)).collect();
         let is_deaf = !reads_requests(target);
         // Where robots.txt gets what the page gets, the page is not even asked for.

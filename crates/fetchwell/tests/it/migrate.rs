@@ -43,7 +43,8 @@ async fn submit(service: &Service, url: &str, key: &str) -> String {
 
 /// All results from a cursor on, until there are so many.
 async fn results(service: &Service, many: usize) -> Vec<Value> {
-    let (mut found, began) = (Vec::new(), Instant::now());
+    let mut found = Vec::new();
+    let began = Instant::now();
     while found.len() < many {
         assert!(began.elapsed() < DEADLINE, "{} of {many} results", found.len());
         let line = format!("GET /outbox?after={}&wait=5", found.len());

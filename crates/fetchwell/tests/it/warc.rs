@@ -166,7 +166,8 @@ async fn an_archive_holds_what_was_asked_and_answered_and_a_row_for_every_url() 
 
     // Requests and rows name the answer that they belong to.
     for (at, record) in found.iter().enumerate().filter(|(_, record)| record.kind == "request") {
-        let (answer, asked) = (&found[at - 1], String::from_utf8_lossy(&record.block));
+        let answer = &found[at - 1];
+        let asked = String::from_utf8_lossy(&record.block);
         assert_eq!(record.concurrent_to.as_ref(), Some(&answer.id));
         assert_eq!((&record.uri, record.ip.as_deref()), (&answer.uri, Some("127.0.0.1")));
         assert!(asked.starts_with("GET /") && asked.contains("user-agent: Tester/1"), "{asked}");

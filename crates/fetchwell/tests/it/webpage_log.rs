@@ -43,8 +43,8 @@ async fn run_the_door() -> (Arc<MemoryPages>, Vec<Event>) {
         ["one", "empty", "moved", "gone", "one?again"].map(|path| format!("http://a.test/{path}")),
     );
     let instance = Arc::new(rig.queue.instance());
-    let (cache, log) =
-        (Arc::new(MemoryPages::new(rig.clock.clone())), Arc::new(MemoryEvents::default()));
+    let cache = Arc::new(MemoryPages::new(rig.clock.clone()));
+    let log = Arc::new(MemoryEvents::default());
     let then = SinkThenSettle { sink: Written, source: instance.clone() };
     let door = Door {
         source: instance,
@@ -99,7 +99,8 @@ async fn events_are_as_their_description_has_them() {
 
 #[tokio::test(start_paused = true)]
 async fn the_example_finds_the_page_of_every_event_once() {
-    let (redis, kafka) = ("FETCHWELL_TEST_REDIS_URL", "FETCHWELL_TEST_KAFKA_BOOTSTRAP");
+    let redis = "FETCHWELL_TEST_REDIS_URL";
+    let kafka = "FETCHWELL_TEST_KAFKA_BOOTSTRAP";
     let (Some(python), Some(redis), Some(kafka)) = (python(), server_url(redis), server_url(kafka))
     else {
         return;
@@ -111,7 +112,8 @@ async fn the_example_finds_the_page_of_every_event_once() {
     let mut expected = Vec::new();
     for event in &events {
         let value: Value = serde_json::from_str(&event.value).unwrap();
-        let (key, url) = (value["cache_key"].as_str().unwrap(), value["url"].as_str().unwrap());
+        let key = value["cache_key"].as_str().unwrap();
+        let url = value["url"].as_str().unwrap();
         let page = cache.get(key).await.unwrap().unwrap();
         expected.push(format!("200 {} bytes {url}", page.len()));
         let mut set = redis::cmd("SET");

@@ -223,7 +223,8 @@ mod tests {
 
     /// A file of exactly the limit, whose last line is `Disallow: /x`, and then `beyond`.
     fn file_at_the_limit(beyond: &[u8]) -> Vec<u8> {
-        let (start, end) = (b"User-agent: *\n#", b"\nDisallow: /x");
+        let start = b"User-agent: *\n#";
+        let end = b"\nDisallow: /x";
         let mut body = start.to_vec();
         body.resize(MAX_ROBOTS_BYTES - end.len(), b'.');
         [&body, end.as_slice(), beyond].concat()

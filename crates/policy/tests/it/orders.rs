@@ -172,9 +172,11 @@ proptest! {
             least_interval: Duration::from_millis(crawl_delay_ms),
             ..Rate::every(SECOND.max(Duration::from_millis(crawl_delay_ms)))
         };
-        let (mut state, mut now) = (SiteState::default(), at(0));
+        let mut state = SiteState::default();
+        let mut now = at(0);
         let mut held: Option<(Permit, u32)> = None;
-        let (mut last, mut changes) = (None::<Time>, 0);
+        let mut last = None::<Time>;
+        let mut changes = 0;
         for (step, wait_ms) in steps {
             now = now + Duration::from_millis(wait_ms);
             let paused = state.orders.paused.is_some();

@@ -53,7 +53,8 @@ pub(super) async fn read(
 /// The JSON in a body.
 pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
     serde_json::from_slice(bytes).map_err(|fault| {
-        let (line, column) = (fault.line(), fault.column());
+        let line = fault.line();
+        let column = fault.column();
         let what = match fault.classify() {
             Category::Eof => "unexpected end",
             Category::Data => "duplicate key",
@@ -97,7 +98,8 @@ fn too_large(most_bytes: u64) -> Problem {
 
 async fn linger(body: Body) {
     let drain = async {
-        let (mut pieces, mut bytes) = (body.into_data_stream(), 0);
+        let mut pieces = body.into_data_stream();
+        let mut bytes = 0;
         while let Some(Ok(piece)) = pieces.next().await {
             bytes += piece.len();
             if bytes > LINGER_BYTES {

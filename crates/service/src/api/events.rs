@@ -40,7 +40,8 @@ pub(super) async fn stream(
     };
     // The first results are read before the answer begins, so that a cursor that is gone is told.
     let Found { results, share, .. } = api.page(&identity, after, asked.limit).await?;
-    let (results, share) = (results.into(), Some(share));
+    let results = results.into();
+    let share = Some(share);
     let last_sent = Instant::now();
     let live = Live { api, identity, after, limit: asked.limit, results, share, last_sent };
     let begin = Ok::<_, Infallible>(Bytes::from_static(b": results as they come\n\n"));

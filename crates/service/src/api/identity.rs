@@ -80,7 +80,8 @@ impl FromRequestParts<Arc<Api>> for Identity {
             Problem::new(Kind::Unauthorized)
         };
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();
-        let (value, another) = (values.next(), values.next());
+        let value = values.next();
+        let another = values.next();
         let value = value.ok_or_else(|| refused("no token"))?;
         let token = value.to_str().ok().and_then(Token::of_header).filter(|_| another.is_none());
         let token = token.ok_or_else(|| refused("not a token"))?.hash();

@@ -35,7 +35,8 @@ impl Scribe<'_> {
         detail: String,
         from: &str,
     ) -> Result<(), StoreError> {
-        let (caller, action) = (Some(who.to_owned()), action.to_owned());
+        let caller = Some(who.to_owned());
+        let action = action.to_owned();
         let entry =
             AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
         self.trail.keep(&[entry]).await
@@ -84,7 +85,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_keeps_the_latest_of_many() {
-        let (trail, clock) = (Trail::of_process(), Clock::system());
+        let trail = Trail::of_process();
+        let clock = Clock::system();
         let scribe = Scribe { trail: &trail, clock: &clock };
         for number in 0..MOST_IN_MEMORY + 3 {
             scribe.note("me", "pause_site", number.to_string(), "::1").await.unwrap();

@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn tokens_differ_and_are_read_back() {
-        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
+        let one = Token::generate().unwrap();
+        let other = Token::generate().unwrap();
         assert_ne!(one.reveal(), other.reveal());
         for scheme in ["Bearer", "bearer", "BEARER"] {
             let read = Token::of_header(&format!("{scheme} {}", one.reveal())).unwrap();

@@ -156,10 +156,8 @@ mod tests {
 
     #[test]
     fn what_came_in_between_is_a_difference() {
-        let (earlier, later) = (
-            Look { came: [1, 0, 0, 0, 2], ..Look::default() },
-            Look { came: [5, 1, 0, 0, 2], ..Look::default() },
-        );
+        let earlier = Look { came: [1, 0, 0, 0, 2], ..Look::default() };
+        let later = Look { came: [5, 1, 0, 0, 2], ..Look::default() };
         assert_eq!(later.came_since(&earlier), [4, 1, 0, 0, 0]);
         assert_eq!((earlier.requests(), later.requests()), (3, 7));
     }

@@ -82,7 +82,8 @@ struct Asked(Arc<dyn Fn() -> Request + Send + Sync>);
 
 impl Asked {
     fn of(request: &Request) -> Asked {
-        let (uri, headers) = (request.uri().clone(), request.headers().clone());
+        let uri = request.uri().clone();
+        let headers = request.headers().clone();
         let extensions = request.extensions().clone();
         Asked(Arc::new(move || {
             let mut request = Request::new(Body::empty());

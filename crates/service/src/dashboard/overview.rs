@@ -222,7 +222,8 @@ impl Durations {
                 .map(|stretch| stretch.and_then(of))
                 .collect()
         };
-        let (p50, p95) = (quantile(0.5), quantile(0.95));
+        let p50 = quantile(0.5);
+        let p95 = quantile(0.95);
         let most = p50.iter().chain(&p95).flatten().copied().fold(0.0, f64::max);
         let top = charts::round_up(most);
         Durations { p50: charts::line(&p50, top), p95: charts::line(&p95, top), top }
@@ -238,7 +239,8 @@ impl Durations {
 fn minutes(looks: &[Look], scale: Scale) -> Vec<Minute> {
     let minute = |(earlier, later): (&Look, &Look)| {
         let took = later.request.since(&earlier.request);
-        let (p50, p95) = (took.quantile(0.5), took.quantile(0.95));
+        let p50 = took.quantile(0.5);
+        let p95 = took.quantile(0.95);
         Minute { until: later.at, came: later.came_since(earlier), p50, p95 }
     };
     scale.stretches(looks, LOOKS_A_ROW).into_iter().rev().flatten().map(minute).collect()

@@ -38,7 +38,9 @@ impl Seconds {
         if all == 0 {
             return None;
         }
-        let (wanted, mut so_far, mut low) = (share * all as f64, 0.0, 0.0);
+        let wanted = share * all as f64;
+        let mut so_far = 0.0;
+        let mut low = 0.0;
         for (place, count) in self.counts.iter().enumerate() {
             // Beyond the last bound nobody knows how far: that bound is the least it can be.
             let high = self.bounds.get(place).copied().unwrap_or(low);

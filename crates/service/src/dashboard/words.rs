@@ -25,7 +25,8 @@ pub(super) fn count<N: TryInto<u64> + Copy>(number: impl Borrow<N>) -> String {
 pub(super) fn bytes(number: impl Borrow<u64>) -> String {
     let number = *number.borrow();
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let (mut size, mut unit) = (number as f64, 0);
+    let mut size = number as f64;
+    let mut unit = 0;
     while size >= 1_024.0 && unit + 1 < UNITS.len() {
         (size, unit) = (size / 1_024.0, unit + 1);
     }

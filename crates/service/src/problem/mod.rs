@@ -79,19 +79,22 @@ pub(crate) struct FieldError {
 impl FieldError {
     /// Something is wrong with this part of the body.
     pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        let (pointer, detail) = (Some(pointer.into()), detail.into());
+        let pointer = Some(pointer.into());
+        let detail = detail.into();
         FieldError { pointer, detail, ..FieldError::default() }
     }
 
     /// Something is wrong with this parameter of the query.
     pub(crate) fn in_query(parameter: &'static str, detail: impl Into<String>) -> FieldError {
-        let (parameter, detail) = (Some(parameter), detail.into());
+        let parameter = Some(parameter);
+        let detail = detail.into();
         FieldError { parameter, detail, ..FieldError::default() }
     }
 
     /// Something is wrong with this header.
     pub(crate) fn in_header(header: &'static str, detail: impl Into<String>) -> FieldError {
-        let (header, detail) = (Some(header), detail.into());
+        let header = Some(header);
+        let detail = detail.into();
         FieldError { header, detail, ..FieldError::default() }
     }
 }

@@ -155,7 +155,8 @@ fn secrets_come_from_files_too() {
 
 #[test]
 fn secrets_under_a_designs_own_name_come_from_files_too() {
-    let (redis, broker) = ("redis://:hunter2@redis.test", "amqp://me:hunter2@rabbit.test/%2f");
+    let redis = "redis://:hunter2@redis.test";
+    let broker = "amqp://me:hunter2@rabbit.test/%2f";
     let world = World::new()
         .file("redis", &format!("{redis}\n"))
         .file("broker", broker)

@@ -11,7 +11,8 @@ use fetchwell_simweb::{HitKind, Request, SiteScript, World, read_hits, write_hit
 #[expect(clippy::disallowed_methods, reason = "this client tests the program from outside")]
 fn the_program_serves_a_file_of_scripts_and_leaves_a_record() {
     let folder = tempfile::tempdir().unwrap();
-    let (world, record) = (folder.path().join("world.json"), folder.path().join("hits.jsonl"));
+    let world = folder.path().join("world.json");
+    let record = folder.path().join("hits.jsonl");
     let scripts = [SiteScript::new("shop.test").status("/gone", 410)];
     std::fs::write(&world, serde_json::to_vec(&scripts).unwrap()).unwrap();
 

@@ -124,7 +124,8 @@ async fn a_cut_comes_where_the_script_says() {
 
 #[tokio::test]
 async fn slow_answers_take_their_time() {
-    let (thinks, trickles) = (Duration::from_millis(100), Duration::from_millis(200));
+    let thinks = Duration::from_millis(100);
+    let trickles = Duration::from_millis(200);
     let server = start(shop().slow(thinks).trickling(trickles)).unwrap();
     let begun = Instant::now();
     let (received, _) = exchange(&server, &get("/")).await.unwrap();

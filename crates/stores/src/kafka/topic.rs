@@ -39,7 +39,8 @@ pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), Stor
 }
 
 async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError> {
-    let (producer, topic) = (producer.clone(), place.topic.clone());
+    let producer = producer.clone();
+    let topic = place.topic.clone();
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
     let looked = looked.map_err(|error| {
         StoreError::bug(format!("{place}: the lookup of the topic did not finish"))

@@ -79,7 +79,8 @@ impl<S: Keeper> SharedPoliteness<S> {
                 let reading = self.keeper.read(&step_sites).await?;
                 now = reading.now;
                 let moment = Moment { now, lost_until: reading.lost_until };
-                let (mut changes, mut changed) = (Vec::new(), Vec::new());
+                let mut changes = Vec::new();
+                let mut changed = Vec::new();
                 for ((&i, site), before) in step.iter().zip(step_sites).zip(reading.sites) {
                     let was = before.state();
                     let mut state = was.clone();
@@ -87,8 +88,10 @@ impl<S: Keeper> SharedPoliteness<S> {
                     let must_last = state.breaker != was.breaker
                         || state.penalty_until != was.penalty_until
                         || state.orders != was.orders;
-                    let (after, forgettable_at) = (Texts::of(&state), state.forgettable_at());
-                    let (is_notable, has_orders) = (state.is_notable(now), state.orders.stand());
+                    let after = Texts::of(&state);
+                    let forgettable_at = state.forgettable_at();
+                    let is_notable = state.is_notable(now);
+                    let has_orders = state.orders.stand();
                     if after != before {
                         changes.push(Change {
                             site,
@@ -147,7 +150,8 @@ impl<S: Keeper> SharedPoliteness<S> {
         let said = reports.iter().map(|report| &report.site);
         let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
-            let (mut transitions, mut verdicts) = (Vec::new(), Vec::new());
+            let mut transitions = Vec::new();
+            let mut verdicts = Vec::new();
             for &place in &of_site[i] {
                 if let Some(SiteReport { report, .. }) = reports.get(place) {
                     let became = state.record(report, moment.now, &self.rule, self.unit());
@@ -262,7 +266,8 @@ fn in_order<T>(mut placed: Vec<(usize, T)>) -> impl Iterator<Item = T> {
 
 /// Each site once, with the places that it has in a list, in their order.
 fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usize>>) {
-    let (mut sites, mut places): (Vec<Site>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    let mut sites: Vec<Site> = Vec::new();
+    let mut places: Vec<Vec<usize>> = Vec::new();
     let mut known: HashMap<&Site, usize> = HashMap::new();
     for (place, site) in list.enumerate() {
         let index = *known.entry(site).or_insert_with(|| {
@@ -295,7 +300,8 @@ mod tests {
             tokio::task::yield_now().await;
             *self.answers.lock().unwrap() += 1;
             let kept = self.kept.lock().unwrap().clone();
-            let (now, lost_until) = (Time::from_secs(1_000), Time::EPOCH);
+            let now = Time::from_secs(1_000);
+            let lost_until = Time::EPOCH;
             Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
         }
 

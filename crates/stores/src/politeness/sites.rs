@@ -21,7 +21,8 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
         let mut making = PageInMaking::new(query, now);
         let mut at_end = false;
         while !making.is_full() && !at_end {
-            let (notable, stride) = (query.condition.is_some(), making.stride());
+            let notable = query.condition.is_some();
+            let stride = making.stride();
             let names = self.keeper.names(making.after(), notable, stride).await?;
             at_end = names.len() < stride;
             self.offer(&mut making, query, names).await?;

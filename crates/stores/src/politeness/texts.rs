@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn a_state_comes_back_as_it_was_kept() {
         let now = Time::from_secs(1_700_000_000);
-        let (rule, rate) = (BreakerRule::default(), Rate::per_second(1.0, 1));
+        let rule = BreakerRule::default();
+        let rate = Rate::per_second(1.0, 1);
         let mut state = SiteState::default();
         state.ask(now, rate, false, &rule);
         let at_rest = Texts::of(&state);
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_counts_as_nothing() {
-        let (rate_limit, circuit) = (Some("17".to_owned()), Some("{".to_owned()));
+        let rate_limit = Some("17".to_owned());
+        let circuit = Some("{".to_owned());
         let texts = Texts { rate_limit, circuit, notes: Some("[]".to_owned()) };
         assert_eq!(texts.state(), SiteState::default());
     }

@@ -68,7 +68,8 @@ mod tests {
         let together: Arc<Together<u32, u32>> = Arc::default();
         let batches: Arc<Mutex<Vec<Vec<u32>>>> = Arc::default();
         let ask = |question: u32| {
-            let (together, batches) = (together.clone(), batches.clone());
+            let together = together.clone();
+            let batches = batches.clone();
             tokio::spawn(async move {
                 let ask_all = async |questions: &[u32]| {
                     batches.lock().unwrap().push(questions.to_vec());
@@ -98,7 +99,8 @@ mod tests {
                 together.ask(question, ask_all).await
             })
         };
-        let (first, second) = (ask(1, Duration::from_secs(1)), ask(2, Duration::from_secs(60)));
+        let first = ask(1, Duration::from_secs(1));
+        let second = ask(2, Duration::from_secs(60));
         let third = ask(3, Duration::ZERO);
         assert_eq!(first.await.unwrap(), Some(1));
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -153,7 +153,8 @@ mod tests {
             ((0, 900, 850), (10, 20, 15), 0),
             ((0, 1, 0), (3_600_000, 3_600_001, 3_602_000), 0),
         ] {
-            let (a, b): ((u64, u64, i64), (u64, u64, i64)) = (first, then);
+            let a: (u64, u64, i64) = first;
+            let b: (u64, u64, i64) = then;
             let found = jump(glance(start, a.0, a.1, a.2), glance(start, b.0, b.1, b.2));
             assert_eq!(found, Duration::from_millis(jumped_ms), "{first:?} {then:?}");
         }

@@ -170,7 +170,8 @@ impl Moves {
         let query = sqlx::query(COUNT_RESULTS).bind(names).bind(numbers);
         let mut next: HashMap<String, i64> = HashMap::new();
         for row in self.tx.fetch(query.bind(self.now().as_micros())).await? {
-            let (name, last): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let name: String = row.try_get(0)?;
+            let last: i64 = row.try_get(1)?;
             let count = counts.get(name.as_str()).copied().unwrap_or(0);
             next.insert(name, last - count);
         }

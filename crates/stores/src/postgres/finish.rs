@@ -103,7 +103,9 @@ impl MessageFinish {
         let queue = self.instance.queue.queue;
         let ids = conclusions.iter().map(|conclusion| conclusion.id).collect();
         let mut held = moves.held(self.instance.epoch(), ids).await?;
-        let (mut settled, mut ends, mut skipped) = (Vec::new(), Vec::new(), 0);
+        let mut settled = Vec::new();
+        let mut ends = Vec::new();
+        let mut skipped = 0;
         let mut others: Vec<(LeaseId, &Settlement)> = Vec::new();
         let mut attempts = Vec::new();
         for Conclusion { id, settlement, result, attempt } in conclusions {

@@ -37,7 +37,8 @@ pub async fn open_retriever(
     let queue = async |name| {
         PostgresQueue::open(db.clone(), name, clock.clone(), lease_ttl, false, poll).await
     };
-    let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
+    let messages = queue("messages").await?;
+    let deliveries = queue("webhooks").await?;
     let results = Bell::default();
     let desk = Desk {
         db: db.clone(),

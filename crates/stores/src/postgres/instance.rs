@@ -148,7 +148,8 @@ impl Source for PostgresInstance {
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
-        let (before, ttl) = (self.epoch(), *lease_ttl);
+        let before = self.epoch();
+        let ttl = *lease_ttl;
         // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
         let lengthened = lengthen(db, clock, *queue, before, ttl).await?;
         if lengthened.has_dead {

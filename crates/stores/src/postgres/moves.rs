@@ -95,7 +95,8 @@ impl Moves {
         let lanes = jobs.iter().map(|new| new.job.lane.clone()).collect();
         let lanes = self.lane_ids(queue, lanes).await?;
         let ids = self.new_ids(jobs.len()).await?;
-        let (moment, now) = (self.moment, self.now());
+        let moment = self.moment;
+        let now = self.now();
         let rows = jobs.into_iter().zip(ids).map(|(NewJob { job, key, due }, id)| {
             let due = due.map_or(now, |due| moment.to_store(due));
             NewRow {

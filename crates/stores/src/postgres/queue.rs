@@ -100,7 +100,8 @@ impl PostgresQueue {
         next: Option<Time>,
         deadline: Option<Time>,
     ) -> sqlx::Result<Taken> {
-        let (now, moment) = (moves.now(), moves.moment);
+        let now = moves.now();
+        let moment = moves.moment;
         if self.run_once {
             let ledger = ledger::sum(&mut moves.tx, self.queue).await?;
             if ledger.queued + ledger.delayed + ledger.in_flight == 0 {

@@ -63,7 +63,8 @@ async fn prune_caller(
          WHERE caller.name = $1 ORDER BY outbox.cursor LIMIT $2 FOR UPDATE OF outbox",
     );
     let before = moves.now() - keep;
-    let (mut jobs, mut last): (Vec<LeaseId>, i64) = (Vec::new(), 0);
+    let mut jobs: Vec<LeaseId> = Vec::new();
+    let mut last: i64 = 0;
     for row in moves.tx.fetch(query.bind(caller).bind(i64::from(most))).await? {
         if Time::from_micros(row.try_get(2)?) >= before {
             break;

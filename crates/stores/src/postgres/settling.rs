@@ -102,7 +102,8 @@ impl Moves {
         queue: QueueId,
         batch: &[(LeaseId, &Settlement)],
     ) -> sqlx::Result<()> {
-        let (mut ids, mut reasons) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut reasons = Vec::new();
         for (id, settlement) in batch {
             if let Settlement::Dead { reason } = settlement {
                 ids.push(*id);

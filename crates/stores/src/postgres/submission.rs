@@ -63,10 +63,12 @@ async fn put_in(
     let lanes = moves.lane_ids(queues.messages, lanes).await?;
     let mut shared = what_is_shared(moves, &messages).await?;
     let ids = moves.new_ids(messages.len()).await?;
-    let (mut rows, mut ended) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut ended = Vec::new();
     for ((message, caller), id) in messages.into_iter().zip(ids) {
         let now = moves.now();
-        let (mut copies, mut follows) = (None, None);
+        let mut copies = None;
+        let mut follows = None;
         if let Some(max_age) = message.max_age {
             let of_kind = shared.entry(message.kind).or_default();
             copies = of_kind.page.filter(|(_, at)| *at >= now - max_age).map(|(job, _)| job);

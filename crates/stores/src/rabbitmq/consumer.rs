@@ -68,9 +68,12 @@ pub(super) struct Held {
 impl Deliveries {
     pub(super) fn new(clock: Clock) -> Deliveries {
         let away = Some(StoreError::transient("RabbitMQ: not connected yet"));
-        let (waiting, held) = (BTreeMap::new(), HashMap::new());
+        let waiting = BTreeMap::new();
+        let held = HashMap::new();
         let state = State { generation: 0, doubted: 0, away, next_id: 1, waiting, held };
-        let (news, began, doubt) = (Arc::default(), Notify::new(), Notify::new());
+        let news = Arc::default();
+        let began = Notify::new();
+        let doubt = Notify::new();
         Deliveries { state: Mutex::new(state), clock, news, began, doubt }
     }
 
@@ -90,7 +93,8 @@ impl Deliveries {
 
     /// Takes what is due; else says when something is.
     pub(super) fn take(&self, most: usize) -> Result<Vec<Lease>, Option<Time>> {
-        let (mut state, now) = (self.state(), self.clock.now());
+        let mut state = self.state();
+        let now = self.clock.now();
         let mut leases = Vec::new();
         while leases.len() < most
             && let Some(first) = state.waiting.first_entry()
@@ -143,7 +147,8 @@ impl Deliveries {
 
     /// Those that have waited here so long that the broker is to have them back.
     pub(super) fn kept_too_long(&self) -> Vec<Acker> {
-        let (mut state, now) = (self.state(), self.clock.now());
+        let mut state = self.state();
+        let now = self.clock.now();
         let State { waiting, held, .. } = &mut *state;
         let mut ackers = Vec::new();
         waiting.retain(|(_, id), _| match held.get(id) {
@@ -173,11 +178,14 @@ impl Deliveries {
 
     fn came(&self, delivery: Delivery) {
         let Delivery { data, properties, acker, .. } = delivery;
-        let (now, mut state) = (self.clock.now(), self.state());
+        let now = self.clock.now();
+        let mut state = self.state();
         let due = now + delay_of(&properties, self.clock.wall());
         let id = state.next_id;
         state.next_id += 1;
-        let (lane, site, deadline) = (Lane::default(), None, None);
+        let lane = Lane::default();
+        let site = None;
+        let deadline = None;
         let url = name_of(&properties, &data);
         let job = Job { url, site, lane, deadline, payload: data };
         let history = history_of(&properties, now);
@@ -247,7 +255,8 @@ impl Keeper {
         let fault = |error: lapin::Error| self.link.fault(error);
         let channel = connection.create_channel().await.map_err(fault)?;
         channel.basic_qos(self.prefetch, BasicQosOptions::default()).await.map_err(fault)?;
-        let (queue, tag) = (self.names.queue.clone(), ShortString::default());
+        let queue = self.names.queue.clone();
+        let tag = ShortString::default();
         let options = BasicConsumeOptions::default();
         channel.basic_consume(queue, tag, options, FieldTable::default()).await.map_err(fault)
     }

@@ -23,7 +23,8 @@ pub struct QueueFacts {
 
 /// Connects and asks.
 pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> {
-    let (link, names) = (Link::to(url)?, Names::of(queue, false)?);
+    let link = Link::to(url)?;
+    let names = Names::of(queue, false)?;
     let connection = link.connect("doctor").await?;
     let asked = async {
         if !is_there(&connection, &names.queue).await? {

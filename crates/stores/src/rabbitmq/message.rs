@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn what_a_batch_has_been_through_travels_with_it() {
-        let (queue, now) = (ShortString::from("batches"), Time::from_micros(7_000_000));
+        let queue = ShortString::from("batches");
+        let now = Time::from_micros(7_000_000);
         let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
         let first = Outgoing::batch(&queue, &batch);
         assert_eq!(history_of(&first.properties, now), History::default());

@@ -139,7 +139,8 @@ impl Link {
     /// Why the server may forget what it is given.
     fn cautions(&self, info: &str) -> Vec<String> {
         let value = |name: &str| field(info, name).unwrap_or_default();
-        let (address, policy) = (self.address(), value("maxmemory_policy"));
+        let address = self.address();
+        let policy = value("maxmemory_policy");
         let mut cautions = Vec::new();
         if value("maxmemory") != "0" && policy != "noeviction" {
             cautions.push(format!(

@@ -51,7 +51,8 @@ impl RedisLinks {
 impl CategoryLinks for RedisLinks {
     async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreError> {
         self.link.warn_of_forgetting().await?;
-        let (key, mut added) = (format!("{PREFIX}{category}"), 0);
+        let key = format!("{PREFIX}{category}");
+        let mut added = 0;
         for urls in urls.chunks(LINKS_AT_ONCE) {
             let mut connection = self.link.standing().await?.connection;
             let mut transaction = redis::pipe();

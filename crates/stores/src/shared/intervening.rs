@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn names_of_other_tries_differ() {
-        let (now, wall) = (Time::from_secs(5), Time::from_secs(1_700_000_000));
+        let now = Time::from_secs(5);
+        let wall = Time::from_secs(1_700_000_000);
         let one = new_name(MessageId([1; 16]), now, wall);
         assert_ne!(one, new_name(MessageId([2; 16]), now, wall));
         assert_ne!(one, new_name(MessageId([1; 16]), Time::from_secs(6), wall));

@@ -67,7 +67,8 @@ impl DeadBatches for SqliteQueue {
 
 /// A batch has no site: that is decided by whoever takes it, who knows where the archive is.
 fn job(batch: &Batch) -> NewJob {
-    let (url, payload) = (batch.id.clone(), batch.body.to_vec());
+    let url = batch.id.clone();
+    let payload = batch.body.to_vec();
     let job = Job { url, site: None, lane: Lane::default(), deadline: None, payload };
     NewJob { job, key: Some(key(&batch.id)), due: None }
 }

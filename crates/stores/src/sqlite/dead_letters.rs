@@ -27,7 +27,8 @@ impl DeadLetters for SqliteQueue {
         from: Option<&[u8]>,
         most: usize,
     ) -> Result<LettersPage, StoreError> {
-        let (queue, most) = (self.queue, most.min(LETTERS_PER_PAGE));
+        let queue = self.queue;
+        let most = most.min(LETTERS_PER_PAGE);
         let (url, id) = from.map_or_else(Default::default, read_place);
         let letters: Vec<DeadLetter> = self
             .db
@@ -45,7 +46,8 @@ impl DeadLetters for SqliteQueue {
     }
 
     async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreError> {
-        let (queue, url) = (self.queue, url.to_owned());
+        let queue = self.queue;
+        let url = url.to_owned();
         self.db
             .write(move |tx| {
                 tx.prepare_cached(concat!(select_letter!(), " AND url = ?2 ORDER BY id"))?
@@ -56,7 +58,9 @@ impl DeadLetters for SqliteQueue {
     }
 
     async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError> {
-        let (queue, clock, letters) = (self.queue, self.clock.clone(), letters.to_vec());
+        let queue = self.queue;
+        let clock = self.clock.clone();
+        let letters = letters.to_vec();
         let revised = self
             .db
             .write(move |tx| {
@@ -83,7 +87,9 @@ impl SettleWithDetails for SqliteInstance {
             ends.push((lease.id, (*settlement).clone()));
             details.push(known.clone());
         }
-        let (queue, epoch, clock) = (self.queue.queue, self.epoch(), self.queue.clock.clone());
+        let queue = self.queue.queue;
+        let epoch = self.epoch();
+        let clock = self.queue.clock.clone();
         let work = move |tx: &Connection| {
             let settled = settle_batch(tx, queue, epoch, &ends, clock.now())?;
             let mut keep =

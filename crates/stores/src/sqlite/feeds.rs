@@ -88,8 +88,10 @@ impl Feeds for SqliteFeeds {
     }
 
     async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError> {
-        let (urls, holder) = (owned(urls), claim.holder.to_owned());
-        let (now, until) = (claim.now.as_micros(), claim.until.as_micros());
+        let urls = owned(urls);
+        let holder = claim.holder.to_owned();
+        let now = claim.now.as_micros();
+        let until = claim.until.as_micros();
         self.db
             .write(move |tx| {
                 let mut claim = tx.prepare_cached(
@@ -108,7 +110,8 @@ impl Feeds for SqliteFeeds {
     }
 
     async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError> {
-        let (url, holder) = (url.to_owned(), holder.to_owned());
+        let url = url.to_owned();
+        let holder = holder.to_owned();
         let memory = serde_json::to_string(memory)
             .map_err(|error| StoreError::bug("cannot encode a feed record").with_source(error))?;
         self.db
@@ -125,7 +128,8 @@ impl Feeds for SqliteFeeds {
     }
 
     async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError> {
-        let (urls, holder) = (owned(urls), holder.to_owned());
+        let urls = owned(urls);
+        let holder = holder.to_owned();
         self.db
             .write(move |tx| {
                 let mut release = tx.prepare_cached(

@@ -96,9 +96,11 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
             .iter()
             .map(|f| f.records.iter().map(self.render).collect::<Vec<_>>().concat())
             .collect();
-        let (queue, epoch) = (self.instance.queue.queue, self.instance.epoch());
-        let (clock, file, path) =
-            (self.instance.queue.clock.clone(), self.file.clone(), self.path.clone());
+        let queue = self.instance.queue.queue;
+        let epoch = self.instance.epoch();
+        let clock = self.instance.queue.clock.clone();
+        let file = self.file.clone();
+        let path = self.path.clone();
         let work = move |tx: &Connection| {
             let settled = settle_batch(tx, queue, epoch, &settlements, clock.now())?;
             let confirmed =

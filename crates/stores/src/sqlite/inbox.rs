@@ -41,7 +41,8 @@ pub async fn open_retriever(
             SqliteQueue::open(writer.clone(), name, clock.clone(), lease_ttl, false).await?;
         Ok::<_, StoreError>(queue.polled_every(poll))
     };
-    let (messages, deliveries) = (queue("messages").await?, queue("webhooks").await?);
+    let messages = queue("messages").await?;
+    let deliveries = queue("webhooks").await?;
     let results = Bell::default();
     let instance = Arc::new(messages.instance());
     let finish = MessageFinish {
@@ -92,7 +93,8 @@ impl Inbox for SqliteInbox {
         id: MessageId,
         of: Option<&str>,
     ) -> Result<Option<Message>, StoreError> {
-        let (queue, of) = (self.messages.queue, of.map(str::to_owned));
+        let queue = self.messages.queue;
+        let of = of.map(str::to_owned);
         self.reader.write(move |tx| message(tx, queue, id, of.as_deref())).await
     }
 
@@ -117,7 +119,9 @@ impl Inbox for SqliteInbox {
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
-        let (caller, token, clock) = (caller.clone(), *token, self.messages.clock.clone());
+        let caller = caller.clone();
+        let token = *token;
+        let clock = self.messages.clock.clone();
         self.write(move |tx| callers::add(tx, &caller, &token, clock.wall())).await
     }
 
@@ -126,7 +130,8 @@ impl Inbox for SqliteInbox {
     }
 
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
-        let (name, clock) = (name.to_owned(), self.messages.clock.clone());
+        let name = name.to_owned();
+        let clock = self.messages.clock.clone();
         self.write(move |tx| callers::revoke(tx, &name, clock.wall())).await
     }
 

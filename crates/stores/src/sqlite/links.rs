@@ -27,7 +27,9 @@ impl CategoryLinks for SqliteLinks {
         if urls.is_empty() {
             return Ok(0);
         }
-        let (category, urls, clock) = (category.to_owned(), urls.to_vec(), self.clock.clone());
+        let category = category.to_owned();
+        let urls = urls.to_vec();
+        let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 forget_what_is_over(tx, clock.now())?;
@@ -75,7 +77,8 @@ fn living(tx: &Connection, now: Time) -> rusqlite::Result<Vec<CategorySet>> {
     let mut rows = select.query([now.as_micros()])?;
     let mut sets: Vec<CategorySet> = Vec::new();
     while let Some(row) = rows.next()? {
-        let (category, url): (String, String) = (row.get(0)?, row.get(1)?);
+        let category: String = row.get(0)?;
+        let url: String = row.get(1)?;
         match sets.last_mut() {
             Some(set) if set.category == category => {
                 set.urls.insert(url);

@@ -134,7 +134,8 @@ impl Departure {
         let mut statement = tx.prepare(table.select)?;
         self.bind(&mut statement)?;
         let mut rows = statement.raw_query();
-        let (mut count, mut part) = (0, Rows::of(table));
+        let mut count = 0;
+        let mut part = Rows::of(table);
         while let Some(row) = rows.next()? {
             part.push(values_of(row)?)?;
             count += 1;

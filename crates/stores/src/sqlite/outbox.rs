@@ -50,10 +50,13 @@ impl Finish<FetchResult> for MessageFinish {
             })
             .collect();
         let queue = &self.instance.queue;
-        let (epoch, clock) = (self.instance.epoch(), queue.clock.clone());
-        let (messages, deliveries) = (queue.queue, self.deliveries.queue);
+        let epoch = self.instance.epoch();
+        let clock = queue.clock.clone();
+        let messages = queue.queue;
+        let deliveries = self.deliveries.queue;
         let work = move |tx: &Connection| {
-            let (now, wall) = (clock.now(), clock.wall());
+            let now = clock.now();
+            let wall = clock.wall();
             if !is_live(tx, epoch, now)? {
                 return Ok((vec![Settled::Stale; ends.len()], Vec::new()));
             }
@@ -145,7 +148,8 @@ pub(super) fn page(
         " WHERE outbox.caller = ?1 AND cursor > ?2 ORDER BY cursor LIMIT ?3"
     ))?;
     let mut rows = select.query((caller, after, most.results))?;
-    let (mut results, mut bytes) = (Vec::new(), 0);
+    let mut results = Vec::new();
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let result = result_of(row)?;
         bytes += result.result.content.as_ref().map_or(0, |content| content.len() as u64);

@@ -30,7 +30,8 @@ impl SqlitePages {
 #[async_trait]
 impl PageCache for SqlitePages {
     async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
-        let (key, expires_at) = (key.to_owned(), self.clock.now() + ttl);
+        let key = key.to_owned();
+        let expires_at = self.clock.now() + ttl;
         self.db
             .write(move |tx| {
                 tx.prepare_cached(
@@ -44,7 +45,8 @@ impl PageCache for SqlitePages {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let (key, now) = (key.to_owned(), self.clock.now());
+        let key = key.to_owned();
+        let now = self.clock.now();
         let body: Option<Vec<u8>> = self
             .db
             .write(move |tx| {

@@ -45,8 +45,11 @@ impl SqlitePoliteness {
 #[async_trait]
 impl Politeness for SqlitePoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
-        let (reports, asks) = (reports.to_vec(), asks.to_vec());
-        let (clock, rule, chance) = (self.clock.clone(), self.rule, self.chance.clone());
+        let reports = reports.to_vec();
+        let asks = asks.to_vec();
+        let clock = self.clock.clone();
+        let rule = self.rule;
+        let chance = self.chance.clone();
         self.db
             .write(move |tx| {
                 let now = clock.now();
@@ -76,7 +79,9 @@ impl Politeness for SqlitePoliteness {
         permit: &Permit,
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError> {
-        let (site, permit, clock) = (site.clone(), *permit, self.clock.clone());
+        let site = site.clone();
+        let permit = *permit;
+        let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 let now = clock.now();
@@ -92,7 +97,8 @@ impl Politeness for SqlitePoliteness {
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        let (origin, record) = (origin.to_string(), to_text(record)?);
+        let origin = origin.to_string();
+        let record = to_text(record)?;
         self.db
             .write(move |tx| {
                 tx.prepare_cached(
@@ -106,7 +112,8 @@ impl Politeness for SqlitePoliteness {
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        let (site, clock) = (site.clone(), self.clock.clone());
+        let site = site.clone();
+        let clock = self.clock.clone();
         self.db.write(move |tx| Ok((state_of(tx, &site)?, clock.now()))).await
     }
 

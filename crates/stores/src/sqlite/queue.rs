@@ -79,8 +79,9 @@ impl SqliteQueue {
 
     /// Joins as a new instance.
     pub fn instance(&self) -> SqliteInstance {
-        let (epoch, turn, presence) =
-            (AtomicI64::new(NO_EPOCH), AtomicI64::new(0), Mutex::new(None));
+        let epoch = AtomicI64::new(NO_EPOCH);
+        let turn = AtomicI64::new(0);
+        let presence = Mutex::new(None);
         SqliteInstance { queue: self.clone(), epoch, turn, presence, rescued: AtomicU64::new(0) }
     }
 
@@ -91,7 +92,8 @@ impl SqliteQueue {
         output: &Path,
         choose: impl FnOnce(u64) -> io::Result<Vec<NewJob>> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        let (queue, clock) = (self.queue, self.clock.clone());
+        let queue = self.queue;
+        let clock = self.clock.clone();
         let output = output_name(output)?;
         self.db
             .write(move |tx| {
@@ -107,7 +109,9 @@ impl SqliteQueue {
 
     /// Whether an instance is at work on the queue.
     pub async fn is_in_use(&self) -> Result<bool, StoreError> {
-        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
+        let queue = self.queue;
+        let clock = self.clock.clone();
+        let store = self.db.path().to_owned();
         self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
     }
 
@@ -118,7 +122,9 @@ impl SqliteQueue {
         output: &Path,
         revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
     ) -> Result<bool, StoreError> {
-        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
+        let queue = self.queue;
+        let clock = self.clock.clone();
+        let store = self.db.path().to_owned();
         let output = output_name(output)?;
         self.db
             .write(move |tx| {
@@ -134,7 +140,9 @@ impl SqliteQueue {
     /// Empties the queue, dead letters and ledger included, unless an instance is at work on it.
     /// Returns whether it did.
     pub async fn reset_unless_in_use(&self) -> Result<bool, StoreError> {
-        let (queue, clock, store) = (self.queue, self.clock.clone(), self.db.path().to_owned());
+        let queue = self.queue;
+        let clock = self.clock.clone();
+        let store = self.db.path().to_owned();
         self.db
             .write(move |tx| {
                 let free = !is_in_use(tx, queue, &store, clock.now())?;
@@ -159,7 +167,9 @@ impl SqliteQueue {
 
     /// Takes away the queues whose names begin with `prefix` and that no instance is at work on.
     pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreError> {
-        let (prefix, clock, store) = (prefix.to_owned(), clock.clone(), db.path().to_owned());
+        let prefix = prefix.to_owned();
+        let clock = clock.clone();
+        let store = db.path().to_owned();
         db.write(move |tx| {
             let queues: Vec<i64> = tx
                 .prepare("SELECT id FROM queue WHERE substr(name, 1, length(?1)) = ?1")?
@@ -195,7 +205,8 @@ impl SqliteQueue {
 #[async_trait]
 impl Queue for SqliteQueue {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        let (queue, clock) = (self.queue, self.clock.clone());
+        let queue = self.queue;
+        let clock = self.clock.clone();
         let accepted = self
             .db
             .write(move |tx| {
@@ -262,7 +273,9 @@ impl SqliteInstance {
 impl Source for SqliteInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let SqliteQueue { queue, run_once, lease_ttl, poll, .. } = self.queue;
-        let (epoch, clock, demand) = (self.epoch(), self.queue.clock.clone(), demand.clone());
+        let epoch = self.epoch();
+        let clock = self.queue.clock.clone();
+        let demand = demand.clone();
         let turn = self.turn.load(Ordering::Relaxed);
         let (next_turn, taken) = self
             .queue
@@ -302,7 +315,8 @@ impl Source for SqliteInstance {
 
     async fn leave(&self) -> Result<(), StoreError> {
         let epoch = self.epoch.swap(NO_EPOCH, Ordering::Relaxed);
-        let (queue, clock) = (self.queue.queue, self.queue.clock.clone());
+        let queue = self.queue.queue;
+        let clock = self.queue.clock.clone();
         self.queue
             .db
             .write(move |tx| {
@@ -320,7 +334,8 @@ impl Source for SqliteInstance {
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        let (epoch, leases) = (self.epoch(), leases.to_vec());
+        let epoch = self.epoch();
+        let leases = leases.to_vec();
         self.queue
             .db
             .write(move |tx| {
@@ -337,7 +352,8 @@ impl Source for SqliteInstance {
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
         let SqliteQueue { queue, lease_ttl, .. } = self.queue;
-        let (before, clock) = (self.epoch(), self.queue.clock.clone());
+        let before = self.epoch();
+        let clock = self.queue.clock.clone();
         let store = self.queue.db.path().to_owned();
         let (epoch, presence, rescued) = self
             .queue
@@ -388,7 +404,9 @@ impl Settle for SqliteInstance {
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let batch: Vec<(LeaseId, Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, (*settlement).clone())).collect();
-        let (queue, epoch, clock) = (self.queue.queue, self.epoch(), self.queue.clock.clone());
+        let queue = self.queue.queue;
+        let epoch = self.epoch();
+        let clock = self.queue.clock.clone();
         self.queue.db.write(move |tx| settle_batch(tx, queue, epoch, &batch, clock.now())).await
     }
 }

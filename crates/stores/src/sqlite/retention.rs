@@ -60,7 +60,8 @@ fn prune_caller(
         )?
         .query_map((caller, pruned, most), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let (mut gone, mut last) = (0, pruned);
+    let mut gone = 0;
+    let mut last = pruned;
     for (job, cursor, _) in oldest.iter().take_while(|(_, _, stored_at)| *stored_at < before) {
         tx.prepare_cached("DELETE FROM outbox WHERE job = ?1")?.execute([job])?;
         let lane: i64 = tx

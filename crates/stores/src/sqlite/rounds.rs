@@ -33,8 +33,10 @@ impl Rounds for SqliteQueue {
         urls: &[String],
         max_waiting: u64,
     ) -> Result<Put, StoreError> {
-        let (queue, clock) = (self.queue, self.clock.clone());
-        let (Round { entry, due }, urls) = (round.clone(), urls.to_vec());
+        let queue = self.queue;
+        let clock = self.clock.clone();
+        let Round { entry, due } = round.clone();
+        let urls = urls.to_vec();
         let put = self
             .db
             .write(move |tx| {

@@ -21,12 +21,14 @@ const NOTABLE_SITES: &str =
 #[async_trait]
 impl Sites for SqlitePoliteness {
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
-        let (query, clock) = (query.clone(), self.clock.clone());
+        let query = query.clone();
+        let clock = self.clock.clone();
         self.db.write(move |tx| page(tx, &query, clock.now())).await
     }
 
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
-        let (site, clock) = (site.clone(), self.clock.clone());
+        let site = site.clone();
+        let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 let state = state_of(tx, &site)?.unwrap_or_default();
@@ -37,7 +39,9 @@ impl Sites for SqlitePoliteness {
     }
 
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
-        let (site, by, clock) = (site.clone(), by.to_owned(), self.clock.clone());
+        let site = site.clone();
+        let by = by.to_owned();
+        let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 if order == Order::ForgetRobots {
@@ -88,7 +92,8 @@ fn page(tx: &Connection, query: &SiteQuery, now: Time) -> rusqlite::Result<Sites
     while !making.is_full() && !at_end {
         match rows.next()? {
             Some(row) => {
-                let (site, state) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                let site = row.get_ref(0)?.as_str()?;
+                let state = row.get_ref(1)?.as_str()?;
                 making.offer(site, || serde_json::from_str(state).ok());
             }
             None => at_end = true,

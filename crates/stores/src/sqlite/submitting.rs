@@ -55,7 +55,8 @@ impl Desk {
         these: Range<usize>,
     ) -> Result<Vec<Answer>, Trouble> {
         let clock = self.messages.clock.clone();
-        let (queue, deliveries) = (self.messages.queue, self.deliveries.queue);
+        let queue = self.messages.queue;
+        let deliveries = self.deliveries.queue;
         let refused = Arc::new(AtomicBool::new(false));
         let noted = refused.clone();
         let work = move |tx: &Connection| {
@@ -102,7 +103,8 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
     let mut moves = Moves::new(tx, at.queue, at.now);
     let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut answers = Vec::with_capacity(group.len());
-    let (mut plain, mut fresh) = (Vec::new(), Vec::new());
+    let mut plain = Vec::new();
+    let mut fresh = Vec::new();
     for submission in group {
         if let Some(answer) = earlier_answer(tx, submission)? {
             answers.push(Ok(answer));

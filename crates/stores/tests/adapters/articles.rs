@@ -49,7 +49,8 @@ fn gleaned(uid: &str, failure: Option<Failure>) -> Gleaned {
     let fields = BTreeMap::from([("uid", uid), ("status", status), ("category", "a")]);
     let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let categories = vec!["a".to_owned(), "b".to_owned()];
-    let (uid, fields) = (uid.to_owned(), fields.collect());
+    let uid = uid.to_owned();
+    let fields = fields.collect();
     Gleaned { uid, categories, fetched_ts: 1_700_000_000, fields, failure }
 }
 
@@ -120,7 +121,8 @@ async fn what_others_stored_with_fractions_of_seconds_is_listed() {
     let Some(mut rig) = Rig::if_there().await else { return };
     let now: (i64, i64) = redis::cmd("TIME").query_async(&mut rig.line).await.unwrap();
     for (n, status) in ["success", "failure"].into_iter().enumerate() {
-        let (key, at) = (format!("rss:article_canonical:{n}"), format!("{}.25", now.0 - 10));
+        let key = format!("rss:article_canonical:{n}");
+        let at = format!("{}.25", now.0 - 10);
         let fields = [("status", status), ("fetched_ts", at.as_str()), ("category", "a")];
         let _: () = rig.line.hset_multiple(key, &fields).await.unwrap();
     }

@@ -127,7 +127,8 @@ async fn wait(politeness: &Watched, name: &str) -> Duration {
 /// Lets the clock jump from one time to another, while two processes look at it.
 async fn jump(to: fn(Time) -> Time) {
     let server = Jumpy::new();
-    let (here, there) = (watched(&server), watched(&server));
+    let here = watched(&server);
+    let there = watched(&server);
     assert_eq!(wait(&here, "known.test").await, Duration::ZERO);
     assert_eq!(wait(&there, "other.test").await, Duration::ZERO);
     sleep(RATE.interval * 2).await;

@@ -163,8 +163,9 @@ async fn a_broker_that_crashes_under_load_loses_nothing_that_was_confirmed() {
     let Some(server) = OwnServer::start("kafka").await else { return };
     let topic = unused_topic();
     let log = KafkaLog::open(server.url(), &topic).await.unwrap();
-    let (is_over, batches, faults) =
-        (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_over = AtomicBool::new(false);
+    let batches = AtomicUsize::new(0);
+    let faults = AtomicUsize::new(0);
     let outage = async {
         until_more(&batches, BATCHES_EACH).await;
         server.crash().await;

@@ -69,7 +69,8 @@ impl Process {
                         (u128::from(salt) << 64) | u128::from(number << 16 | n << 8 | attempt);
                     message(number, unique)
                 });
-                let (caller, from) = (CALLER.to_owned(), "192.0.2.7".to_owned());
+                let caller = CALLER.to_owned();
+                let from = "192.0.2.7".to_owned();
                 let messages = messages.collect();
                 let one = Submission { caller, from, idempotency: None, messages };
                 if let Ok(Submitted::Accepted(ids)) = self.store.inbox.submit(one).await {
@@ -150,8 +151,10 @@ fn end_of(lease: Lease) -> Finished<FetchResult> {
 async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
     let Some(address) = unused_postgres().await else { return };
     let observer = open(&address).await;
-    let (one, other) = (Process::start(&address).await, Process::start(&address).await);
-    let (lines_hold, work_is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let one = Process::start(&address).await;
+    let other = Process::start(&address).await;
+    let lines_hold = AtomicBool::new(false);
+    let work_is_done = AtomicBool::new(false);
     let submit_then_wait = async {
         let (some, more) = tokio::join!(one.submit_all(1), other.submit_all(2));
         lines_hold.store(true, Ordering::Relaxed);

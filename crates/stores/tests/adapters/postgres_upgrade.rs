@@ -34,7 +34,8 @@ async fn what_had_failed_in_an_older_database_has_its_reason_in_the_newer_one() 
 
     let db = Database::open(&address).await.unwrap();
     let clock = StoreClock::Server(Clock::system());
-    let (ttl, poll) = (Duration::from_secs(20), Duration::from_secs(1));
+    let ttl = Duration::from_secs(20);
+    let poll = Duration::from_secs(1);
     let store = open_retriever(db, clock, ttl, poll).await.unwrap();
     let page = store.oversight.list(&Filter::default(), None, 10).await.unwrap();
     let reasons: Vec<_> = page.messages.iter().map(|seen| seen.reason.as_deref()).collect();

@@ -118,7 +118,9 @@ async fn a_batch_is_not_acknowledged_before_its_dead_letter_is_confirmed() {
     drop(worker);
     let waits = async || direct.waiting().await.unwrap() > 0;
     eventually("the batch, which was not acknowledged", waits).await;
-    let (id, body, reason) = ("b-1".to_owned(), b"[]".to_vec(), "no batch".to_owned());
+    let id = "b-1".to_owned();
+    let body = b"[]".to_vec();
+    let reason = "no batch".to_owned();
     assert_eq!(store.drain_dead().await, [DrainedBatch { id, body, reason }]);
 }
 

@@ -47,7 +47,9 @@ queue!(RedisQueue);
 
 fn job(site: &Site, page: usize, due: Option<Time>) -> NewJob {
     let url = format!("http://{site}/{page}");
-    let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
+    let lane = Lane::default();
+    let payload = Vec::new();
+    let deadline = None;
     let job = Job { url, site: Some(site.clone()), lane, payload, deadline };
     NewJob { job, key: None, due }
 }
@@ -57,7 +59,9 @@ fn job(site: &Site, page: usize, due: Option<Time>) -> NewJob {
 async fn counts_what_waits(queue: &dyn Queue, waiting: &dyn Waiting, now: Time) {
     let name = format!("s{}", unique());
     let site = |end: &str| Site::parse(&format!("{name}{end}")).unwrap();
-    let (busy, longer, never) = (site(".test"), site(".test2"), site(".never"));
+    let busy = site(".test");
+    let longer = site(".test2");
+    let never = site(".never");
     let later = Some(now + Duration::from_secs(3_600));
     queue.put((0..12).map(|n| job(&busy, n, None)).collect()).await;
     queue.put((12..15).map(|n| job(&busy, n, later)).collect()).await;
@@ -82,7 +86,8 @@ async fn in_a_file_over_all_queues_but_the_deliveries() {
     let db = sqlite::open(&folder.path().join("a.db"), Durability::Process).unwrap();
     let clock = sqlite::clock(&db).await.unwrap();
     let open = async |name| SqliteQueue::open(db.clone(), name, clock.clone(), TTL, false).await;
-    let (pages, deliveries) = (open("pages").await.unwrap(), open("webhooks").await.unwrap());
+    let pages = open("pages").await.unwrap();
+    let deliveries = open("webhooks").await.unwrap();
     let waiting = sqlite::SqliteWaiting::new(db.clone());
     counts_what_waits(&pages, &waiting, clock.now()).await;
     let receiver = Site::parse("receiver.test").unwrap();
@@ -106,7 +111,8 @@ async fn in_postgresql() {
 async fn in_redis() {
     let Some(url) = server_url("FETCHWELL_TEST_REDIS_URL") else { return };
     let clock = Clock::since_boot(Clock::booted_at());
-    let (input, dead_letters) = (format!("waiting{}", unique()), format!("dead{}", unique()));
+    let input = format!("waiting{}", unique());
+    let dead_letters = format!("dead{}", unique());
     let names = QueueNames { input, dead_letters };
     let by = StoreClock::Server(clock.clone());
     let poll = Duration::from_secs(1);

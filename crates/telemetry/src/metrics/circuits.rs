@@ -84,8 +84,10 @@ mod tests {
 
     #[test]
     fn a_breaker_is_open_until_something_shows_that_it_is_not() {
-        let (circuits, t) = (Circuits::default(), Instant::now());
-        let (a, b) = (Site::parse("a.test").unwrap(), Site::parse("b.test").unwrap());
+        let circuits = Circuits::default();
+        let t = Instant::now();
+        let a = Site::parse("a.test").unwrap();
+        let b = Site::parse("b.test").unwrap();
         let expect = |at: Instant, count, longest| {
             assert_eq!(circuits.look(at), OpenCircuits { count, longest });
         };
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn one_that_nobody_waits_for_is_forgotten_at_last() {
-        let (circuits, t) = (Circuits::default(), Instant::now());
+        let circuits = Circuits::default();
+        let t = Instant::now();
         circuits.opened(&Site::parse("a.test").unwrap(), 30 * S, t);
         assert_eq!(circuits.look(t + 629 * S).count, 1);
         assert_eq!(circuits.look(t + 630 * S).count, 0);

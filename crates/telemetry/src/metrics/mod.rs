@@ -181,7 +181,8 @@ mod tests {
             measures.share_breakers(door, beside, &news);
             measures.snapshot().doors.values().map(|door| door.circuits.count).sum::<usize>()
         };
-        let (fetch, serve) = (DoorName::Fetch, DoorName::Serve);
+        let fetch = DoorName::Fetch;
+        let serve = DoorName::Serve;
         let next_probe_in = Duration::from_secs(30);
         let opened = News::CircuitOpened { site: site.clone(), next_probe_in };
         assert_eq!(open_after(fetch, serve, opened.clone()), 1);

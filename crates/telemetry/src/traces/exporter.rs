@@ -53,7 +53,8 @@ impl Exporter {
 
     /// A collector that is away is worth one line, and another one when it is back.
     async fn send_all(self, mut waiting: Receiver<Span>) {
-        let (mut is_away, mut spans) = (false, Vec::new());
+        let mut is_away = false;
+        let mut spans = Vec::new();
         while gather(&mut waiting, &mut spans).await {
             match self.send(&spans).await {
                 Ok(()) if is_away => {

@@ -28,7 +28,8 @@ impl TraceId {
 
     /// A trace of its own.
     pub(super) fn random() -> TraceId {
-        let (high, low) = (random().to_be_bytes(), random().to_be_bytes());
+        let high = random().to_be_bytes();
+        let low = random().to_be_bytes();
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&high);
         bytes[8..].copy_from_slice(&low);

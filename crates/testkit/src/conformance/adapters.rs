@@ -193,7 +193,8 @@ impl EventStore for SqliteStore {
 
     async fn read(&self) -> Vec<Event> {
         let log = SqliteEvents::new(self.connect(), HandClock::new().clock());
-        let (mut events, mut after) = (Vec::new(), 0);
+        let mut events = Vec::new();
+        let mut after = 0;
         loop {
             let reading = log.read(after, READ_AT_ONCE).await.expect("the log can be read");
             if reading.events.is_empty() {

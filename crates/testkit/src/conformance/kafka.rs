@@ -73,7 +73,8 @@ pub async fn create_topic(servers: &str, topic: &NewTopic<'_>) {
 
 /// All events of a topic, partition by partition.
 pub async fn read_topic(servers: &str, topic: &str) -> Vec<Event> {
-    let (config, topic) = (config(servers), topic.to_owned());
+    let config = config(servers);
+    let topic = topic.to_owned();
     let read = tokio::task::spawn_blocking(move || read_to_the_end(&config, &topic)).await;
     read.expect("the reader ends")
 }

@@ -77,7 +77,8 @@ impl RabbitStore {
                 Some(AMQPValue::LongString(text)) => Some(text.to_string()),
                 _ => None,
             });
-            let (id, reason) = (id.unwrap_or_default(), reason.unwrap_or_default());
+            let id = id.unwrap_or_default();
+            let reason = reason.unwrap_or_default();
             messages.push(DrainedBatch { id, body: message.delivery.data, reason });
         }
         messages

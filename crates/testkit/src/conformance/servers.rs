@@ -83,7 +83,8 @@ pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
 
 impl PolitenessStore for PostgresStore {
     fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
-        let (url, schema) = (self.url.clone(), self.schema.clone());
+        let url = self.url.clone();
+        let schema = self.schema.clone();
         let open = async move {
             let address = schema.get_or_init(|| unused_postgres_schema(url)).await;
             let keeper = PostgresKeeper::open(address).await.expect("the server answers");
@@ -109,7 +110,8 @@ impl PostgresStore {
 #[async_trait]
 impl QueueStore for PostgresStore {
     async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial> {
-        let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
+        let db = self.connect().await;
+        let clock = StoreClock::ByHand(clock);
         let queue =
             PostgresQueue::open(db, "conformance", clock, LEASE_TTL, run_once, QUEUE_POLL).await;
         Box::new(queue.expect("the queue opens"))
@@ -123,7 +125,8 @@ impl QueueStore for PostgresStore {
 #[async_trait]
 impl InboxStore for PostgresStore {
     async fn open(&self, clock: Clock) -> RetrieverStore {
-        let (db, clock) = (self.connect().await, StoreClock::ByHand(clock));
+        let db = self.connect().await;
+        let clock = StoreClock::ByHand(clock);
         let store = open_retriever(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
         store.expect("the inbox opens")
     }
@@ -182,7 +185,8 @@ pub async fn try_redis_connection(url: &str) -> redis::RedisResult<MultiplexedCo
 
 impl PolitenessStore for RedisStore {
     fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites> {
-        let (url, database) = (self.url.clone(), self.database.clone());
+        let url = self.url.clone();
+        let database = self.database.clone();
         let open = async move {
             let address = database.get_or_init(|| unused_redis_database(url)).await;
             let keeper = RedisKeeper::open(address).await.expect("the server has databases enough");
@@ -225,7 +229,8 @@ impl RedisStore {
 
     async fn open_queue(&self, clock: Clock, run_once: bool) -> RedisQueue {
         let address = self.address().await;
-        let (names, clock) = (conformance_names(), StoreClock::ByHand(clock));
+        let names = conformance_names();
+        let clock = StoreClock::ByHand(clock);
         let queue =
             RedisQueue::open(&address, &names, clock, LEASE_TTL, run_once, QUEUE_POLL).await;
         queue.expect("the queue opens")
@@ -293,7 +298,8 @@ fn by_hand(
     rule: BreakerRule,
     forgets_by_itself: bool,
 ) -> Arc<dyn Sites> {
-    let (opening, keeper) = (Mutex::new(Some(opening)), OnceCell::new());
+    let opening = Mutex::new(Some(opening));
+    let keeper = OnceCell::new();
     let keeper = HandTimed { opening, keeper, clock, forgets_by_itself };
     Arc::new(SharedPoliteness::new(keeper, rule, SEED))
 }

@@ -73,7 +73,8 @@ impl DispatchLog {
                 let gap_us = pair[1].at_us - pair[0].at_us;
                 if gap_us < pair[1].interval_us && !pair[1].follows_robots {
                     let micros = |us: i64| Duration::from_micros(us.unsigned_abs());
-                    let (gap, interval) = (micros(gap_us), micros(pair[1].interval_us));
+                    let gap = micros(gap_us);
+                    let interval = micros(pair[1].interval_us);
                     found.push(TooClose { site: site.clone(), gap, interval });
                 }
             }
@@ -100,7 +101,8 @@ mod tests {
         log.read(&format!("{}\n{}", line("a", 10, true), line("b", 5, false)));
         assert_eq!((log.len(), log.too_close()), (4, Vec::new()));
         log.read(&line("a", 2_999, false));
-        let (gap, interval) = (Duration::from_micros(999), Duration::from_micros(1_000));
+        let gap = Duration::from_micros(999);
+        let interval = Duration::from_micros(1_000);
         assert_eq!(log.too_close(), [TooClose { site: "a".to_owned(), gap, interval }]);
     }
 }

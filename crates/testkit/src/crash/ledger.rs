@@ -37,7 +37,8 @@ impl Ledger {
     pub fn compare(&self, output: &[u8]) -> Result<Vec<Value>, Imbalance> {
         let mut rows_left: HashMap<&str, u32> =
             self.urls.iter().map(|url| (url.as_str(), 1)).collect();
-        let (mut rows, mut wrong) = (Vec::new(), Imbalance::default());
+        let mut rows = Vec::new();
+        let mut wrong = Imbalance::default();
         for line in output.split_inclusive(|byte| *byte == b'\n') {
             let row = line.strip_suffix(b"\n").and_then(|row| serde_json::from_slice(row).ok());
             let Some(row): Option<Value> = row else {
@@ -95,7 +96,8 @@ mod tests {
 
     #[test]
     fn each_url_has_exactly_one_row_and_every_line_is_one() {
-        let (a, b) = ("{\"url\":\"a\"}\n", "{\"url\":\"b\"}\n");
+        let a = "{\"url\":\"a\"}\n";
+        let b = "{\"url\":\"b\"}\n";
         assert_eq!(compare(&format!("{b}{a}")), Ok(2));
         let wrong = compare(&format!("{a}{{\"url\":\"c\"}}\n{a}{{\"url\":\"b\"")).unwrap_err();
         let one = |text: &str| vec![text.to_owned()];

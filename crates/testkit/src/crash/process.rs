@@ -20,7 +20,8 @@ pub struct Process {
 
 impl Process {
     pub(super) fn spawn(mut command: Command) -> Process {
-        let (stdout, stderr) = (scratch_file(), scratch_file());
+        let stdout = scratch_file();
+        let stderr = scratch_file();
         command.stdout(writer_of(&stdout)).stderr(writer_of(&stderr));
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Process { child, started: Instant::now(), stdout, stderr }

@@ -35,7 +35,8 @@ impl Service {
             let found = said.split_whitespace().find(|word| word.starts_with(beginning));
             found.unwrap_or_else(|| panic!("no {beginning} in {said}")).to_owned()
         };
-        let (token, secret) = (word("fw_"), word("whsec_"));
+        let token = word("fw_");
+        let secret = word("whsec_");
         Service { address, token, secret, program, child }
     }
 

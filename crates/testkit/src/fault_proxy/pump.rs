@@ -76,7 +76,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     async fn due(&mut self, read_at: Instant) -> Faults {
         loop {
             let faults = self.now();
-            let (due_at, changed) = (read_at + faults.delay, self.faults.changed());
+            let due_at = read_at + faults.delay;
+            let changed = self.faults.changed();
             if faults.is_stalled {
                 // A proxy that is gone changes nothing any more.
                 if changed.await.is_err() {
@@ -153,8 +154,8 @@ mod tests {
     }
 
     fn line(faults: Faults) -> Line {
-        let ((from, inlet), (outlet, to)) =
-            (tokio::io::duplex(1 << 20), tokio::io::duplex(1 << 20));
+        let (from, inlet) = tokio::io::duplex(1 << 20);
+        let (outlet, to) = tokio::io::duplex(1 << 20);
         let (faults, current) = watch::channel(faults);
         let pump = tokio::spawn(pump(inlet, outlet, current));
         Line { from, to, faults, pump, began: Instant::now() }

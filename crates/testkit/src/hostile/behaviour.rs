@@ -76,7 +76,9 @@ impl Behaviour {
 
     /// Over TCP or TLS.
     pub(super) fn new(name: &'static str, does: &'static str, script: Vec<Step>) -> Behaviour {
-        let (over, method, good) = (Over::Either, Method::Get, Vec::new());
+        let over = Over::Either;
+        let method = Method::Get;
+        let good = Vec::new();
         Behaviour { name, does, over, method, script, good }
     }
 

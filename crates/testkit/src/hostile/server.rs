@@ -52,7 +52,8 @@ impl HostileServer {
     /// Listens on free ports of the loopback. Call it within a tokio runtime.
     pub async fn start(robots: RobotsAre) -> anyhow::Result<HostileServer> {
         let authority = Authority::new()?;
-        let (mut targets, mut listeners) = (Vec::new(), Vec::new());
+        let mut targets = Vec::new();
+        let mut listeners = Vec::new();
         for behaviour in behaviours().into_iter().map(Arc::new) {
             for (domain, tls) in channels(behaviour.over, &authority)? {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -103,7 +104,8 @@ async fn serve(
     robots: RobotsAre,
 ) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (behaviour, tls) = (behaviour.clone(), tls.clone());
+        let behaviour = behaviour.clone();
+        let tls = tls.clone();
         tokio::spawn(async move {
             // A client that hangs up ends the script, which is what clients are to do here.
             drop(behave(stream, &behaviour, tls, robots).await);

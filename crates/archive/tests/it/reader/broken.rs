@@ -130,7 +130,8 @@ fn what_is_no_archive_is_one_stretch() {
 
 #[test]
 fn garbage_before_between_and_behind_is_counted_with_its_place() {
-    let (one, two) = (record("response", b"one"), record("response", b"two"));
+    let one = record("response", b"one");
+    let two = record("response", b"two");
     let plain =
         [b"garbage\n".as_slice(), &one, b"WARC/x\r\n\r\nmore garbage\r\n", &two, b"end"].concat();
     let found = read(&plain);
@@ -143,7 +144,8 @@ fn garbage_before_between_and_behind_is_counted_with_its_place() {
     let behind = 8 + one.len() as u64;
     assert_eq!(places, [0, behind, behind + 24 + two.len() as u64]);
 
-    let (one, two) = (gzip(&one), gzip(&two));
+    let one = gzip(&one);
+    let two = gzip(&two);
     let stray =
         [b"garbage".as_slice(), &one, &[0; 999], b"\x1f\x8b\x08", &two, b"\x1f\x8b"].concat();
     let found = read(&stray);

@@ -125,7 +125,8 @@ impl Framing {
             Framing::Whole => gzip(&records.concat()),
             Framing::Blocks => {
                 let plain = records.concat();
-                let (mut file, mut rest) = (Vec::new(), &plain[..]);
+                let mut file = Vec::new();
+                let mut rest = &plain[..];
                 while !rest.is_empty() {
                     let mut end = rest.len().min(777);
                     end += usize::from(rest[end..].starts_with(b"WARC/"));

@@ -196,7 +196,8 @@ mod tests {
     }
 
     fn bench(fault: Option<NameFault>, ttl: Option<u64>, permits: usize) -> Bench {
-        let (asked, permits) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(permits)));
+        let asked = Arc::new(AtomicU32::new(0));
+        let permits = Arc::new(Semaphore::new(permits));
         let ttl = ttl.map(Duration::from_secs);
         let source = Counting { asked: asked.clone(), fault, ttl, permits: permits.clone() };
         let names = Arc::new(CachedNames::new(Box::new(source), TIMEOUT));

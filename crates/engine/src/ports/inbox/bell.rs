@@ -42,7 +42,8 @@ mod tests {
     #[tokio::test]
     async fn a_ring_is_heard_by_its_caller_alone_and_not_forgotten() {
         let bell = Bell::default();
-        let (mut a, b) = (bell.listen("a"), bell.listen("b"));
+        let mut a = bell.listen("a");
+        let b = bell.listen("b");
         bell.ring("a");
         a.changed().await.unwrap();
         assert!(!b.has_changed().unwrap());

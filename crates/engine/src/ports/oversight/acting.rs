@@ -139,7 +139,8 @@ pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     most: usize,
 ) -> Result<Acted, StoreError> {
     let mut filter = filter.clone();
-    let (mut acted, mut from) = (Acted::default(), None);
+    let mut acted = Acted::default();
+    let mut from = None;
     loop {
         let page = store.list(&filter, from, MESSAGES_PER_PAGE).await?;
         filter.as_of = Some(page.as_of);

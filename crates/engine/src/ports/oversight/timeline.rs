@@ -76,7 +76,10 @@ mod tests {
             retry_of: None,
             retried_as: None,
         };
-        let (deadline, callback_url, follows, outbox) = (None, None, None, None);
+        let deadline = None;
+        let callback_url = None;
+        let follows = None;
+        let outbox = None;
         Dossier { message, deadline, callback_url, follows, attempts, outbox }
     }
 

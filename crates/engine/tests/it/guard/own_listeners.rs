@@ -11,7 +11,8 @@ async fn our_own_listeners_are_refused_though_their_range_is_allowed() {
     let ours = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let everywhere = tokio::net::TcpListener::bind("[::]:0").await.unwrap();
     let address = ours.local_addr().unwrap();
-    let (port, any) = (address.port(), everywhere.local_addr().unwrap().port());
+    let port = address.port();
+    let any = everywhere.local_addr().unwrap().port();
     let server =
         DnsServer::start([("home.test", Script::addresses(&["127.0.0.1"]))]).await.unwrap();
     let all = ["0.0.0.0/0", "::/0"].map(|range| range.parse().unwrap());

@@ -52,7 +52,8 @@ async fn bodies_at_once_all_end_however_small_the_budget_is() {
         let client = Arc::new(client_with_budget(budget_bytes));
         let fetches: Vec<_> = (0..50)
             .map(|_| {
-                let (client, url) = (client.clone(), server.url("/"));
+                let client = client.clone();
+                let url = server.url("/");
                 tokio::spawn(async move { fetch(&client, url).await.body.len() })
             })
             .collect();

@@ -80,7 +80,8 @@ async fn requests_are_written_as_expected() {
     let authority = Authority::new();
     let (address, echo) = Echo::start(&authority).await;
     let client = authority.client();
-    let (port, url) = (address.port(), url(address, "/a?b=c"));
+    let port = address.port();
+    let url = url(address, "/a?b=c");
     let answer = fetch(&client, url.clone()).await;
     assert_eq!(answer.body, format!("GET https://{NAME}:{port}/a?b=c Tester/1.0 0"));
     let post = Request::page(url.clone()).by(Method::Post(Bytes::from("12345")));
@@ -131,7 +132,8 @@ async fn too_large_a_body_ends_its_stream_and_not_the_connection() {
 /// What a server sends ahead of our reading is outside the byte budget.
 #[tokio::test]
 async fn a_server_may_not_send_far_ahead() {
-    let (authority, (told, mut windows)) = (Authority::new(), mpsc::unbounded_channel());
+    let authority = Authority::new();
+    let (told, mut windows) = mpsc::unbounded_channel();
     let address = listen(authority.acceptor(b"h2"), move |mut stream| {
         let told = told.clone();
         async move {
@@ -147,7 +149,8 @@ async fn a_server_may_not_send_far_ahead() {
     .await;
     let client = authority.limited_client(|limits| limits.request_timeout = SHORT);
     failure(&client, url(address, "/")).await;
-    let (mut stream_window, mut connection_window) = (65_535, 65_535);
+    let mut stream_window = 65_535;
+    let mut connection_window = 65_535;
     while let Ok((kind, payload)) = windows.try_recv() {
         let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
         match kind {

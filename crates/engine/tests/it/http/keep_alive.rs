@@ -13,7 +13,8 @@ use super::script::{Server, Step, answer, ok};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_requests_in_a_row_share_one_connection() {
     let server = Server::start([vec![answer(ok("", b"hello")); 1_000].concat()]).await;
-    let (client, url) = (client(), server.url("/"));
+    let client = client();
+    let url = server.url("/");
     // On a worker of its own, the next request can come before the connection is through with the last.
     let in_a_row = async move {
         for _ in 0..1_000 {

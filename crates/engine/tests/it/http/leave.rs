@@ -29,7 +29,8 @@ async fn without_leave_nothing_is_written() {
 #[tokio::test]
 async fn a_connection_without_leave_serves_the_next_request() {
     let server = Server::answering(ok("", b"hello")).await;
-    let (client, request) = (client(), Request::page(server.url("/")));
+    let client = client();
+    let request = Request::page(server.url("/"));
     exchange_with(&client, &request, &mut Fixed { given: false, asked: 0 }).await;
     fetch(&client, server.url("/")).await;
     assert_eq!(server.seen().connections, 1);

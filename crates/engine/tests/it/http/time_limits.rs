@@ -140,7 +140,8 @@ async fn an_address_that_swallows_everything_does_not_use_up_the_time_of_the_nex
 async fn full_listener(address: SocketAddr) -> (TcpListener, Vec<tokio::net::TcpStream>) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(address).unwrap();
-    let (listener, mut queued) = (socket.listen(1).unwrap(), Vec::new());
+    let listener = socket.listen(1).unwrap();
+    let mut queued = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "a test's own connections to its own listener")]
     while let Ok(stream) =
         tokio::time::timeout(SHORT, tokio::net::TcpStream::connect(address)).await
@@ -165,8 +166,10 @@ async fn limits_may_be_as_long_as_a_duration() {
 async fn an_exchange_that_is_dropped_lets_its_connection_go() {
     for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello"] {
         let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
-        let (client, request) = (client(), Request::page(server.url("/")));
-        let (mut leave, mut phases) = (Fixed { given: true, asked: 0 }, Phases::default());
+        let client = client();
+        let request = Request::page(server.url("/"));
+        let mut leave = Fixed { given: true, asked: 0 };
+        let mut phases = Phases::default();
         tokio::select! {
             _ = client.exchange(&request, &mut leave, &mut phases) => panic!("no answer was sent"),
             () = server.until(|seen| seen.requests.len() == 1) => {}

@@ -36,7 +36,8 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new() -> Authority {
-        let (key, authority_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let key = KeyPair::generate().unwrap();
+        let authority_key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let own = params.self_signed(&authority_key).unwrap();

@@ -11,12 +11,14 @@ const MUTATIONS: [(&str, Mutation); 9] = [
         insert(body, part, 1, chance);
     }),
     ("repeated tag", |body, _, chance| {
-        let (part, times) = (*chance.of(&TAGS), 1 << chance.below(12));
+        let part = *chance.of(&TAGS);
+        let times = 1 << chance.below(12);
         insert(body, part, times, chance);
     }),
     ("noise", |body, _, chance| {
         for _ in 0..1 + chance.below(200) {
-            let (at, byte) = (chance.below(body.len()), chance.below(256) as u8);
+            let at = chance.below(body.len());
+            let byte = chance.below(256) as u8;
             if let Some(old) = body.get_mut(at) {
                 *old = byte;
             }

@@ -260,7 +260,8 @@ impl BatchArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
         let mut flags = both(&self.archive, &self.crawl);
         flags.extend(self.queue.settings());
-        let (key, listen) = ("commoncrawl.batch_metrics_listen", self.metrics_listen.as_ref());
+        let key = "commoncrawl.batch_metrics_listen";
+        let listen = self.metrics_listen.as_ref();
         flags.extend(flag(key, "--metrics-listen", listen));
         flags
     }
@@ -273,7 +274,8 @@ impl WorkArgs {
         flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
         flags.extend(flag("commoncrawl.format", "--format", self.format.as_ref()));
         flags.extend(flag("commoncrawl.prefetch", "--prefetch", self.prefetch.as_ref()));
-        let (key, listen) = ("commoncrawl.work_metrics_listen", self.metrics_listen.as_ref());
+        let key = "commoncrawl.work_metrics_listen";
+        let listen = self.metrics_listen.as_ref();
         flags.extend(flag(key, "--metrics-listen", listen));
         flags
     }

@@ -99,7 +99,9 @@ impl<'a> Board<'a> {
     ) -> Board<'a> {
         let total = u64::try_from(scenario.pages()).unwrap_or(u64::MAX);
         let snapshot = Snapshot { sites: scenario.sites.len(), total, ..Snapshot::default() };
-        let (started, looked, limiters) = (Instant::now(), None, HashSet::new());
+        let started = Instant::now();
+        let looked = None;
+        let limiters = HashSet::new();
         Board { scenario, origin, parts, counters, started, looked, limiters, snapshot }
     }
 
@@ -147,7 +149,8 @@ impl<'a> Board<'a> {
     }
 
     async fn troubled(&self, hits: &[Hit]) -> Vec<SiteLine> {
-        let (seen, states) = (by_site(hits), self.states().await);
+        let seen = by_site(hits);
+        let states = self.states().await;
         let mut lines = Vec::new();
         for trouble in Trouble::ALL {
             let sites = self.scenario.sites.iter().filter(|site| site.trouble == trouble);
@@ -167,7 +170,8 @@ impl<'a> Board<'a> {
         let mut looks = JoinSet::new();
         for site in self.scenario.sites.iter().filter(|site| site.trouble != Trouble::None) {
             let Ok(key) = Site::parse(&site.name) else { continue };
-            let (politeness, name) = (self.parts.politeness.clone(), site.name.clone());
+            let politeness = self.parts.politeness.clone();
+            let name = site.name.clone();
             looks.spawn(async move { Some((name, politeness.look(&key).await.ok()?.0?)) });
         }
         looks.join_all().await.into_iter().flatten().collect()
@@ -243,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_site_stands_as_the_store_has_it() {
-        let (now, second) = (Time::from_secs(100), Duration::from_secs(1));
+        let now = Time::from_secs(100);
+        let second = Duration::from_secs(1);
         let mut state = SiteState::default();
         assert_eq!(standing(&state, now, second), Standing::Paced);
         assert_eq!(standing(&state, now, second * 6), Standing::Quiet);

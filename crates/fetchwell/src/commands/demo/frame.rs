@@ -94,7 +94,9 @@ fn verdict_line(snapshot: &Snapshot) -> Line {
 }
 
 fn site_heading() -> Line {
-    let (site, state, does) = ("SITE", "STATE", "BEHAVIOUR");
+    let site = "SITE";
+    let state = "STATE";
+    let does = "BEHAVIOUR";
     vec![(Tint::Bold, format!("{site:<16} {state:<20} LAST HITS  PACE  {does}"))]
 }
 

@@ -173,9 +173,13 @@ impl Demo {
         stop: &CancellationToken,
     ) -> impl Future<Output = Result<Vec<MessageId>, Exit>> + Send + use<> {
         let Scenario { urls, messages, .. } = &self.scenario;
-        let (urls, messages, settings) = (urls.clone(), messages.clone(), self.settings.clone());
-        let (rows, stop) = (rows.to_owned(), stop.clone());
-        let (service, counters) = (service.clone(), counters.clone());
+        let urls = urls.clone();
+        let messages = messages.clone();
+        let settings = self.settings.clone();
+        let rows = rows.to_owned();
+        let stop = stop.clone();
+        let service = service.clone();
+        let counters = counters.clone();
         async move {
             let onlooker = counters.onlooker();
             let ((), accepted) = tokio::try_join!(

@@ -179,7 +179,8 @@ impl Troubled {
 
 fn troubles(left: &Left<'_>) -> Vec<Troubled> {
     let seen = by_site(left.hits);
-    let (outcomes, messages) = (words_by_site(&left.fetch.1), words_by_site(&left.messages.1));
+    let outcomes = words_by_site(&left.fetch.1);
+    let messages = words_by_site(&left.messages.1);
     let of = |trouble| {
         let mut troubled = Troubled {
             trouble,

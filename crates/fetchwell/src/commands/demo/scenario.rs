@@ -186,7 +186,8 @@ fn script(
     interval: Duration,
     elsewhere: impl Fn(usize) -> String,
 ) -> SiteScript {
-    let (from, second) = (OUTAGE_FROM + 3 * interval, Duration::from_secs(1));
+    let from = OUTAGE_FROM + 3 * interval;
+    let second = Duration::from_secs(1);
     let unavailable = Failure::Status503 { retry_after: None };
     let site = SiteScript::new(name).page_bytes(2_000);
     match trouble {
@@ -234,7 +235,8 @@ fn urls(sites: &[DemoSite], most: usize) -> (Vec<String>, Vec<String>) {
     let longest = sites.iter().map(|site| site.pages).max().unwrap_or_default();
     let with = |page: usize| sites.iter().enumerate().filter(move |(_, site)| site.pages >= page);
     let places = (1..=longest).flat_map(|page| with(page).map(move |(at, site)| (at, page, site)));
-    let (mut messages, mut others) = (Vec::new(), Vec::new());
+    let mut messages = Vec::new();
+    let mut others = Vec::new();
     for (at, page, site) in places.take(most) {
         let to =
             if (at + page).is_multiple_of(ONE_IN_MESSAGES) { &mut messages } else { &mut others };

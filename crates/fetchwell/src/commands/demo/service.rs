@@ -59,7 +59,8 @@ impl Service {
         let all_ended = stop.child_token();
         let flow = async { Ok::<_, Exit>(retriever::flow(door, plant, all_ended.clone()).await?) };
         let work = async {
-            let (inbox, deadline) = (&*self.store.inbox, settings.values.retriever_deadline);
+            let inbox = &*self.store.inbox;
+            let deadline = settings.values.retriever_deadline;
             let accepted = callers::send(inbox, &self.clock, urls, deadline, stop).await?;
             self.wait_for_all(stop).await?;
             all_ended.cancel();

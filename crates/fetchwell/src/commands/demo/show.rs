@@ -47,7 +47,8 @@ impl Show {
         let wanted = is_watched && !no_color && Screen::is_possible();
         let screen = wanted.then(Screen::open).and_then(Result::ok);
         let folder = folder.path().to_owned();
-        let (left_behind, has_screen) = (folder.clone(), screen.is_some());
+        let left_behind = folder.clone();
+        let has_screen = screen.is_some();
         let stop = stop_on_signal_and(move || at_once(&left_behind, has_screen));
         let screen = screen.map(|screen| (screen, Events::default()));
         match &screen {

@@ -43,7 +43,8 @@ impl Showing {
             Err(_) => at(0).await?,
         };
         let address = format!("http://{}/", listener.local_addr()?);
-        let (politeness, clock) = (parts.politeness.clone(), parts.clock.clone());
+        let politeness = parts.politeness.clone();
+        let clock = parts.clock.clone();
         let sites = Arc::new(open_sites(settings, politeness, None, clock).await?);
         let subject = Subject {
             door: dashboard::Door::Demo,

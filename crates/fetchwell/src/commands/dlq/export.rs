@@ -34,7 +34,8 @@ pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Ex
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file =
         NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(fault)?;
-    let (mut from, mut exported) = (None, 0);
+    let mut from = None;
+    let mut exported = 0;
     loop {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
         let lines: String = page.letters.iter().map(letter_line).collect();

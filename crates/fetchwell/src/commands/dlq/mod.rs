@@ -57,7 +57,8 @@ async fn find(
     most: usize,
     is_meant: impl Fn(&DeadLetter) -> bool,
 ) -> Result<Vec<DeadLetter>, Exit> {
-    let (mut found, mut from) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut from = None;
     loop {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
         found.extend(page.letters.into_iter().filter(&is_meant));

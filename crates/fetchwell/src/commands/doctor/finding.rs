@@ -31,7 +31,8 @@ pub(super) struct Finding {
 impl Finding {
     /// As it should be.
     pub(super) fn ok(check: impl Into<String>, what: impl Into<String>) -> Finding {
-        let (why, mend) = (String::new(), String::new());
+        let why = String::new();
+        let mend = String::new();
         Finding { check: check.into(), verdict: Verdict::Ok, what: what.into(), why, mend }
     }
 

@@ -76,7 +76,8 @@ fn disk(settings: &Settings) -> Option<Finding> {
 }
 
 fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
-    let (folder, free_mib) = (folder.display(), free_bytes >> 20);
+    let folder = folder.display();
+    let free_mib = free_bytes >> 20;
     if free_bytes < LEAST_FREE_BYTES {
         return Finding::warn(
             "disk",
@@ -91,7 +92,8 @@ fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
 /// The clock that everything is decided by must not go back, and the other one should be about right.
 fn clock() -> Finding {
     let steady = Clock::since_boot(Clock::booted_at());
-    let (first, second) = (steady.now(), steady.now());
+    let first = steady.now();
+    let second = steady.now();
     judge_clock(first, second, Clock::system().now())
 }
 

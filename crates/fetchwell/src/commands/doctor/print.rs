@@ -9,7 +9,9 @@ use super::finding::{Finding, Verdict};
 /// All of them, and a count at the end.
 pub(super) fn text(findings: &[Finding], as_json: bool) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (ok, warnings, failures) = (count(Verdict::Ok), count(Verdict::Warn), count(Verdict::Fail));
+    let ok = count(Verdict::Ok);
+    let warnings = count(Verdict::Warn);
+    let failures = count(Verdict::Fail);
     if as_json {
         let all =
             json!({ "findings": findings, "ok": ok, "warnings": warnings, "failures": failures });

@@ -65,7 +65,8 @@ pub(super) fn contact(settings: &Settings) -> Finding {
 
 /// Doors that keep the pace of sites in different places do not know of each other's requests.
 pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
-    let (one, other) = (politeness_store(settings), politeness_store(pages));
+    let one = politeness_store(settings);
+    let other = politeness_store(pages);
     if one != other {
         return Finding::warn(
             "politeness",

@@ -374,7 +374,8 @@ fn in_words(explanation: &Explanation) -> String {
         .next_probe_in_seconds
         .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
     let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
-        let (by, seconds) = (&paused.by, paused.for_seconds);
+        let by = &paused.by;
+        let seconds = paused.for_seconds;
         format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
     });
     let slot = explanation.next_slot_in_seconds.map_or("none while it is paused".into(), |wait| {

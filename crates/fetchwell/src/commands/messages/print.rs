@@ -62,7 +62,8 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
         return format!("there are no failures to handle as of {}\n", view.as_of);
     }
     let rows = view.groups.iter().map(|group| {
-        let (reason, site) = (plain(&group.reason), plain(&group.site));
+        let reason = plain(&group.reason);
+        let site = plain(&group.site);
         [group.messages.to_string(), site, reason, group.sample.id.clone()]
     });
     let mut text = table(["messages", "site", "reason", "example"], &rows.collect::<Vec<_>>());

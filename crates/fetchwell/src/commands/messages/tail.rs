@@ -105,7 +105,8 @@ async fn read(
 }
 
 fn tailed(caller: &str, result: OutboxMessage, as_json: bool) -> Tailed {
-    let (at, cursor) = (result.created_at, result.cursor);
+    let at = result.created_at;
+    let cursor = result.cursor;
     let view = OutboxView::from(result);
     let line = if as_json { as_line(caller, &view) } else { as_text(caller, &view) };
     Tailed { at, cursor, line }

@@ -80,7 +80,8 @@ fn queue_line(line: &QueueLine) -> Line {
 }
 
 fn site_heading(glance: &Glance, view: &View, shown: usize) -> Line {
-    let (site, state) = ("SITE", "STATE");
+    let site = "SITE";
+    let state = "STATE";
     let mut line =
         bold(&format!("{site:<32} {state:<22}  WAITING    NEXT    PACE  429 FAIL  FROM"));
     let of = if glance.has_all_sites { "" } else { "or more " };

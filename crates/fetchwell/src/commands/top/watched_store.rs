@@ -84,7 +84,8 @@ impl WatchedStore {
             }
         };
         for condition in TROUBLES.into_iter().filter(|_| !has_all) {
-            let (text, condition) = (text.clone(), Some(condition));
+            let text = text.clone();
+            let condition = Some(condition);
             let query = SiteQuery { text, condition, most: SITES_PER_PAGE, ..SiteQuery::default() };
             let page = self.sites.page(&query).await?;
             found.extend(page.rows.iter().map(|row| (row.site.clone(), line_of(row))));

@@ -64,7 +64,8 @@ impl Tally {
             }
             ArticleRecord::Failed { failure, what, .. } => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
-                let (url, reason) = (&failure.url, failure.reason.as_str());
+                let url = &failure.url;
+                let reason = failure.reason.as_str();
                 warn!(url, reason, "[canon] ⚠️ {what} → skip");
             }
         }

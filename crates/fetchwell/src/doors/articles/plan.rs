@@ -85,7 +85,8 @@ fn conclude(
     };
     match read {
         Ok(article) => {
-            let (article, categories) = (Box::new(article), link.categories.clone());
+            let article = Box::new(article);
+            let categories = link.categories.clone();
             (vec![ArticleRecord::Stored { article, categories }], Settlement::Done)
         }
         Err(Unread::Page(code)) => failed(queued, link, code, happened, moment),
@@ -220,7 +221,8 @@ mod tests {
     fn the_text_is_checked() {
         let silent = format!("<html><script>{}</script></html>", "x".repeat(300));
         let noise = format!("<html><p>{}</p></html>", "ab\u{fffd}".repeat(300));
-        let (short, plain) = ("<html><p>Short.</p></html>", "plain ".repeat(99));
+        let short = "<html><p>Short.</p></html>";
+        let plain = "plain ".repeat(99);
         for (html, code) in [
             (short, FailCode::BadHtml),
             (&plain, FailCode::BadHtml),

@@ -29,8 +29,9 @@ pub(super) fn list(found: &[Fields], as_json: bool) -> String {
             "success" => field(fields, "title"),
             _ => field(fields, "reason"),
         };
-        let (uid, category, url) =
-            (field(fields, "uid"), field(fields, "category"), field(fields, "url"));
+        let uid = field(fields, "uid");
+        let category = field(fields, "category");
+        let url = field(fields, "url");
         [fetched(fields), plain(uid), plain(category), plain(what), plain(url)]
     });
     table(["fetched", "uid", "category", "title", "url"], &rows.collect::<Vec<_>>())

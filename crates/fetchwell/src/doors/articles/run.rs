@@ -61,8 +61,8 @@ pub(super) async fn run(
     let parts = Parts::open_for_cycle(settings, told).await?;
     let tally = Arc::new(Tally::default());
     fetch(settings, ports, &*claims, &parts, began, &tally, stop).await?;
-    let (stored, failed) =
-        (tally.stored.load(Ordering::Relaxed), tally.failed.load(Ordering::Relaxed));
+    let stored = tally.stored.load(Ordering::Relaxed);
+    let failed = tally.failed.load(Ordering::Relaxed);
     let ledger = claims.ledger().await?;
     match ledger.queued + ledger.delayed + ledger.in_flight {
         0 => info!("[canon] {stored} stored, {failed} failed"),

@@ -180,7 +180,8 @@ mod tests {
         let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock().unwrap());
         let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(1_000 * 3_600), true);
         queue.enqueue(urls.iter().map(|url| NewJob::now(lease(url, "").job)).collect());
-        let (instance, books) = (Arc::new(queue.instance()), Arc::new(Books::default()));
+        let instance = Arc::new(queue.instance());
+        let books = Arc::new(Books::default());
         instance.renew().await.unwrap();
         let source = Unattempted::new(instance, books.clone(), NOW, clock);
         Rig { queue, books, source, hours }

@@ -114,7 +114,8 @@ pub(crate) fn join_rule(settings: &Settings) -> JoinRule {
 
 fn bucket_web(bucket: Bucket, parts: &Parts) -> (WebUrl, Arc<dyn Web>) {
     let Bucket { root, signer } = bucket;
-    let (inner, clock) = (parts.client.clone(), parts.clock.clone());
+    let inner = parts.client.clone();
+    let clock = parts.clock.clone();
     match signer {
         Some(signer) => {
             let signed = SignedWeb { inner, root: root.clone(), signer, clock };

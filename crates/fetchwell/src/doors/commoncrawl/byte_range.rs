@@ -110,7 +110,8 @@ impl ByteRange {
     /// The range that a `Range` header of ours asks for.
     pub(super) fn of_header(value: &str) -> Option<ByteRange> {
         let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
-        let (offset, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        let offset: u64 = first.parse().ok()?;
+        let last: u64 = last.parse().ok()?;
         Some(ByteRange { offset, length: last.checked_sub(offset)?.checked_add(1)? })
     }
 

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn keys_come_in_pairs() {
-        let (id, secret) = (("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "y"));
+        let id = ("AWS_ACCESS_KEY_ID", "x");
+        let secret = ("AWS_SECRET_ACCESS_KEY", "y");
         let signer = bucket("cc", &[id, secret]).ok().and_then(|bucket| bucket.signer);
         assert_eq!(signer.map(|signer| signer.region).as_deref(), Some("us-east-1"));
         assert!(bucket("cc", &[id]).is_err());

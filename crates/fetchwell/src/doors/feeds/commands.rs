@@ -35,7 +35,8 @@ pub(super) async fn add(
         if let Err(fault) = WebUrl::parse(&url) {
             return Err(Exit::Usage(format!("{url}: {fault}; nothing was added")));
         }
-        let (category, title) = (category.clone(), String::new());
+        let category = category.clone();
+        let title = String::new();
         subscriptions.push(Subscription { category, url, interval, title });
     }
     let ports = open_feeds(settings).await?;

@@ -99,7 +99,8 @@ mod tests {
             by: ["store"].into(),
         };
         let mut in_hand = InHand::new(subscribed, FeedMemory::default());
-        let (validators, moved_to) = (Validators::default(), None);
+        let validators = Validators::default();
+        let moved_to = None;
         let reading = Reading::Read { feed: feed.clone(), validators, moved_to };
         assert_eq!(in_hand.note_reading(&reading, NOW).unwrap(), ["https://t.co/x"]);
         assert!(in_hand.end().is_none(), "the link is still open");

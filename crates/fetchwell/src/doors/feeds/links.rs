@@ -20,7 +20,8 @@ pub(super) struct Sorted {
 
 /// Cleans and sorts what a feed lists, by what is known of earlier answers.
 pub(super) fn sort(feed: &Feed, known: &BTreeMap<String, String>) -> Sorted {
-    let (mut sorted, mut seen) = (Sorted::default(), BTreeSet::new());
+    let mut sorted = Sorted::default();
+    let mut seen = BTreeSet::new();
     for entry in &feed.entries {
         let link = clean(&entry.link);
         if !seen.insert(link.to_string()) {

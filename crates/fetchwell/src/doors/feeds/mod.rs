@@ -87,7 +87,8 @@ pub(crate) async fn ingest(
     let ports = open_feeds(settings).await?;
     let feeds = Subscribed::all(settings, &ports).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
-    let (wait, clock) = (settings.values.feeds_max_wait, parts.clock.clone());
+    let wait = settings.values.feeds_max_wait;
+    let clock = parts.clock.clone();
     let round = Arc::new(Round::new(ports, clock, wait, settings.values.http_max_redirects));
     round.claim(feeds, all).await?;
     if round.is_empty() {

@@ -114,7 +114,8 @@ impl Round {
         all: bool,
     ) -> Result<Vec<(Subscribed, FeedMemory)>, StoreError> {
         let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
-        let (memories, now) = (self.ports.feeds.memories(&urls).await?, self.clock.wall());
+        let memories = self.ports.feeds.memories(&urls).await?;
+        let now = self.clock.wall();
         let due = feeds
             .into_iter()
             .zip(memories)

@@ -150,7 +150,8 @@ mod tests {
             ("store", "world", Some(hour / 2), "T"),
             ("store", "news", Some(hour * 9), "U"),
         ] {
-            let (category, url) = (category.to_owned(), "http://a.test/".to_owned());
+            let category = category.to_owned();
+            let url = "http://a.test/".to_owned();
             let some = Subscription { category, url, interval, title: title.to_owned() };
             merge(&mut feeds, by, some, hour);
         }

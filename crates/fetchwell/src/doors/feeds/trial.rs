@@ -84,13 +84,15 @@ impl Trial<'_> {
         urls: impl IntoIterator<Item = String>,
         errand: &Errand,
     ) -> Result<Vec<Found>, Exit> {
-        let (clock, values) = (&self.parts.clock, &self.settings.values);
-        let (deadline, max_redirects) =
-            (clock.now() + values.feeds_max_wait, values.http_max_redirects);
+        let clock = &self.parts.clock;
+        let values = &self.settings.values;
+        let deadline = clock.now() + values.feeds_max_wait;
+        let max_redirects = values.http_max_redirects;
         let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
         let jobs: Vec<NewJob> = urls.into_iter().map(|url| job(&url, errand, deadline)).collect();
         queue.enqueue(jobs);
-        let (instance, found) = (Arc::new(queue.instance()), Collected::default());
+        let instance = Arc::new(queue.instance());
+        let found = Collected::default();
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),

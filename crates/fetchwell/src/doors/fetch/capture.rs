@@ -140,7 +140,8 @@ pub(super) fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
          conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
          robots: classic\r\nhttp-header-user-agent: {user_agent}\r\n"
     );
-    let (name, date) = (path.file_name().unwrap_or_default().to_string_lossy(), rfc3339(now));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let date = rfc3339(now);
     let block = Block::Bytes(fields.as_bytes());
     let record = NewRecord {
         filename: Some(&name),

@@ -170,8 +170,10 @@ mod tests {
     #[test]
     fn torn_and_unconfirmed_rows_are_cut_off() {
         let rows_of = |text: &str, trusted| rows_of(text.as_bytes(), trusted, Format::Json);
-        let (a, b) = (row("a") + "\n", row("b") + "\n");
-        let (one, two) = (a.len() as u64, (a.len() + b.len()) as u64);
+        let a = row("a") + "\n";
+        let b = row("b") + "\n";
+        let one = a.len() as u64;
+        let two = (a.len() + b.len()) as u64;
         let both = format!("{a}{b}");
         assert_eq!(rows_of(&both, two), (vec!["a".into(), "b".into()], two));
         assert_eq!(rows_of(&both, two - 1), (vec!["a".into()], one));
@@ -185,7 +187,8 @@ mod tests {
     fn of_an_archive_as_much_is_trusted_as_has_its_last_record() {
         let record = |url: &str| Archived::default().with_row(url, "x", row(url).as_bytes());
         let info = warcinfo(Path::new("a.warc.gz"), "agent", Time::EPOCH);
-        let (a, b) = (record("a"), record("b"));
+        let a = record("a");
+        let b = record("b");
         let file = [info.clone(), a.clone(), b.clone()].concat();
         for trusted in 0..=file.len() {
             let (urls, whole): (&[&str], usize) = match trusted {

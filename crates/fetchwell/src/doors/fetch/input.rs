@@ -11,7 +11,9 @@ pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
         let key = Some(job_key(site.as_ref(), url));
-        let (lane, payload, deadline) = (Lane::default(), Vec::new(), None);
+        let lane = Lane::default();
+        let payload = Vec::new();
+        let deadline = None;
         NewJob { job: Job { url: url.clone(), site, lane, payload, deadline }, key, due: None }
     };
     urls.into_iter().map(job).collect()

@@ -296,8 +296,10 @@ impl Run<'_> {
         let began = Instant::now();
         let parts = Parts::open_for_fetch(self.settings).await?;
         let parts = parts.counted_by(&self.onlooker.measures);
-        let (values, progress) = (&self.settings.values, &self.onlooker.progress);
-        let (format, max_redirects) = (self.format, values.http_max_redirects);
+        let values = &self.settings.values;
+        let progress = &self.onlooker.progress;
+        let format = self.format;
+        let max_redirects = values.http_max_redirects;
         let reading = ReadLimits::of(values);
         let clock = parts.clock.clone();
         let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };

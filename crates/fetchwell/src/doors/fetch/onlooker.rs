@@ -35,7 +35,8 @@ pub(crate) struct Onlooker {
 
 impl Default for Onlooker {
     fn default() -> Onlooker {
-        let (progress, measures) = (Arc::default(), Arc::default());
+        let progress = Arc::default();
+        let measures = Arc::default();
         Onlooker { watcher: Arc::new(|_| {}), web: Box::new(|web| web), progress, measures }
     }
 }

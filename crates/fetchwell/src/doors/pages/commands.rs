@@ -33,7 +33,8 @@ pub(super) async fn add(
     let urls = url_lists::read(given)?;
     reject_unusable(&urls)?;
     open_list(settings, true).await?.push(&urls).await?;
-    let (added, list) = (urls.len(), &settings.values.pages_input_queue);
+    let added = urls.len();
+    let list = &settings.values.pages_input_queue;
     print(
         match as_json {
             true => format!("{}\n", json!({"added": added, "list": list})),
@@ -78,7 +79,8 @@ pub(super) async fn events(
         )));
     }
     let log = open_embedded_events(settings).await?;
-    let (stop, mut left) = (stop_on_signal(), limit.unwrap_or(usize::MAX));
+    let stop = stop_on_signal();
+    let mut left = limit.unwrap_or(usize::MAX);
     loop {
         let most = u32::try_from(left.min(EVENTS_AT_ONCE)).unwrap_or(u32::MAX);
         let reading = log.read(after, most).await?;

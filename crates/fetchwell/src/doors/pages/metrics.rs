@@ -221,7 +221,8 @@ mod tests {
     #[test]
     fn the_worst_site_is_told() {
         let metrics = PageMetrics::default();
-        let (a, b) = (Site::parse("a.test").unwrap(), Site::parse("b.test").unwrap());
+        let a = Site::parse("a.test").unwrap();
+        let b = Site::parse("b.test").unwrap();
         let expect = |state: f64, failures: f64, backoff: f64| {
             assert_eq!(value(&metrics, "circuit_breaker_state"), state);
             assert_eq!(value(&metrics, "circuit_breaker_consecutive_failures"), failures);

@@ -35,7 +35,8 @@ impl Default for PageRules {
 
 /// Makes the plan of a URL.
 pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
-    let (queued, accepted_at) = (lease.job.url.clone(), lease.accepted_at);
+    let queued = lease.job.url.clone();
+    let accepted_at = lease.accepted_at;
     match WebUrl::parse(&queued) {
         Ok(url) => {
             let page = OnePage::new(lease, url, rules.retry, move |arrival, moment| {

@@ -77,7 +77,8 @@ impl Showing<'_> {
     }
 
     async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
-        let (politeness, clock) = (self.parts.politeness.clone(), self.parts.clock.clone());
+        let politeness = self.parts.politeness.clone();
+        let clock = self.parts.clock.clone();
         let sites = open_sites(self.settings, politeness, None, clock.clone()).await?;
         Ok(Subject {
             door: dashboard::Door::Pages,

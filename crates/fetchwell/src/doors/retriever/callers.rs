@@ -102,8 +102,10 @@ async fn audit(
 
 impl Added {
     fn text(&self, caller: &Caller, as_json: bool) -> String {
-        let (token, secret) = (self.token.reveal(), self.secret.reveal());
-        let (name, role) = (&caller.name, caller.role.as_str());
+        let token = self.token.reveal();
+        let secret = self.secret.reveal();
+        let name = &caller.name;
+        let role = caller.role.as_str();
         if as_json {
             let line =
                 json!({"name": name, "role": role, "token": token, "webhook_secret": secret});
@@ -131,7 +133,8 @@ fn list(callers: &[CallerRecord], as_json: bool) -> String {
     if as_json {
         let line = |record: &CallerRecord| {
             let revoked_at = record.revoked_at.map(rfc3339);
-            let (name, role) = (&record.caller.name, record.caller.role.as_str());
+            let name = &record.caller.name;
+            let role = record.caller.role.as_str();
             let created_at = rfc3339(record.created_at);
             let line = json!({
                 "name": name, "role": role, "created_at": created_at, "revoked_at": revoked_at,
@@ -145,7 +148,8 @@ fn list(callers: &[CallerRecord], as_json: bool) -> String {
     }
     let mut text = format!("{:<32}  {:<8}  {:<27}  revoked\n", "name", "role", "since");
     for CallerRecord { caller, created_at, revoked_at } in callers {
-        let (role, since) = (caller.role.as_str(), rfc3339(*created_at));
+        let role = caller.role.as_str();
+        let since = rfc3339(*created_at);
         let revoked = revoked_at.map(rfc3339).unwrap_or_default();
         let line = format!("{:<32}  {role:<8}  {since:<27}  {revoked}", caller.name);
         text.push_str(line.trim_end());

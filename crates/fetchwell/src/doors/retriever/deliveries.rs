@@ -151,7 +151,9 @@ mod tests {
 
     fn message(content: &str, status: &str) -> Message {
         let id = MessageId([1; 16]);
-        let (url, retailer, correlation_id) = ("http://a.test/", "shop", "c1");
+        let url = "http://a.test/";
+        let retailer = "shop";
+        let correlation_id = "c1";
         let result = FetchResult {
             status: status.to_owned(),
             content: Some(content.to_owned()),

@@ -29,7 +29,8 @@ pub(crate) fn messages(
     watcher: Watcher,
 ) -> (Door<FetchResult>, Plant) {
     let values = &settings.values;
-    let (rule, timeouts) = (retry_rule(values.retriever_max_retries), timeouts(settings));
+    let rule = retry_rule(values.retriever_max_retries);
+    let timeouts = timeouts(settings);
     let max_redirects = values.http_max_redirects;
     let limits = ReadLimits::of(values);
     let door = Door {
@@ -72,8 +73,8 @@ pub(crate) async fn flow<R: Send + Sync + 'static>(
 /// pace of its sites, too; of a burst only one that was written down beside it.
 pub(crate) fn retailers_pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
-    let (per_second, burst) =
-        (values.retriever_default_rate_limit, values.retriever_default_burst_size);
+    let per_second = values.retriever_default_rate_limit;
+    let burst = values.retriever_default_burst_size;
     let named = settings.retailers().iter().map(|(name, own)| {
         let rate = Rate::per_second(
             own.requests_per_second.unwrap_or(per_second),
@@ -95,8 +96,8 @@ pub(crate) fn retailers_pace(settings: &Settings) -> GroupPace {
 /// The time limits of each retailer.
 fn timeouts(settings: &Settings) -> impl Fn(&str) -> Timeouts + Send + Sync + use<> {
     let values = &settings.values;
-    let (connect, request) =
-        (values.retriever_connection_timeout, values.retriever_request_timeout);
+    let connect = values.retriever_connection_timeout;
+    let request = values.retriever_request_timeout;
     let named: HashMap<String, Timeouts> = settings
         .retailers()
         .iter()

@@ -61,7 +61,8 @@ async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
     parts.own_listeners.register(address);
     first_start::welcome(&*store.inbox, &clock, address).await?;
 
-    let (sites, audit) = (parts.politeness.clone(), Some(store.inbox.clone()));
+    let sites = parts.politeness.clone();
+    let audit = Some(store.inbox.clone());
     let sites = Arc::new(open_sites(settings, sites, audit, parts.clock.clone()).await?);
     let metrics = Arc::new(Metrics::default());
     let auth_failures = Arc::new(AuthFailures::new(clock.clone()));

@@ -163,7 +163,8 @@ mod tests {
         fn the_round_is_on_the_grid_and_the_last_one_that_was_due(
             every_s in 1_u64..10_000_000, jitter_s in 0_u64..10_000_000, now_s in 1_000_000_000_i64..4_000_000_000,
         ) {
-            let (some, now) = (entry(every_s, jitter_s, None), Time::from_secs(now_s));
+            let some = entry(every_s, jitter_s, None);
+            let now = Time::from_secs(now_s);
             if let Some(round) = some.round(now) {
                 prop_assert!(round <= now && now < round + some.every);
                 prop_assert_eq!(some.round(round), Some(round));

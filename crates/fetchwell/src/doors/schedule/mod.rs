@@ -121,7 +121,9 @@ async fn watch(
 async fn dry_run(mut scheduler: Scheduler, now: Time, as_json: bool) -> Result<Exit, Exit> {
     let due = scheduler.due_entries(now).await?;
     let line = |(entry, round): &(&Entry, Time)| {
-        let (kind, url, round) = (entry.kind.as_str(), &entry.url, rfc3339(*round));
+        let kind = entry.kind.as_str();
+        let url = &entry.url;
+        let round = rfc3339(*round);
         if as_json {
             format!("{}\n", json!({"kind": kind, "url": url, "due": round}))
         } else {

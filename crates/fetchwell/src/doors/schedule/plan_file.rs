@@ -85,7 +85,8 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, String> {
 
 /// Every fault, not only the first.
 fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, String> {
-    let (mut entries, mut faults) = (Vec::with_capacity(raw.len()), Vec::new());
+    let mut entries = Vec::with_capacity(raw.len());
+    let mut faults = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, raw) in (1..).zip(raw) {
         let name = raw.url.as_ref().or(raw.sitemap.as_ref()).map_or("", String::as_str).to_owned();

@@ -196,7 +196,8 @@ impl Sitemaps {
     }
 
     fn follow(&self, under_way: &mut UnderWay, found: &Found, index: &Sitemap) {
-        let (url, nesting) = (&found.url, found.errand.nesting + 1);
+        let url = &found.url;
+        let nesting = found.errand.nesting + 1;
         if nesting > MAX_NESTING {
             return warn!(
                 "{url} is nested too deeply (an index in an index in an index): its sitemaps are \
@@ -251,7 +252,8 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
             Ok(url) => url,
             Err(fault) => return dead(fault.to_string()),
         };
-        let (queued, own_site) = (lease.job.url.clone(), url.site());
+        let queued = lease.job.url.clone();
+        let own_site = url.site();
         Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, _| {
             let sites = [own_site.clone(), arrival.final_url.site()];
             let what = listed(&arrival, &sites);

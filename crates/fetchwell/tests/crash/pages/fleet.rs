@@ -80,7 +80,8 @@ impl Pushed {
 impl Fleet {
     /// On servers of its own; `None`, said aloud, where tests are to run without servers.
     pub(crate) async fn start(load: Load) -> Option<Fleet> {
-        let (redis, kafka) = (OwnServer::start("redis").await?, OwnServer::start("kafka").await?);
+        let redis = OwnServer::start("redis").await?;
+        let kafka = OwnServer::start("kafka").await?;
         let site = |rank| {
             SiteScript::new(&site_name(rank))
                 .robots("User-agent: *\nDisallow: /private")
@@ -101,7 +102,8 @@ impl Fleet {
                 .variable("FETCHWELL_LEASE__HEARTBEAT", heartbeat);
         }
         let processes = (0..INSTANCES).map(|_| None).collect();
-        let (log, pushed) = (DispatchLog::default(), Pushed::default());
+        let log = DispatchLog::default();
+        let pushed = Pushed::default();
         let mut fleet = Fleet { origin, redis, kafka, log, load, program, processes, pushed };
         for instance in 0..INSTANCES {
             fleet.launch(instance).await;

@@ -22,7 +22,8 @@ fn load_interval_and_rounds() -> (Load, Duration, usize) {
     } else {
         (60, 20, "2", Duration::from_millis(500), 1)
     };
-    let (thinking, lease) = (Duration::ZERO, Some(("4s", "1s")));
+    let thinking = Duration::ZERO;
+    let lease = Some(("4s", "1s"));
     let load = Load { sites, pages_per_site, rate, max_in_flight: "64", thinking, lease };
     (load, interval, rounds)
 }

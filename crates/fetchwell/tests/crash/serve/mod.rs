@@ -30,7 +30,8 @@ struct Load {
 
 impl Load {
     fn on(line: &Line) -> Load {
-        let (enough, expected) = (Arc::<AtomicBool>::default(), Arc::<OnceLock<usize>>::default());
+        let enough = Arc::<AtomicBool>::default();
+        let expected = Arc::<OnceLock<usize>>::default();
         Load {
             sender: tokio::spawn(send(line.clone(), enough.clone())),
             reader: tokio::spawn(read(line.clone(), expected.clone())),
@@ -57,7 +58,8 @@ impl Load {
 }
 
 async fn send(line: Line, enough: Arc<AtomicBool>) -> (HashSet<String>, Troubles) {
-    let (mut accepted, mut troubles) = (HashSet::new(), Troubles::default());
+    let mut accepted = HashSet::new();
+    let mut troubles = Troubles::default();
     for round in 0.. {
         if enough.load(Ordering::Relaxed) {
             break;
@@ -74,8 +76,10 @@ async fn send(line: Line, enough: Arc<AtomicBool>) -> (HashSet<String>, Troubles
 /// Follows the cursor: each result is the next one, and none comes twice. Returns once all expected results have come and no
 /// more follow for a while, or after [`DEADLINE`] without news. In the soak it gives up sooner on a lost result.
 async fn read(line: Line, expected: Arc<OnceLock<usize>>) -> (HashSet<String>, Troubles) {
-    let (mut results, mut troubles) = (HashSet::new(), Troubles::default());
-    let (mut after, mut last_news) = (0, Instant::now());
+    let mut results = HashSet::new();
+    let mut troubles = Troubles::default();
+    let mut after = 0;
+    let mut last_news = Instant::now();
     loop {
         let asked = format!("GET /outbox?after={after}&wait=2");
         let page = line.ask(&asked, &[], "", &mut troubles).await;

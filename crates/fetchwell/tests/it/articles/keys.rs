@@ -39,7 +39,9 @@ async fn keys_types_members_and_lives_are_those_of_the_contract() {
     let _: () = line.sadd("rss:category_links:world", GOOD).await.unwrap();
     door.run().await;
 
-    let (good, bad, down) = (uid(urls[0]), uid(urls[1]), uid(urls[2]));
+    let good = uid(urls[0]);
+    let bad = uid(urls[1]);
+    let down = uid(urls[2]);
     for (uid, status) in [(&good, "success"), (&bad, "failure"), (&down, "failure")] {
         let key = format!("rss:article_canonical:{uid}");
         assert_eq!(line.hget::<_, _, String>(&key, "status").await.unwrap(), status);

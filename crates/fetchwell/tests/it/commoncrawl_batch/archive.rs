@@ -60,7 +60,8 @@ impl TestArchive {
     pub(crate) fn add_raw_block(&mut self, key: &str, bytes: &[u8]) {
         let name = format!("cdx-{:05}.gz", self.blocks / 4);
         let file = self.files.entry(format!("{INDEXES}/{name}")).or_default();
-        let (offset, length) = (file.len(), bytes.len());
+        let offset = file.len();
+        let length = bytes.len();
         file.extend_from_slice(bytes);
         self.blocks += 1;
         let line = format!("{key}\t{name}\t{offset}\t{length}\t{}\n", self.blocks);

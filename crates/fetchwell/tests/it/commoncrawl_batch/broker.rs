@@ -134,7 +134,8 @@ async fn no_more_wait_than_the_bound_and_it_goes_on_when_some_are_taken() {
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue)
         .with("FETCHWELL_COMMONCRAWL__MAX_QUEUE", "10");
     let mut process = rig.start(&["--batch-size", "1"]);
-    let (mut taken, mut is_full) = (Vec::new(), 0);
+    let mut taken = Vec::new();
+    let mut is_full = 0;
     while process.is_running() {
         let depth = waiting(&store).await;
         assert!(depth <= 10, "{depth} wait");

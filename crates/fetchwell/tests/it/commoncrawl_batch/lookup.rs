@@ -26,7 +26,8 @@ fn archive() -> TestArchive {
 async fn captures_are_found_wherever_the_archive_is() {
     let archive = archive();
     let server = RangeServer::sound(archive.all_files()).await;
-    let (folder, web) = (Rig::in_folder(&archive), Rig::at(&server.base(), &archive));
+    let folder = Rig::in_folder(&archive);
+    let web = Rig::at(&server.base(), &archive);
     for rig in [&folder, &web] {
         for (pattern, count) in [
             ("https://example.com/00007/00003", 1),

@@ -95,7 +95,8 @@ impl Ground {
         let counted = |connection: rusqlite::Connection| {
             connection.query_row(count, [], |row| row.get::<_, usize>(0))
         };
-        let (file, flags) = (self.output().join(file), rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let file = self.output().join(file);
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
         rusqlite::Connection::open_with_flags(file, flags).and_then(counted).unwrap_or(0)
     }
 

@@ -25,7 +25,8 @@ const FLAT_WITHIN_BYTES: u64 = 16 << 20;
 /// made of them as much again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_pages_and_bombs_are_read_within_a_bound() {
-    let (large, bomb) = (record(0, &largest_page()), gzip_bomb(1_024));
+    let large = record(0, &largest_page());
+    let bomb = gzip_bomb(1_024);
     let mut archive = TestArchive::default();
     for number in 0..RECORDS {
         let member = if number % 17 == 16 { &bomb } else { &large };
@@ -47,7 +48,8 @@ async fn the_largest_pages_and_bombs_are_read_within_a_bound() {
 /// by side; read with the settings that everybody has.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_broken_takes_no_more_than_the_largest_record_and_a_little() {
-    let (good, bomb) = (record(0, &html(0)), gzip_bomb(1_024));
+    let good = record(0, &html(0));
+    let bomb = gzip_bomb(1_024);
     let wrapped_bomb = with_compressed_body(&bomb);
     // It says that it has just what is allowed, and has more.
     let boast = [&bomb[..64 << 10], &(16u32 << 20).to_le_bytes()].concat();

@@ -279,7 +279,8 @@ fn table_row(found: &FoundFile, outcome: &Outcome) -> String {
     }
     let broken: usize = kinds.values().sum();
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let (name, records) = (found.file.trim_start_matches("crawl-data/"), found.records.len());
+    let name = found.file.trim_start_matches("crawl-data/");
+    let records = found.records.len();
     format!(
         "| {name} | {} | {} | {records} | {documents} | {} | {} |",
         found.warcio,

@@ -127,8 +127,8 @@ async fn a_real_browser_finds_every_page_in_order_and_every_button_at_work() {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let ended = timeout(PATIENCE, command.output()).await.expect("an end in time").unwrap();
-    let (said, faults) =
-        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let faults = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{said}\n{faults}\nthe service:\n{}", service.log());
     assert_eq!(said.lines().last(), Some("all held"), "{said}\n{faults}");
 }

@@ -42,7 +42,7 @@ fn is_there(tool: &str) -> bool {
 fn check(tool: &str, arguments: &[&str], folder: &Path) {
     let ended = std::process::Command::new(tool).args(arguments).current_dir(folder).output();
     let ended = ended.unwrap_or_else(|error| panic!("{tool}: {error}"));
-    let (said, complained) =
-        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let complained = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{tool} {arguments:?}:\n{said}{complained}");
 }

@@ -44,8 +44,8 @@ fn the_way_of_batches_is_read_and_shown() {
     {
         assert!(shown.iter().any(|expression| expression.contains(needed)), "{needed}");
     }
-    let (prometheus, compose) =
-        (yaml(&text("prometheus/prometheus.yml")), yaml(&text("docker-compose.local.yml")));
+    let prometheus = yaml(&text("prometheus/prometheus.yml"));
+    let compose = yaml(&text("docker-compose.local.yml"));
     let jobs = prometheus["scrape_configs"].as_array().unwrap();
     let broker = jobs.iter().find(|job| job["job_name"] == "rabbitmq").unwrap();
     assert_eq!(broker["metrics_path"], "/metrics/per-object");

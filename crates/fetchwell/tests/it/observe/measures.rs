@@ -22,7 +22,9 @@ impl Page {
     /// Reads a page, and holds it to Prometheus's rules: each family has a text and a kind, once, and no
     /// sample is there twice.
     pub(crate) fn read(text: String) -> Page {
-        let (mut samples, mut kinds, mut helps) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut samples = BTreeMap::new();
+        let mut kinds = BTreeMap::new();
+        let mut helps = Vec::new();
         for line in text.lines() {
             if let Some(kind) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = kind.split_once(' ').unwrap();

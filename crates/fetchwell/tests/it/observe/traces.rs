@@ -24,10 +24,12 @@ fn the<'a>(spans: &'a [Span], what: &str, is: impl Fn(&Span) -> bool) -> &'a Spa
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_url_is_a_trace_with_its_requests() {
-    let (origin, collector) = (shop(), Collector::start().await);
+    let origin = shop();
+    let collector = Collector::start().await;
     let endpoint = format!("http://{}", collector.address);
     let program = program().on(&origin).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
-    let (old, gone) = ("http://shop.test/old", "http://shop.test/gone");
+    let old = "http://shop.test/old";
+    let gone = "http://shop.test/gone";
     program.run(&["fetch", old, gone, "--rate", "20"]).await.expect_code(4);
     let spans = collector.spans();
     assert!(collector.services().iter().all(|service| service == "fetchwell"));
@@ -95,7 +97,8 @@ async fn a_collector_that_is_away_is_one_warning_and_holds_up_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_traced_unless_a_collector_is_named() {
-    let (origin, collector) = (shop(), Collector::start().await);
+    let origin = shop();
+    let collector = Collector::start().await;
     let program = program().on(&origin);
     program.run(&["fetch", "http://shop.test/1"]).await.expect_code(0);
     assert!(collector.spans().is_empty());

@@ -64,7 +64,9 @@ impl Door {
             let _: () = self.scene.redis().await.rpush(QUEUE, url).await.unwrap();
             return;
         }
-        let (site, lane, payload) = (None, Lane::default(), Vec::new());
+        let site = None;
+        let lane = Lane::default();
+        let payload = Vec::new();
         let job = Job { url: url.to_owned(), site, lane, payload, deadline: None };
         self.queue().await.enqueue(vec![NewJob::now(job)]).await.unwrap();
     }

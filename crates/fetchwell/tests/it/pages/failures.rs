@@ -115,7 +115,8 @@ async fn what_is_the_sites_fault_is_put_back_and_never_dead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_429_is_waited_out_and_no_failure() {
-    let (interval, retry_after) = (Duration::from_secs(2), Duration::from_secs(1));
+    let interval = Duration::from_secs(2);
+    let retry_after = Duration::from_secs(1);
     let site = SiteScript::new("strict.test").strict_limiter(interval, Some(retry_after));
     let urls = ["http://strict.test/1", "http://strict.test/2"];
     let variables = [

@@ -61,7 +61,8 @@ async fn an_outage(door: Door) {
     running.stop().await;
     assert_eq!(door.waiting().await, 0);
     let hits = door.scene.origin.hits();
-    let (down, up) = (pages_of(&hits, "down.test"), pages_of(&hits, "up.test"));
+    let down = pages_of(&hits, "down.test");
+    let up = pages_of(&hits, "up.test");
     let back = down.iter().find(|hit| hit.status == Some(200)).unwrap();
     assert!(up.iter().all(|hit| hit.at < back.at), "others waited");
     assert!(opened >= 2.0, "it opened {opened} times");
@@ -127,7 +128,8 @@ impl Sink<PageRecord> for Letters {
 /// Runs the door on a simulated clock until nothing is left; returns the dead letters.
 async fn run_simulated(rig: &mut Rig) -> Vec<PageRecord> {
     rig.rules.robots.when_unreachable = WhenUnreachable::Allow;
-    let (instance, letters) = (Arc::new(rig.queue.instance()), Letters::default());
+    let instance = Arc::new(rig.queue.instance());
+    let letters = Letters::default();
     let door = EngineDoor {
         source: instance.clone(),
         planner: Arc::new(|lease| pages::plan(lease, PageRules::default())),

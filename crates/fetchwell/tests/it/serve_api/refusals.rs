@@ -118,8 +118,8 @@ async fn whatever_is_wrong_with_a_token_the_answer_is_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_callers_message_looks_like_none() {
     let service = Service::start(&[]).await;
-    let (mine, other) =
-        (service.caller("mine", "caller").await, service.caller("other", "caller").await);
+    let mine = service.caller("mine", "caller").await;
+    let other = service.caller("other", "caller").await;
     let viewer = service.caller("viewer", "viewer").await;
     let body = message("/page").to_string();
     let sent =

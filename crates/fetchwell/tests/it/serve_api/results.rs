@@ -26,7 +26,8 @@ async fn pages_of_the_outbox_skip_nothing() {
         json!({"messages": [], "next": "0"})
     );
     submit(&service, 0..25).await;
-    let (mut seen, mut after) = (Vec::new(), "0".to_owned());
+    let mut seen = Vec::new();
+    let mut after = "0".to_owned();
     while seen.len() < 25 {
         let path = format!("/outbox?after={after}&limit=10&wait=10");
         let page = service.get(&path).await.expect(200).json();

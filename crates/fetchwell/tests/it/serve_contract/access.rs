@@ -42,14 +42,16 @@ impl Callers {
     }
 
     async fn a_message_of_the_first(&self) -> String {
-        let (service, body) = (&self.service, message().to_string());
+        let service = &self.service;
+        let body = message().to_string();
         let sent = post(service.address, &service.token, "/fetch", &[], &body).await.expect(200);
         sent.json()["message_id"].as_str().unwrap().to_owned()
     }
 
     /// Every set of headers that lets nobody in.
     fn strangers(&self) -> Vec<Vec<(&'static str, String)>> {
-        let (good, revoked) = (&self.service.token, &self.revoked);
+        let good = &self.service.token;
+        let revoked = &self.revoked;
         let almost =
             format!("{}{}", &good[..good.len() - 1], if good.ends_with('A') { 'E' } else { 'A' });
         let single = [

@@ -108,7 +108,8 @@ async fn a_viewer_changes_nothing_and_a_caller_sees_nothing() {
         (&after["paused"]["by"], &after["pace"]["source"]),
         (&before, &"default rate".into())
     );
-    let (path, none) = ("/sites/a.test/set-rate", json!({"rate": 0}));
+    let path = "/sites/a.test/set-rate";
+    let none = json!({"rate": 0});
     let refused = ask(&service, &service.token, "POST", path, &none).await.expect(422).json();
     assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("own"), "{refused}");
     ask(&service, &service.token, "POST", "/sites/a%2Fb/pause", &Value::Null).await.expect(404);

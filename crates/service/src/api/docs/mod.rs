@@ -123,8 +123,10 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 
 fn contents(operations: &[Operation<'_>]) -> String {
     let line = |one: &Operation<'_>| {
-        let (method, path) = (one.method.to_uppercase(), escape(one.path));
-        let (anchor, summary) = (one.anchor(), escape(text(&one.body["summary"])));
+        let method = one.method.to_uppercase();
+        let path = escape(one.path);
+        let anchor = one.anchor();
+        let summary = escape(text(&one.body["summary"]));
         format!("<li><a href=\"#{anchor}\"><b>{method}</b> <code>{path}</code></a> {summary}</li>")
     };
     operations.iter().map(line).collect()
@@ -132,7 +134,8 @@ fn contents(operations: &[Operation<'_>]) -> String {
 
 fn write_operation(page: &mut String, operation: &Operation<'_>) {
     let Operation { method, path, body } = operation;
-    let (upper, anchor) = (method.to_uppercase(), operation.anchor());
+    let upper = method.to_uppercase();
+    let anchor = operation.anchor();
     push(
         page,
         format_args!(
@@ -145,7 +148,8 @@ fn write_operation(page: &mut String, operation: &Operation<'_>) {
     if let Some(parameters) = body["parameters"].as_array() {
         page.push_str("<h3>Parameters</h3><table><tr><th>name</th><th>in</th><th></th></tr>");
         for one in parameters {
-            let (name, place) = (escape(text(&one["name"])), escape(text(&one["in"])));
+            let name = escape(text(&one["name"]));
+            let place = escape(text(&one["in"]));
             let about = prose(text(&one["description"]));
             push(
                 page,

@@ -8,7 +8,8 @@ use super::{escape, prose, push, text};
 pub(super) fn write_objects(page: &mut String, schemas: &Value) {
     page.push_str("<h2 id=\"schemas\">Objects</h2>\n");
     for (name, schema) in schemas.as_object().into_iter().flatten() {
-        let (name, about) = (escape(name), prose(text(&schema["description"])));
+        let name = escape(name);
+        let about = prose(text(&schema["description"]));
         push(page, format_args!("<section id=\"schema-{name}\"><h3>{name}</h3><p>{about}</p>"));
         let fields = fields(schema, schemas);
         if fields.is_empty() {

@@ -50,7 +50,8 @@ pub(in super::super) struct Notice {
 impl Sessions {
     /// Opens a session for the bearer of a token, and says its id.
     pub(super) fn open(&self, token: TokenHash) -> anyhow::Result<String> {
-        let (id, csrf) = (random()?, random()?);
+        let id = random()?;
+        let csrf = random()?;
         let now = Instant::now();
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| session.is_good());

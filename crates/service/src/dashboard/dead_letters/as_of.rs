@@ -17,7 +17,8 @@ pub(super) async fn revise(
     (as_of, most): (Time, usize),
     revision: Revision,
 ) -> Result<usize, StoreError> {
-    let (mut revised, mut from) = (0, None);
+    let mut revised = 0;
+    let mut from = None;
     loop {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
         let meant =

@@ -42,7 +42,9 @@ impl Census {
         {
             return Ok(Some(counted));
         }
-        let (census, letters, as_of) = (self.clone(), letters.clone(), clock.wall());
+        let census = self.clone();
+        let letters = letters.clone();
+        let as_of = clock.wall();
         let counting = tokio::spawn(async move { census.count(&*letters, as_of).await });
         match timeout(PATIENCE, counting).await {
             Ok(Ok(Err(fault))) => Err(fault),

@@ -110,7 +110,8 @@ async fn sample(
     group: &DeadGroup,
     size: Option<&GroupSize>,
 ) -> Result<Vec<DeadLetter>, StoreError> {
-    let (mut found, mut from) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut from = None;
     for _ in 0..PAGES_EXAMINED {
         let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
         found.extend(page.letters.into_iter().filter(|letter| letter.group == *group));
@@ -156,7 +157,8 @@ pub(in super::super) async fn revise(
     let (revised, detail) = if let Some(url) = form.text("url") {
         (letters.revise(&Letters::OfUrl(url.to_owned()), revision).await?, url.to_owned())
     } else {
-        let (group, as_of) = (named(form)?, moment(form)?);
+        let group = named(form)?;
+        let as_of = moment(form)?;
         let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
         let revised = as_of::revise(&**letters, &group, (as_of, most), revision).await?;
         let detail = format!(

@@ -59,14 +59,17 @@ pub(super) async fn act_on(
     for row in &rows {
         found.insert(MessageId(row.try_get(1)?), row);
     }
-    let (mut deeds, mut work) = (Vec::with_capacity(ids.len()), Work::default());
-    let (now, mut seen) = (moves.now(), HashSet::new());
+    let mut deeds = Vec::with_capacity(ids.len());
+    let mut work = Work::default();
+    let now = moves.now();
+    let mut seen = HashSet::new();
     for id in ids {
         let Some(row) = found.get(id) else {
             deeds.push(Deed::Unknown);
             continue;
         };
-        let (job, standing): (LeaseId, Standing) = (row.try_get(0)?, standing_of(row)?);
+        let job: LeaseId = row.try_get(0)?;
+        let standing: Standing = standing_of(row)?;
         let verdict = match seen.insert(*id) {
             true => standing.verdict(act, as_of),
             // Named twice, it is acted on once.
@@ -133,7 +136,8 @@ impl Moves {
         if renewals.is_empty() {
             return Ok(());
         }
-        let (ids, now) = (self.new_ids(renewals.len()).await?, self.now());
+        let ids = self.new_ids(renewals.len()).await?;
+        let now = self.now();
         let old: Vec<LeaseId> = renewals.iter().map(|renewal| renewal.old).collect();
         let keys: Vec<Vec<u8>> = renewals.iter().map(|renewal| renewal.key.0.to_vec()).collect();
         let lanes: Vec<LaneId> = renewals.iter().map(|renewal| renewal.lane).collect();

@@ -65,12 +65,14 @@ impl Oversight for PostgresOversight {
         from: Option<i64>,
         most: u32,
     ) -> Result<Sightings, StoreError> {
-        let (look, ledger) = (self.look(filter).await?, self.messages.ledger().await?);
+        let look = self.look(filter).await?;
+        let ledger = self.messages.ledger().await?;
         looking::list(&self.db, self.messages.queue, &look, &ledger, from, most).await
     }
 
     async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
-        let (look, ledger) = (self.look(filter).await?, self.messages.ledger().await?);
+        let look = self.look(filter).await?;
+        let ledger = self.messages.ledger().await?;
         match told_by_ledger(&look, &ledger) {
             Some(found) => Ok(Count { found, is_exact: true, as_of: look.as_of }),
             None => looking::count(&self.db, self.messages.queue, &look, &ledger).await,

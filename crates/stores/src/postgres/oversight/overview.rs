@@ -37,7 +37,9 @@ pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreE
 pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreError> {
     let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
     read(db, &db.read(query).await?, |row| {
-        let (caller, pruned, newest) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let caller = row.try_get(0)?;
+        let pruned = row.try_get(1)?;
+        let newest = row.try_get(2)?;
         Ok(OutboxExtent { caller, pruned, newest })
     })
 }

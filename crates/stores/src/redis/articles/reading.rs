@@ -28,7 +28,8 @@ impl RedisArticles {
             places.extend(self.places_of_failures().await?);
         }
         places.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| a.uid.cmp(&b.uid)));
-        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
         for place in places {
             if found.len() == wanted.most {
                 break;
@@ -116,7 +117,8 @@ impl RedisArticles {
     }
 
     async fn count_failures(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        let (mut failures, mut cursor): (BTreeMap<String, u64>, u64) = (BTreeMap::new(), 0);
+        let mut failures: BTreeMap<String, u64> = BTreeMap::new();
+        let mut cursor: u64 = 0;
         loop {
             let mut page = redis::cmd("ZRANGE");
             page.arg(names::FAILURES).arg(cursor).arg(cursor + LINKS_AT_ONCE as u64 - 1);

@@ -71,7 +71,9 @@ type Answer = (i64, bool, Option<i64>, bool, Vec<Row>);
 impl RedisInstance {
     /// It holds nothing yet.
     pub(super) fn new(queue: RedisQueue) -> RedisInstance {
-        let (held, taking, rescued) = (Held::default(), Mutex::default(), AtomicU64::new(0));
+        let held = Held::default();
+        let taking = Mutex::default();
+        let rescued = AtomicU64::new(0);
         RedisInstance { queue, epoch: AtomicI64::new(NO_EPOCH), held, taking, rescued }
     }
 
@@ -104,7 +106,8 @@ impl RedisInstance {
             ttl: u64,
             most: usize,
         }
-        let (epoch, scripts) = (self.epoch(), &self.queue.scripts);
+        let epoch = self.epoch();
+        let scripts = &self.queue.scripts;
         let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
         let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
         let (now_ours, has_more, held, rescued, is_behind): (i64, bool, usize, u64, bool) =

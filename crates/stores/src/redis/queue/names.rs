@@ -47,7 +47,9 @@ mod tests {
     fn the_keys_are_those_of_the_contract() {
         let names = QueueNames { input: "in".to_owned(), dead_letters: "dlq".to_owned() };
         let keys = names.keys();
-        let (list, own, dead) = (&keys[0], &keys[1..17], &keys[17..]);
+        let list = &keys[0];
+        let own = &keys[1..17];
+        let dead = &keys[17..];
         assert_eq!(
             (list.as_str(), dead),
             ("in", &["dlq".to_owned(), "dlq:details".to_owned()][..])

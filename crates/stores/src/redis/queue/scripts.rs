@@ -156,12 +156,14 @@ mod tests {
     /// Redis would let a script touch any key on a single server.
     #[test]
     fn scripts_touch_only_keys_that_were_named() {
-        let (names, mut calls) = (key_names(), 0);
+        let names = key_names();
+        let mut calls = 0;
         for (file, source) in sources() {
             assert!(!source.contains("pcall('") && !source.contains("KEYS["), "{file}");
             for call in source.split("redis.call(").skip(1) {
                 let mut words = call.split([',', ')']).map(str::trim);
-                let (command, key) = (words.next().unwrap(), words.next().unwrap_or_default());
+                let command = words.next().unwrap();
+                let key = words.next().unwrap_or_default();
                 let is_named = names.iter().any(|name| name == key);
                 assert!(command == "'TIME'" || is_named, "{file}: {command} {key}");
                 calls += 1;

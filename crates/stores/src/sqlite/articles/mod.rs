@@ -33,7 +33,8 @@ impl Articles for SqliteArticles {
     }
 
     async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError> {
-        let (uids, clock) = (uids.to_vec(), self.clock.clone());
+        let uids = uids.to_vec();
+        let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 let books = Books { tx, now: clock.now(), run };
@@ -59,12 +60,14 @@ impl Articles for SqliteArticles {
     }
 
     async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError> {
-        let (uid, clock) = (uid.to_owned(), self.clock.clone());
+        let uid = uid.to_owned();
+        let clock = self.clock.clone();
         self.db.write(move |tx| reading::find(tx, &uid, clock.now())).await
     }
 
     async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError> {
-        let (wanted, clock) = (wanted.clone(), self.clock.clone());
+        let wanted = wanted.clone();
+        let clock = self.clock.clone();
         self.db.write(move |tx| reading::list(tx, &wanted, clock.now())).await
     }
 

@@ -55,7 +55,8 @@ impl Moves<'_> {
         epoch: i64,
         most: usize,
     ) -> rusqlite::Result<Vec<Lease>> {
-        let (mut found, mut rooms) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut rooms = Vec::new();
         let mut to_look_at = MAX_LOOKED_AT;
         while let Some(run) = self.first_run()?.filter(|run| run.deadline <= self.now) {
             let left = most - found.len();
@@ -157,7 +158,8 @@ impl Moves<'_> {
                  ORDER BY id LIMIT ?5"
             ))?
             .query_map((first, last, self.queue, self.now.as_micros(), most), |row| {
-                let (site, lane): (String, LaneId) = (row.get(2)?, row.get(3)?);
+                let site: String = row.get(2)?;
+                let lane: LaneId = row.get(3)?;
                 let parsed = Site::parse(&site).ok();
                 let (lease, state) = lease_of(row, parsed, self.lane_named(lane)?)?;
                 Ok(Late { lease, state, site, lane })

@@ -106,7 +106,9 @@ impl Moves<'_> {
         match stored {
             Some(stored) => {
                 // A copy is of no kind but its own: else it would be found, and count as new for ever.
-                let (key, callback_url, kind) = (new.id.0, new.callback_url.clone(), new.id.0);
+                let key = new.id.0;
+                let callback_url = new.callback_url.clone();
+                let kind = new.id.0;
                 let ended = Ended { id, key, lane, callback_url, kind };
                 self.change.done += 1;
                 self.tx

@@ -81,7 +81,8 @@ impl Moves<'_> {
     }
 
     fn insert(&mut self, sql: &str, rows: &[Row<'_>], wall: Time) -> rusqlite::Result<()> {
-        let (now_us, wall_us) = (self.now.as_micros(), wall.as_micros());
+        let now_us = self.now.as_micros();
+        let wall_us = wall.as_micros();
         let own: Vec<(&str, i64)> =
             rows.iter().map(|row| (row.new.site.as_str(), row.deadline.as_micros())).collect();
         let mut values: Vec<&dyn ToSql> = Vec::with_capacity(COMMON + rows.len() * OWN);

@@ -138,7 +138,8 @@ pub(super) fn dossier(
     let found = tx
         .prepare_cached(&sql)?
         .query_row((queue, id.0), |row| {
-            let (job, follows): (LeaseId, Option<LeaseId>) = (row.get(0)?, row.get(17)?);
+            let job: LeaseId = row.get(0)?;
+            let follows: Option<LeaseId> = row.get(17)?;
             let story: Option<String> = row.get(18)?;
             let dossier = Dossier {
                 message: sighting_of(row)?,

@@ -71,12 +71,14 @@ impl Oversight for SqliteOversight {
         from: Option<i64>,
         most: u32,
     ) -> Result<Sightings, StoreError> {
-        let (queue, look) = (self.messages.queue, self.look(filter).await?);
+        let queue = self.messages.queue;
+        let look = self.look(filter).await?;
         self.read(move |tx| looking::list(tx, queue, &look, from, most)).await
     }
 
     async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
-        let (queue, look) = (self.messages.queue, self.look(filter).await?);
+        let queue = self.messages.queue;
+        let look = self.look(filter).await?;
         self.read(move |tx| {
             let ledger = super::queue::read_ledger(tx, queue)?;
             match told_by_ledger(&look, &ledger) {
@@ -93,7 +95,8 @@ impl Oversight for SqliteOversight {
     }
 
     async fn failures(&self) -> Result<Failures, StoreError> {
-        let (queue, as_of) = (self.messages.queue, self.moment().await?);
+        let queue = self.messages.queue;
+        let as_of = self.moment().await?;
         self.read(move |tx| looking::failures(tx, queue, as_of)).await
     }
 
@@ -104,7 +107,8 @@ impl Oversight for SqliteOversight {
         as_of: Option<Time>,
     ) -> Result<Vec<Deed>, StoreError> {
         let ids: Vec<MessageId> = ids.iter().copied().take(MESSAGES_PER_ACT).collect();
-        let (messages, deliveries) = (self.messages.queue, self.deliveries.queue);
+        let messages = self.messages.queue;
+        let deliveries = self.deliveries.queue;
         let clock = self.messages.clock.clone();
         let work = move |tx: &Connection| {
             let at = acting::Moment { messages, deliveries, now: clock.now(), wall: clock.wall() };

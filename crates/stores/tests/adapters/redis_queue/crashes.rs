@@ -45,7 +45,8 @@ async fn what_was_moved_by_a_process_that_died_before_it_filed_is_filed_by_anoth
 async fn a_dead_instance_loses_its_leases_and_one_that_leaves_hands_them_on_at_once() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2"]).await;
-    let (dead, leaving) = (rig.worker().await, rig.worker().await);
+    let dead = rig.worker().await;
+    let leaving = rig.worker().await;
     let lost = take(&dead, 1).await;
     let started: Vec<_> = take(&leaving, 1).await.iter().map(|lease| lease.id).collect();
     leaving.started(&started).await.unwrap();
@@ -69,7 +70,8 @@ async fn a_dead_instance_loses_its_leases_and_one_that_leaves_hands_them_on_at_o
 async fn one_that_left_starts_nothing() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2"]).await;
-    let (leaving, other) = (rig.worker().await, rig.worker().await);
+    let leaving = rig.worker().await;
+    let other = rig.worker().await;
     let leases = take(&leaving, 1).await;
     leaving.leave().await.unwrap();
     leaving.started(&[leases[0].id, leases[0].id + 100]).await.unwrap();

@@ -54,7 +54,9 @@ fn details_of(record: &Record) -> Option<String> {
 }
 
 fn finished(lease: &Lease, record: Record, settlement: Settlement) -> Finished<Record> {
-    let (records, phases, share) = (vec![record], Phases::default(), Share::none());
+    let records = vec![record];
+    let phases = Phases::default();
+    let share = Share::none();
     Finished { lease: lease.clone(), records, settlement, phases, share }
 }
 
@@ -151,7 +153,8 @@ async fn pages_of_letters_name_each_once() {
     for url in ["http://a.test/", "http://a.test/", "\0", "http://a.test/\0", "é"] {
         rig.kill(&worker, url, "so").await;
     }
-    let (mut seen, mut from) = (Vec::new(), None);
+    let mut seen = Vec::new();
+    let mut from = None;
     loop {
         let page = rig.queue.dead_letters(from.as_deref(), 2).await.unwrap();
         seen.extend(page.letters.into_iter().map(|letter| letter.url));

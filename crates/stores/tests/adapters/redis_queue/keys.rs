@@ -17,7 +17,8 @@ async fn a_user_who_may_touch_these_keys_only_can_do_everything() {
     let queue = open(&address, server_clock()).await;
     let urls = ["http://a.test/1", "http://a.test/2", "http://a.test/3", "http://a.test/4", "bad"];
     rig.push(&urls).await;
-    let (worker, sleeper) = (queue.instance(), queue.instance());
+    let worker = queue.instance();
+    let sleeper = queue.instance();
     worker.renew().await.unwrap();
     let leases = take(&worker, 10).await;
     let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();

@@ -86,7 +86,8 @@ impl History<'_> {
 
     async fn push(&mut self) {
         for _ in 0..=self.below(5) {
-            let (site, page) = (self.below(4), self.below(9));
+            let site = self.below(4);
+            let page = self.below(9);
             self.rig.push(&[&format!("http://s{site}.test/{page}")]).await;
             self.pushed += 1;
         }

@@ -42,7 +42,8 @@ async fn many_go_back_in_steps_and_leave_nothing_behind() {
     }
     assert_eq!(rig.ledger().await.queued, 2_500);
     assert_eq!(rig.unpark(&[]).await.urls, 2_500);
-    let (mut back, mut pushed) = (rig.list().await, many);
+    let mut back = rig.list().await;
+    let mut pushed = many;
     back.sort();
     pushed.sort();
     assert_eq!(back, pushed);
@@ -56,7 +57,8 @@ async fn many_go_back_in_steps_and_leave_nothing_behind() {
 async fn only_the_last_that_leaves_puts_things_back() {
     let Some(rig) = Rig::if_there().await else { return };
     rig.push(&["http://a.test/1", "http://a.test/2"]).await;
-    let (first, last) = (rig.worker().await, rig.worker().await);
+    let first = rig.worker().await;
+    let last = rig.worker().await;
     assert_eq!(take(&first, 1).await.len(), 1);
     first.leave().await.unwrap();
     assert_eq!(rig.ledger().await.queued, 2);

@@ -72,7 +72,8 @@ pub async fn a_failure_of_the_site_counts_after_three_runs(store: &dyn ArticlesS
 /// A run that began before the site failed the other leaves the link alone.
 pub async fn runs_at_one_time_count_as_one(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
-    let (one, other) = (Run::begin(&articles).await, Run::begin(&articles).await);
+    let one = Run::begin(&articles).await;
+    let other = Run::begin(&articles).await;
     store.let_pass(SECOND).await;
     assert!(other.is_pending("a").await);
     one.keep(&site_failure("a")).await;

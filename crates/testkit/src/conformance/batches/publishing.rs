@@ -60,7 +60,8 @@ pub async fn several_workers_share_what_is_there(store: &dyn BatchStore) {
     // The second has its share even where the first is given all that it can hold.
     let names: Vec<String> = (0..200).map(|n| format!("b-{n:03}")).collect();
     trial.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let (mut seen, mut shares) = (Vec::new(), [0, 0]);
+    let mut seen = Vec::new();
+    let mut shares = [0, 0];
     let sharing = async {
         while seen.len() < names.len() {
             for (worker, share) in [&*trial.worker, &*another].into_iter().zip(&mut shares) {

@@ -29,7 +29,8 @@ pub async fn another_attempt_brings_its_history_and_what_is_left(store: &dyn Bat
     trial.publish(&["b-1"]).await;
     let lease = trial.take_one().await;
     let history = History { url_failures: 2, ..History::default() };
-    let (at, payload) = (trial.clock.now(), Some(b"[]".to_vec()));
+    let at = trial.clock.now();
+    let payload = Some(b"[]".to_vec());
     trial.settle(&lease, Settlement::Retry { at, history, payload }).await;
     let again = trial.take_one().await;
     assert_eq!((again.job.url.as_str(), again.history), ("b-1", history));

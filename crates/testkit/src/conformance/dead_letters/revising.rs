@@ -13,7 +13,8 @@ use crate::conformance::queue::LEASE_TTL;
 /// It has its attempts again; only when it was accepted stays.
 pub async fn a_retry_starts_with_a_clean_record_and_can_die_again(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
-    let (one, accepted_at) = (of_url("http://a.test/"), trial.clock.now());
+    let one = of_url("http://a.test/");
+    let accepted_at = trial.clock.now();
     trial.add(&["http://a.test/"]).await;
     let lease = trial.take().await.remove(0);
     let history = History { url_failures: 1, site_failures: 2, paced: 3, first_site_failure: None };
@@ -49,7 +50,8 @@ pub async fn what_is_retried_waits_in_the_order_it_came_in(store: &dyn LettersSt
 /// Also those that died for another reason.
 pub async fn a_url_takes_all_its_letters_with_it(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
-    let (url, other) = ("http://a.test/", "http://a.test/other");
+    let url = "http://a.test/";
+    let other = "http://a.test/other";
     trial.kill(&[(url, "one"), (other, "one"), (url, "another")]).await;
     assert_eq!(trial.revise(&of_url(url), Revision::Retry).await, 2);
     assert_eq!(urls_of(&trial.letters(10).await), [other]);
@@ -60,7 +62,8 @@ pub async fn a_url_takes_all_its_letters_with_it(store: &dyn LettersStore) {
 pub async fn canaries_go_before_the_rest_of_their_group(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     for n in 0..5 {
-        let (ours, others) = (format!("http://a.test/{n}"), format!("http://b.test/{n}"));
+        let ours = format!("http://a.test/{n}");
+        let others = format!("http://b.test/{n}");
         trial.kill(&[(&ours, GONE), (&others, GONE)]).await;
     }
     let canary = Letters::OfGroup { group: group(GONE, "b.test"), most: 2 };
@@ -109,7 +112,8 @@ pub async fn more_than_a_page_is_revised(store: &dyn LettersStore) {
     let many = LETTERS_PER_PAGE * 2 + 50;
     let names: Vec<String> = (0..many).map(|n| format!("http://a.test/{n}")).collect();
     trial.add(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let (leases, gone) = (trial.take().await, dead(GONE));
+    let leases = trial.take().await;
+    let gone = dead(GONE);
     let ends: Vec<_> = leases.iter().map(|lease| (lease, &gone, None)).collect();
     trial.worker.settle_with(&ends).await.expect("they are settled");
     let some = Letters::OfGroup { group: group(GONE, "a.test"), most: LETTERS_PER_PAGE + 20 };
@@ -123,7 +127,8 @@ pub async fn two_that_revise_at_once_take_each_letter_once(store: &dyn LettersSt
     let trial = Trial::new(store).await;
     let names: Vec<String> = (0..100).map(|n| format!("http://a.test/{n}")).collect();
     trial.add(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let (leases, gone) = (trial.take().await, dead(GONE));
+    let leases = trial.take().await;
+    let gone = dead(GONE);
     let ends: Vec<_> = leases.iter().map(|lease| (lease, &gone, None)).collect();
     trial.worker.settle_with(&ends).await.expect("they are settled");
     let other = trial.beside(store).await;

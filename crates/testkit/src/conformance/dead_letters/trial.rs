@@ -85,7 +85,8 @@ impl Trial {
 
     /// Every letter, by pages of this size.
     pub(super) async fn letters(&self, page_size: usize) -> Vec<DeadLetter> {
-        let (mut letters, mut from) = (Vec::new(), None);
+        let mut letters = Vec::new();
+        let mut from = None;
         loop {
             let page = self.queue.dead_letters(from.as_deref(), page_size).await;
             let page = page.expect("letters can be read");

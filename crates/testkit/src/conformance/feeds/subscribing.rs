@@ -7,7 +7,8 @@ use fetchwell_engine::ports::feeds::Subscription;
 use super::FeedsStore;
 
 fn subscription(url: &str, category: &str) -> Subscription {
-    let (url, category) = (url.to_owned(), category.to_owned());
+    let url = url.to_owned();
+    let category = category.to_owned();
     Subscription { url, category, interval: None, title: String::new() }
 }
 

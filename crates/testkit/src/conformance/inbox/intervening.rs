@@ -226,7 +226,8 @@ pub async fn what_is_asked_for_twice_is_done_once(place: &dyn InboxStore) {
     let failed = trial.failed(ANNA, "http://a.test/").await;
     let queued = trial.send(ANNA, message("http://b.test/")).await;
     for (act, id) in [(Act::Retry, failed), (Act::Cancel, queued)] {
-        let (one, other) = (&trial.store.oversight, &beside.store.oversight);
+        let one = &trial.store.oversight;
+        let other = &beside.store.oversight;
         let ids = [id, id];
         let (one, other) = tokio::join!(one.act_on(act, &ids, None), other.act_on(act, &ids, None));
         let deeds = [one.expect("an act"), other.expect("an act")].concat();

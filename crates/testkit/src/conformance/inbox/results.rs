@@ -47,7 +47,8 @@ pub async fn a_result_is_read_back_as_it_was_stored(place: &dyn InboxStore) {
     assert_eq!(results[0], expected);
     assert_eq!((results[1].message, results[1].cursor), (bad, 2));
     assert_eq!(results[1].result, failure("robots.txt"));
-    let (good, bad) = (trial.message(good).await, trial.message(bad).await);
+    let good = trial.message(good).await;
+    let bad = trial.message(bad).await;
     assert_eq!((good.status, good.attempts), (MessageStatus::Completed, 3));
     assert_eq!(good.outbox.as_ref(), Some(&results[0]));
     assert_eq!((bad.status, bad.outbox.as_ref()), (MessageStatus::Failed, Some(&results[1])));
@@ -207,7 +208,8 @@ pub async fn a_strange_result_harms_no_other(place: &dyn InboxStore) {
 /// Who waits for results in this process is woken.
 pub async fn a_new_result_rings_for_its_caller(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
-    let (annas, bertas) = (trial.store.results.listen(ANNA), trial.store.results.listen(BERTA));
+    let annas = trial.store.results.listen(ANNA);
+    let bertas = trial.store.results.listen(BERTA);
     trial.try_to_submit(submission(ANNA, vec![message("http://a.test/")])).await.expect("accepted");
     assert!(!annas.has_changed().expect("the bell is there"));
     trial.end_all(&success("page")).await;

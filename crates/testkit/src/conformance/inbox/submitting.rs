@@ -38,7 +38,8 @@ pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
     let job = trial.lease_one().await.job;
     assert_eq!((job.url, job.site, job.payload), (sent.url, Some(sent.site), sent.options));
     assert_eq!(job.deadline, Some(trial.now() + DEADLINE));
-    let (group, party) = (Some(sent.retailer), Some(ANNA.to_owned()));
+    let group = Some(sent.retailer);
+    let party = Some(ANNA.to_owned());
     assert_eq!(job.lane, Lane { group, party });
 }
 
@@ -96,7 +97,8 @@ pub async fn a_message_has_a_name_of_its_own(place: &dyn InboxStore) {
     let first = message("http://a.test/first");
     trial.send(ANNA, first.clone()).await;
     let twin = NewMessage { id: first.id, ..message("http://a.test/twin") };
-    let (before, after) = (message("http://a.test/before"), message("http://a.test/after"));
+    let before = message("http://a.test/before");
+    let after = message("http://a.test/after");
     let batch = submission(ANNA, vec![before, twin, after]);
     assert!(trial.try_to_submit(batch).await.is_err());
     assert_eq!(trial.lease_one().await.job.url, "http://a.test/first");
@@ -181,6 +183,7 @@ pub async fn many_at_once_all_go_in(place: &dyn InboxStore) {
     for id in &ids {
         assert!(there.find(*id, None).await.is_some());
     }
-    let (some, more) = (here.lease(1_000).await, there.lease(1_000).await);
+    let some = here.lease(1_000).await;
+    let more = there.lease(1_000).await;
     assert_eq!(some.len() + more.len(), ids.len());
 }

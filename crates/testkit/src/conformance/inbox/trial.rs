@@ -207,7 +207,8 @@ fn next_number() -> u64 {
 }
 
 pub(super) fn submission(caller: &str, messages: Vec<NewMessage>) -> Submission {
-    let (caller, from) = (caller.to_owned(), "192.0.2.7".to_owned());
+    let caller = caller.to_owned();
+    let from = "192.0.2.7".to_owned();
     Submission { caller, from, idempotency: None, messages }
 }
 

@@ -12,7 +12,8 @@ use super::trial::{ANNA, BERTA, Trial, failure, finished, message, secs, shared,
 impl Trial {
     /// All that match, from page to page of two.
     pub(super) async fn listed(&self, filter: &Filter) -> Vec<MessageId> {
-        let (mut ids, mut from) = (Vec::new(), None);
+        let mut ids = Vec::new();
+        let mut from = None;
         loop {
             let page = self.store.oversight.list(filter, from, 2).await.expect("lists are given");
             assert!(page.messages.len() <= 2);

@@ -16,7 +16,8 @@ use crate::conformance::HandClock;
 pub async fn a_429_rests_the_site_and_voids_what_was_reserved(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
-    let (sent, reserved) = (here.go("a.test").await, there.go("a.test").await);
+    let sent = here.go("a.test").await;
+    let reserved = there.go("a.test").await;
     let limited = report("a.test", Mark::Limited, Some(secs(60)), sent.generation);
     assert_eq!(here.report(limited).await, Transition::None);
     let until = here.now() + secs(60);
@@ -73,7 +74,8 @@ pub async fn open_times_are_shortened_by_chance(store: &dyn PolitenessStore) {
         let probe_at = trial.fail_until_open(&format!("site{n}.test")).await;
         open_times.push(probe_at.since(clock.now()));
     }
-    let (longest, shortest) = (rule.initial_backoff, rule.initial_backoff.mul_f64(0.8));
+    let longest = rule.initial_backoff;
+    let shortest = rule.initial_backoff.mul_f64(0.8);
     assert!(open_times.iter().all(|time| (shortest..=longest).contains(time)), "{open_times:?}");
     open_times.sort();
     open_times.dedup();

@@ -68,7 +68,8 @@ pub async fn all_else_outlives_the_process(store: &dyn PolitenessStore) {
     let record = full_record(clock.now());
     let (first, second, state) = {
         let trial = Trial::open(store, &clock);
-        let (first, second) = (trial.go("a.test").await, trial.go("a.test").await);
+        let first = trial.go("a.test").await;
+        let second = trial.go("a.test").await;
         trial.report(report("a.test", Mark::Served, None, 0)).await;
         trial.store.keep_robots(&origin, &record).await.expect("it is kept");
         (first, second, trial.look("a.test").await)

@@ -97,7 +97,8 @@ pub async fn what_is_no_site_of_the_web_is_not_listed(store: &dyn PolitenessStor
 
 /// All that a query finds, and on how many pages.
 async fn list(trial: &Trial, mut query: SiteQuery) -> (Vec<KnownSite>, usize) {
-    let (mut found, mut pages) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut pages = 0;
     loop {
         let page = trial.store.sites(&query).await.expect("sites can be listed");
         assert!(page.sites.len() <= query.most.min(SITES_PER_PAGE));

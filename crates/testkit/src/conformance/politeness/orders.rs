@@ -19,7 +19,8 @@ const WHO: &str = "ann";
 pub async fn a_paused_site_gives_nothing_until_it_is_resumed(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
-    let (first, reserved) = (here.go("a.test").await, here.go("a.test").await);
+    let first = here.go("a.test").await;
+    let reserved = here.go("a.test").await;
     assert_eq!(here.spend("a.test", &first).await, Spend::Go);
     assert!(there.order("a.test", Order::Pause).await);
     assert_eq!(here.spend("a.test", &reserved).await, Spend::Void);
@@ -28,7 +29,8 @@ pub async fn a_paused_site_gives_nothing_until_it_is_resumed(store: &dyn Politen
     here.clock.advance(secs(86_400));
     assert_eq!(here.wait("a.test").await.1, Because::Paused);
     assert!(here.order("a.test", Order::Resume).await);
-    let (one, other) = (there.go("a.test").await, here.go("a.test").await);
+    let one = there.go("a.test").await;
+    let other = here.go("a.test").await;
     assert_eq!(there.spend("a.test", &one).await, Spend::Go);
     assert!(other.slot.at >= here.now() + secs(1), "it is not met by a burst");
 }
@@ -62,7 +64,8 @@ pub async fn an_order_that_changes_nothing_says_so(store: &dyn PolitenessStore) 
 pub async fn an_ordered_pace_overrides_what_is_asked_for(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
-    let (first, reserved) = (here.go("a.test").await, here.go("a.test").await);
+    let first = here.go("a.test").await;
+    let reserved = here.go("a.test").await;
     assert_eq!(here.spend("a.test", &first).await, Spend::Go);
     assert!(there.order("a.test", Order::SetInterval(secs(5))).await);
     assert_eq!(here.spend("a.test", &reserved).await, Spend::Void);

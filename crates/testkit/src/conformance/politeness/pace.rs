@@ -74,7 +74,8 @@ pub async fn what_lies_beyond_the_horizon_is_not_reserved(store: &dyn Politeness
 /// From its time on; before that, there is a wait.
 pub async fn a_slot_in_time_is_good(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
-    let (first, second) = (trial.go("a.test").await, trial.go("a.test").await);
+    let first = trial.go("a.test").await;
+    let second = trial.go("a.test").await;
     assert_eq!(trial.spend("a.test", &first).await, Spend::Go);
     let Spend::Wait(waits) = trial.spend("a.test", &second).await else { panic!("too soon") };
     assert_eq!(waits.slot.at, second.slot.at);
@@ -91,7 +92,8 @@ pub async fn a_slot_slept_past_delays_the_next(store: &dyn PolitenessStore) {
     let next = trial.go("a.test").await;
     assert!(next.slot.at >= trial.now() + RATE.interval, "the next one counts from there");
 
-    let (late, after) = (trial.go("b.test").await, trial.go("b.test").await);
+    let late = trial.go("b.test").await;
+    let after = trial.go("b.test").await;
     trial.clock.advance(Duration::from_millis(300));
     assert_eq!(trial.spend("b.test", &late).await, Spend::Go);
     let went_at = trial.now();

@@ -27,7 +27,9 @@ pub async fn a_random_history_follows_the_pure_rules(store: &dyn PolitenessStore
         let here = Trial::new(&*store);
         let there = here.beside(&*store);
         let handles = [here, there];
-        let (dice, model, permits) = (Dice::seeded(seed), HashMap::new(), Vec::new());
+        let dice = Dice::seeded(seed);
+        let model = HashMap::new();
+        let permits = Vec::new();
         let sweeps = !store.forgets_by_itself();
         let mut history = RandomHistory { handles, dice, model, permits, sweeps };
         for _ in 0..STEPS[usize::from(is_soak())] {
@@ -84,7 +86,8 @@ impl RandomHistory {
         let reports: Vec<SiteReport> =
             (0..self.dice.below(4)).map(|_| self.some_report()).collect();
         let asks: Vec<SiteAsk> = (0..self.dice.below(4)).map(|_| self.some_ask()).collect();
-        let (rule, now) = (rule(), self.handles[0].now());
+        let rule = rule();
+        let now = self.handles[0].now();
         let mut transitions = Vec::new();
         for SiteReport { site, report } in &reports {
             let state = self.model.entry(site.to_string()).or_default();
@@ -107,7 +110,8 @@ impl RandomHistory {
     }
 
     fn some_ask(&mut self) -> SiteAsk {
-        let (site, rate) = (site(&self.some_site()), self.some_rate());
+        let site = site(&self.some_site());
+        let rate = self.some_rate();
         SiteAsk { site, rate, follows_robots: self.dice.once_in(5) }
     }
 
@@ -156,7 +160,8 @@ impl RandomHistory {
 
     /// Mostly such as let the history go on.
     async fn order(&mut self, handle: usize) {
-        let (name, now) = (self.some_site(), self.handles[0].now());
+        let name = self.some_site();
+        let now = self.handles[0].now();
         let millis = *self.dice.pick(&[100, 2_000, 20_000]);
         let order = *self.dice.pick(&[
             Order::Pause,
@@ -179,7 +184,8 @@ impl RandomHistory {
     }
 
     async fn sweep(&mut self, handle: usize) {
-        let (now, before) = (self.handles[0].now(), self.model.len());
+        let now = self.handles[0].now();
+        let before = self.model.len();
         self.model.retain(|_, state| !state.is_forgettable(now));
         let expected = u64::try_from(before - self.model.len()).unwrap_or(0);
         assert_eq!(self.handles[handle].sweep().await, expected);

@@ -81,7 +81,8 @@ pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let jobs = ["http://a.test/1", "http://a.test/2"];
     trial.enqueue(jobs.iter().map(|url| until(&trial, url, 3)).collect()).await;
-    let (worker, dying) = (trial.worker().await, trial.worker().await);
+    let worker = trial.worker().await;
+    let dying = trial.worker().await;
     let held = worker.lease(1).await;
     assert_eq!((held.len(), dying.lease(1).await.len()), (1, 1));
     pass(&trial, &worker, 4).await;

@@ -17,7 +17,8 @@ const ALMOST_TTL: Duration = LEASE_TTL.saturating_sub(Duration::from_micros(1));
 pub async fn two_instances_never_get_the_same_job(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     add_many(&trial, 300).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let mut leases = Vec::new();
     for _ in 0..30 {
         let (some, more) = tokio::join!(one.lease(7), other.lease(7));
@@ -31,7 +32,8 @@ pub async fn two_processes_share_one_queue(store: &dyn QueueStore) {
     let here = Trial::new(store).await;
     let there = here.beside(store).await;
     tokio::join!(add_many(&here, 150), add_many(&there, 150));
-    let (one, other) = (here.worker().await, there.worker().await);
+    let one = here.worker().await;
+    let other = there.worker().await;
     let mut leases = Vec::new();
     for _ in 0..30 {
         let (some, more) = tokio::join!(one.lease(7), other.lease(7));
@@ -64,7 +66,8 @@ fn assert_each_once(leases: &[Lease], count: usize) {
 pub async fn what_another_holds_is_not_ours_to_settle(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let lease = one.lease_one().await;
     other.start(std::slice::from_ref(&lease)).await;
     assert_eq!(other.settle(&lease, Settlement::Done).await, Settled::Stale);
@@ -95,7 +98,8 @@ pub async fn an_instance_that_renews_keeps_its_leases(store: &dyn QueueStore) {
 pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
-    let (dead, living) = (trial.worker().await, trial.worker().await);
+    let dead = trial.worker().await;
+    let living = trial.worker().await;
     assert_eq!(dead.lease(2).await.len(), 2);
     assert_eq!(living.lease(1).await.len(), 1);
     trial.clock.advance(secs(10));
@@ -127,7 +131,8 @@ pub async fn settlements_of_the_dead_are_stale_before_any_rescue(store: &dyn Que
 pub async fn a_dead_instance_comes_back_under_a_new_epoch(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
-    let (sleeper, other) = (trial.worker().await, trial.worker().await);
+    let sleeper = trial.worker().await;
+    let other = trial.worker().await;
     let lost = sleeper.lease(1).await.remove(0);
     trial.clock.advance(secs(15));
     other.renew().await;

@@ -40,7 +40,8 @@ pub async fn a_closed_site_is_closed_for_every_lane(store: &dyn QueueStore) {
     let lanes = [lane("shop", "anna"), lane("shop", "berta"), lane("", "late")];
     add(&trial, &lanes[0], "a.test", 1).await;
     add(&trial, &lanes[1], "a.test", 1).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let until = |at| Demand {
         most: 10,
         most_per_site: 10,
@@ -63,7 +64,8 @@ pub async fn a_job_stays_in_its_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let shop = lane("shop", "anna");
     add(&trial, &shop, "a.test", 1).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let lease = one.lease_one().await;
     one.settle(&lease, Settlement::HandBack { at: trial.now() }).await;
     assert_eq!(one.lease_one().await.job.lane, shop);
@@ -75,7 +77,8 @@ pub async fn a_job_stays_in_its_lane(store: &dyn QueueStore) {
 /// A deadline that has passed is not kept waiting by anybody's turn.
 pub async fn what_is_overdue_comes_in_whatever_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
-    let (shop, other) = (lane("shop", "anna"), lane("shop", "berta"));
+    let shop = lane("shop", "anna");
+    let other = lane("shop", "berta");
     let mut urgent = job_in(&shop, "http://a.test/urgent");
     urgent.job.deadline = Some(trial.now() + secs(5));
     trial.enqueue(vec![urgent]).await;

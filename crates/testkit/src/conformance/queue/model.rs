@@ -59,7 +59,8 @@ impl Model {
     pub(super) fn new(instances: usize, now: Time) -> Model {
         let expires_at = now + LEASE_TTL;
         let instances = (0..instances).map(|_| Instance { epoch: 0, expires_at }).collect();
-        let (jobs, closed) = (Vec::new(), HashMap::new());
+        let jobs = Vec::new();
+        let closed = HashMap::new();
         Model { jobs, instances, closed, accepted: 0, done: 0, skipped: 0 }
     }
 
@@ -240,7 +241,9 @@ impl Model {
 
     /// How many are left to do, and the ledger.
     fn counts(&self) -> (i64, Ledger) {
-        let (accepted, done, skipped) = (self.accepted, self.done, self.skipped);
+        let accepted = self.accepted;
+        let done = self.done;
+        let skipped = self.skipped;
         let mut ledger = Ledger { accepted, done, skipped, ..Ledger::default() };
         for job in &self.jobs {
             match job.standing {

@@ -90,7 +90,8 @@ impl RandomHistory<'_> {
             return;
         }
         let now = self.trial.now();
-        let (mut jobs, mut expected) = (Vec::new(), 0);
+        let mut jobs = Vec::new();
+        let mut expected = 0;
         for _ in 0..=self.dice.below(4) {
             let site = self.some_site();
             let key = u8::try_from(self.dice.below(40)).unwrap_or(0);
@@ -116,7 +117,8 @@ impl RandomHistory<'_> {
             0 => vec![(self.some_site(), self.some_time())],
             _ => Vec::new(),
         };
-        let (most, most_per_site) = (1 + self.dice.below(8), 1 + self.dice.below(4));
+        let most = 1 + self.dice.below(8);
+        let most_per_site = 1 + self.dice.below(4);
         self.take_by(worker, &Demand { most, most_per_site, closed, ..Demand::default() }).await;
     }
 

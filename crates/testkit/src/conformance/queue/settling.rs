@@ -59,7 +59,8 @@ pub async fn a_key_goes_in_once(store: &dyn QueueStore) {
 pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
-    let (worker, accepted_at) = (trial.worker().await, trial.now());
+    let worker = trial.worker().await;
+    let accepted_at = trial.now();
     let lease = worker.lease_one().await;
     trial.clock.advance(secs(1));
     let history = eventful(trial.now());
@@ -167,7 +168,8 @@ pub async fn a_batch_is_answered_in_order(store: &dyn QueueStore) {
     let unknown = Lease { id: i64::MAX, ..leases[0].clone() };
     let batch = [&leases[0], &leases[1], &unknown, &leases[2]];
     let batch: Vec<_> = batch.into_iter().map(|lease| (lease, &Settlement::Skipped)).collect();
-    let (confirmed, stale) = (Settled::Confirmed, Settled::Stale);
+    let confirmed = Settled::Confirmed;
+    let stale = Settled::Stale;
     assert_eq!(worker.settle_all(&batch).await, [confirmed, stale, stale, confirmed]);
     assert_eq!(worker.settle_all(&[]).await, []);
     let expected = Ledger { accepted: 4, done: 1, skipped: 2, delayed: 1, ..Ledger::default() };

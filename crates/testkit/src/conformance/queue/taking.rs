@@ -124,7 +124,8 @@ pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn Queue
 pub async fn a_closed_site_gives_nothing_before_its_time(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2", "http://b.test/"]).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let closed = vec![(site("a.test"), trial.now() + secs(5))];
     let demand = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
     assert_eq!(urls(&one.lease_by(&demand).await), ["http://b.test/"]);
@@ -141,7 +142,8 @@ pub async fn news_do_not_open_a_closed_site(store: &dyn QueueStore) {
     trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
     let worker = trial.worker().await;
     let unlucky = trial.worker().await;
-    let (lost, mut held) = (unlucky.lease(1).await, worker.lease(1).await);
+    let lost = unlucky.lease(1).await;
+    let mut held = worker.lease(1).await;
     trial.clock.advance(secs(15));
     worker.renew().await;
     let closed = vec![(site("a.test"), trial.now() + secs(30))];
@@ -231,7 +233,8 @@ pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
 /// Waiting, delayed and leased jobs, also another's, keep a run going.
 pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
-    let (one, other) = (trial.worker().await, trial.worker().await);
+    let one = trial.worker().await;
+    let other = trial.worker().await;
     let demand = Demand { most: 1, most_per_site: 1, ..Demand::default() };
     assert!(matches!(one.take(&demand).await, Taken::Exhausted), "it is empty");
     trial.add(&["http://a.test/"]).await;

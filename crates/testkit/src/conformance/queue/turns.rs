@@ -37,7 +37,8 @@ pub async fn lanes_take_turns(store: &dyn QueueStore) {
 /// One lane's jobs, all older and over thousands of sites, leave room for one of another lane.
 pub async fn a_flood_over_many_sites_does_not_hold_up_another_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
-    let (loud, quiet) = (lane("shop", "loud"), lane("shop", "quiet"));
+    let loud = lane("shop", "loud");
+    let quiet = lane("shop", "quiet");
     let flood = (0..3_000).map(|n| job_in(&loud, &format!("http://s{n}.test/"))).collect();
     assert_eq!(trial.enqueue(flood).await, 3_000);
     trial.clock.advance(secs(1));
@@ -54,7 +55,8 @@ pub async fn a_flood_over_many_sites_does_not_hold_up_another_lane(store: &dyn Q
 /// What is there of theirs is as much as their pace lets go; others run, and the next time they may.
 pub async fn groups_that_rest_give_nothing_this_time(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
-    let (tired, awake) = (lane("tired", "anna"), lane("awake", "anna"));
+    let tired = lane("tired", "anna");
+    let awake = lane("awake", "anna");
     for one in [&tired, &lane("tired", "berta"), &awake, &Lane::default()] {
         add(&trial, one, "a.test", 2).await;
     }
@@ -71,7 +73,8 @@ pub async fn groups_that_rest_give_nothing_this_time(store: &dyn QueueStore) {
 /// `most_per_group` holds for each lane that has a group, and leaves room for others.
 pub async fn no_more_of_a_group_than_asked_for(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
-    let (shop, nobodys) = (lane("shop", "anna"), lane("", "anna"));
+    let shop = lane("shop", "anna");
+    let nobodys = lane("", "anna");
     for n in 0..4 {
         for one in [&shop, &nobodys] {
             add(&trial, one, &format!("s{n}.test"), 3).await;

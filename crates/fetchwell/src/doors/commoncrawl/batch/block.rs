@@ -165,7 +165,8 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
         let url = WebUrl::parse(&lease.job.url).map_err(|fault| fault.to_string());
         match (entry, url) {
             (Ok(entry), Ok(url)) => {
-                let (batching, history) = (batching.clone(), lease.history);
+                let batching = batching.clone();
+                let history = lease.history;
                 Box::new(BlockPlan { block, entry, url, batching, history })
             }
             (Err(fault), _) | (_, Err(fault)) => Box::new(Foregone(move |_: Moment| {
@@ -316,7 +317,8 @@ impl IndexBlock {
     pub(super) fn place_of(&self, line: &MalformedLine) -> String {
         let block = self.line.as_ref().map_or("", String::as_str);
         let block = block.split('\t').collect::<Vec<_>>();
-        let (file, offset) = (block.get(1).unwrap_or(&"?"), block.get(2).unwrap_or(&"?"));
+        let file = block.get(1).unwrap_or(&"?");
+        let offset = block.get(2).unwrap_or(&"?");
         format!("{file} at {offset}, line {}", line.number)
     }
 }

@@ -110,7 +110,8 @@ async fn run_inner(
     let stop = stop_on_signal();
     let progress = Arc::new(Progress::new(earlier.clone(), index_bytes, args.limit, quiet == 0));
     let flow = Flow { settings, args: &args, archive: &archive, progress: progress.clone() };
-    let (told, measures) = (progress.clone(), archive.parts.measures.clone());
+    let told = progress.clone();
+    let measures = archive.parts.measures.clone();
     let over = CancellationToken::new();
     let (ended, ()) = tokio::join!(
         async {
@@ -158,7 +159,8 @@ impl Flow<'_> {
         let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
         let indexes =
             self.archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
-        let (path, from) = (&self.args.cluster_idx, earlier.position.index_offset);
+        let path = &self.args.cluster_idx;
+        let from = earlier.position.index_offset;
         let clock = self.archive.parts.clock.clone();
         let source = Arc::new(ClusterSource::open(path, from, indexes, ahead.clone(), clock)?);
         let by_file_pages = batching.by_file.then_some(values.commoncrawl_by_file_pages);
@@ -216,7 +218,8 @@ fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
 }
 
 fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
-    let (least, most) = (args.min_length, args.max_length);
+    let least = args.min_length;
+    let most = args.max_length;
     (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
 }
 

@@ -52,7 +52,8 @@ impl Progress {
     /// It has come this far.
     pub(super) fn advance(&self, checkpoint: &Checkpoint) {
         self.bar.set_position(self.position(checkpoint));
-        let (batches, pages) = (checkpoint.batches, checkpoint.pages);
+        let batches = checkpoint.batches;
+        let pages = checkpoint.pages;
         self.bar.set_message(format!("{batches} batches, {pages} pages"));
         self.count(checkpoint);
     }

@@ -63,7 +63,9 @@ impl Errand for Captures {
     }
 
     fn found(&self) -> Found {
-        let (captures, has_more, unread) = (self.found.clone(), self.has_more, self.unread);
+        let captures = self.found.clone();
+        let has_more = self.has_more;
+        let unread = self.unread;
         Found { captures, has_more, unread }
     }
 }

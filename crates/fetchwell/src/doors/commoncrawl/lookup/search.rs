@@ -44,7 +44,8 @@ enum Stage {
 
 impl Search {
     pub(super) fn new(keys: Keys) -> Search {
-        let (rest, before) = (Vec::new(), None);
+        let rest = Vec::new();
+        let before = None;
         Search { keys, stage: Stage::Length, low: 0, high: 0, rest, before }
     }
 
@@ -163,7 +164,8 @@ mod tests {
     /// Searches a file, and counts what was read.
     fn search(file: &[u8], pattern: &str) -> (Vec<ClusterEntry>, usize) {
         let mut search = Search::new(Keys::of(pattern).unwrap());
-        let (mut found, mut requests) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut requests = 0;
         while let Some(ByteRange { offset, length }) = search.wanted() {
             requests += 1;
             assert!(requests < 10_000, "it never ends");

@@ -52,7 +52,8 @@ impl Begun {
     ) -> Result<Begun, StoreError> {
         let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
-        let (held, uncounted) = (Mutex::default(), AsyncMutex::default());
+        let held = Mutex::default();
+        let uncounted = AsyncMutex::default();
         Ok(Begun { source, ends, db, worker, held, uncounted })
     }
 

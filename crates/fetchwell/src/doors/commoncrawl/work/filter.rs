@@ -42,9 +42,13 @@ mod tests {
 
     fn document(text: &str, lang: Option<&str>) -> Document {
         let warc = WarcPlace { filename: "a".to_owned(), offset: 0, length: 1 };
-        let (url, surt, timestamp) = (String::new(), String::new(), String::new());
-        let (title, content_hash) = (String::new(), String::new());
-        let (lang, text) = (lang.map(str::to_owned), text.to_owned());
+        let url = String::new();
+        let surt = String::new();
+        let timestamp = String::new();
+        let title = String::new();
+        let content_hash = String::new();
+        let lang = lang.map(str::to_owned);
+        let text = text.to_owned();
         let in_hand = Part::default();
         Document { url, surt, timestamp, lang, title, text, content_hash, warc, in_hand }
     }

@@ -61,7 +61,8 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
         info!("metrics are at http://{address}/metrics");
     }
     info!("writing documents of {} to {}", values.commoncrawl_base, folder.display());
-    let (output, told) = (Arc::new(output), metrics.clone());
+    let output = Arc::new(output);
+    let told = metrics.clone();
     let measures = archive.parts.measures.clone();
     let work = Work { settings, archive: &archive, output: output.clone(), metrics };
     let (ended, (), ()) = tokio::join!(

@@ -139,7 +139,8 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
                 Box::new(FeedPlan { url, journey, hops: Hops::None, deadline: lease.job.deadline })
             }
             (Ok(at), Errand::Link { feed, home }) => {
-                let (history, deadline) = (lease.history, lease.job.deadline);
+                let history = lease.history;
+                let deadline = lease.job.deadline;
                 Box::new(LinkPlan { feed, home, link: url, at, hops: 0, history, deadline })
             }
         }
@@ -300,7 +301,8 @@ impl LinkPlan {
     }
 
     fn end(&self, page: Option<WebUrl>) -> Step<Found> {
-        let (feed, link) = (self.feed.clone(), self.link.clone());
+        let feed = self.feed.clone();
+        let link = self.link.clone();
         Step::Finish(vec![Found::Link { feed, link, page }], Settlement::Done)
     }
 }

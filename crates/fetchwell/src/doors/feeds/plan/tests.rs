@@ -42,7 +42,8 @@ fn answered(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Outcom
 
 /// Where a plan goes, one request after another, and what it finds.
 fn follow(mut plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> (Vec<String>, Option<Found>) {
-    let (mut asked, mut outcomes) = (Vec::new(), outcomes.into_iter());
+    let mut asked = Vec::new();
+    let mut outcomes = outcomes.into_iter();
     let mut step = plan.step(None, MOMENT);
     loop {
         match step {
@@ -194,7 +195,8 @@ fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
     let to = |place: &str| answered(301, "", &[("location", place)]);
     let ok = || answered(200, "", &[]);
     let unsent = |happened| Outcome::unsent(happened, Why::default());
-    let (service, other) = ("https://t.co/x", "http://b.test/1");
+    let service = "https://t.co/x";
+    let other = "http://b.test/1";
     for (link, answers, asked, page) in [
         // Pages of the feed's own site are left alone.
         (service, vec![to("http://home.test/1?utm_source=x")], 1, Some("http://home.test/1")),

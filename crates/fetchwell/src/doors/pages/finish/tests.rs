@@ -203,7 +203,8 @@ async fn what_cache_or_log_never_take_is_a_dead_letter_and_the_others_go_on() {
             let reason = format!("a{} {what} too large", if what == "event" { "n" } else { "" });
             assert_eq!(*settlement, Settlement::Dead { reason: reason.clone() });
             let now = rfc3339(NOW);
-            let (first_at, last_at) = (now.clone(), now);
+            let first_at = now.clone();
+            let last_at = now;
             let details = DeadLetterDetails {
                 failure: LetterFailure::UrlSpecific,
                 error: None,

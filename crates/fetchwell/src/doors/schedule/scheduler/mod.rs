@@ -137,7 +137,9 @@ impl Scheduler {
     }
 
     async fn put_urls(&mut self, due: &[Due], now: Time) -> Result<(), StoreError> {
-        let (places, rounds, max_waiting) = (&self.places, &self.rounds, self.max_waiting);
+        let places = &self.places;
+        let rounds = &self.rounds;
+        let max_waiting = self.max_waiting;
         let puts = due.iter().map(|Due { place, round }| async move {
             let url = places.get(*place).map(|place| place.entry.url.clone());
             let put = rounds.put(round, url.as_slice(), max_waiting).await?;

@@ -57,8 +57,8 @@ async fn each_is_put_once_a_round_and_missed_rounds_are_one() {
 async fn a_restart_and_a_second_scheduler_put_nothing_twice() {
     let store = SqliteStore::new();
     let plan: Vec<Entry> = (0..50).map(|n| entry(&n.to_string(), MINUTE)).collect();
-    let (mut one, mut other) =
-        (scheduler(&store, &plan, 0).await, scheduler(&store, &plan, 0).await);
+    let mut one = scheduler(&store, &plan, 0).await;
+    let mut other = scheduler(&store, &plan, 0).await;
     for round in 0..5 {
         let now = NOON + MINUTE * round;
         let (first, second) = tokio::join!(one.pass(now), other.pass(now));

@@ -62,7 +62,8 @@ pub(super) fn write(mut segment: &File, path: &Path) -> io::Result<()> {
 }
 
 fn next_group(lines: &mut impl Iterator<Item = io::Result<Vec<u8>>>) -> io::Result<Vec<Document>> {
-    let (mut rows, mut text_bytes) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut text_bytes = 0;
     while text_bytes < GROUP_TEXT_BYTES
         && rows.len() < MAX_GROUP_ROWS
         && let Some(line) = lines.next()

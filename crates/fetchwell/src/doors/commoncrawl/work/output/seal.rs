@@ -21,9 +21,11 @@ const UNFINISHED: &str = ".unfinished";
 pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreError> {
     let name = segment.name.clone();
     let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
-    let (folder, sealed) = (folder.to_owned(), segment.clone());
+    let folder = folder.to_owned();
+    let sealed = segment.clone();
     let shape = {
-        let (folder, segment) = (folder.clone(), segment.clone());
+        let folder = folder.clone();
+        let segment = segment.clone();
         move || shaped(&folder, &segment, length)
     };
     let shaped = tokio::task::spawn_blocking(shape).await;

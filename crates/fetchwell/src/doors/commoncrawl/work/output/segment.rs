@@ -28,7 +28,8 @@ impl Segment {
     pub(super) fn new(format: DocumentFormat, began: Time) -> Segment {
         let began: String =
             rfc3339(began).chars().take(19).filter(char::is_ascii_alphanumeric).collect();
-        let (suffix, chance) = (suffix(format), random_seed());
+        let suffix = suffix(format);
+        let chance = random_seed();
         Segment::named(format!("documents-{began}-{chance:016x}.{suffix}"), format)
     }
 

@@ -78,7 +78,8 @@ fn titles(folder: &TempDir) -> Vec<String> {
 #[tokio::test]
 async fn a_page_is_written_once_whoever_writes_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, another) = (open(&folder, SMALL).await, open(&folder, SMALL).await);
+    let one = open(&folder, SMALL).await;
+    let another = open(&folder, SMALL).await;
     write(&one, &[document("a", 0), document("a", 5), document("a", 5)]).await;
     write(&another, &[document("a", 5), document("b", 5)]).await;
     write(&one, &[document("b", 5), document("a", 0)]).await;

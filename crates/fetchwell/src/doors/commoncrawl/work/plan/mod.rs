@@ -201,7 +201,9 @@ impl BatchPlan {
         let BatchItem { record, fault } = &self.items[place];
         match fault {
             Some(fault) => {
-                let (number, of, fault) = (place + 1, self.items.len(), fault.clone());
+                let number = place + 1;
+                let of = self.items.len();
+                let fault = fault.clone();
                 Err(DocumentFault::Item { number, of, fault })
             }
             None => WarcPlace::of(record).ok_or(DocumentFault::Place),
@@ -286,7 +288,8 @@ impl BatchPlan {
         }
         for place in pages.into_iter().rev() {
             if let Some(warc) = WarcPlace::of(&self.items[place].record) {
-                let (url, range) = (url.clone(), warc.range());
+                let url = url.clone();
+                let range = warc.range();
                 self.ranges.push_front(PageRange { url, range, pages: vec![place] });
             }
         }

@@ -204,7 +204,8 @@ fn serve(file: &[u8], request: &Request) -> Outcome {
 
 /// Steps a plan to its end, and counts what it asked for.
 fn run(plan: &mut dyn Plan<WorkRecord>, file: &[u8]) -> (usize, Vec<WorkRecord>, Settlement) {
-    let (mut step, mut asked) = (plan.step(None, MOMENT), 0);
+    let mut step = plan.step(None, MOMENT);
+    let mut asked = 0;
     loop {
         match step {
             Step::Fetch(requests) => {
@@ -255,7 +256,8 @@ fn three_pages() -> (Vec<u8>, String) {
 
 #[test]
 fn while_others_have_much_in_hand_a_batch_waits_and_one_at_work_writes_what_it_has() {
-    let (rules, (file, batch)) = (rules(), three_pages());
+    let rules = rules();
+    let (file, batch) = three_pages();
     let others = rules.in_hand.hold(2 << 20);
     let (asked, records, settlement) = run(&mut *plan(&rules, &lease("b", &batch)), &file);
     assert!(matches!(settlement, Settlement::HandBack { at } if at > MOMENT.now), "{settlement:?}");
