@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::ports::error::StoreError;
@@ -63,7 +64,7 @@ impl MemoryPoliteness {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -195,7 +196,7 @@ impl MemoryPages {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Time, Bytes)>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock()
     }
 }
 
@@ -228,7 +229,7 @@ pub struct MemoryEvents(Mutex<Vec<Event>>);
 impl MemoryEvents {
     /// All that was published, in order.
     pub fn published(&self) -> Vec<Event> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -238,7 +239,7 @@ impl EventLog for MemoryEvents {
         let published: Vec<Published> = events.iter().map(judge_by_size).collect();
         let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
         let taken = taken.map(|(event, _)| event.clone());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
+        self.0.lock().extend(taken);
         Ok(published)
     }
 }
@@ -366,7 +367,7 @@ impl MemoryQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -575,7 +576,7 @@ impl QueueState {
 
 impl MemoryInstance {
     fn epoch(&self) -> Option<u64> {
-        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.epoch.lock()
     }
 
     /// The epoch, when this instance still lives by the queue's clock.
@@ -596,7 +597,7 @@ impl Source for MemoryInstance {
         let Some(epoch) = self.live_epoch(&queue, now) else {
             return Ok(Taken::Idle { until: now + self.queue.lease_ttl / 4 });
         };
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock();
         let lanes = queue.due_by_lane(demand, &turn, now);
         if let Some((first, _)) = lanes.first() {
             turn.clone_from(first);
@@ -648,7 +649,7 @@ impl Source for MemoryInstance {
         let mut queue = self.queue.lock();
         let held = self.live_epoch(&queue, now);
         self.rescued.fetch_add(queue.rescue(now) as u64, Ordering::Relaxed);
-        let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut epoch = self.epoch.lock();
         let is_first = epoch.is_none();
         let current = held.unwrap_or_else(|| {
             queue.next_epoch += 1;

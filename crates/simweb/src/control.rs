@@ -1,8 +1,9 @@
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -55,7 +56,7 @@ impl Control {
     /// How late each of the control's requests was, the least first.
     fn lateness(&self, server: &Server) -> Vec<Duration> {
         let hits = server.world().hits_of(CONTROL_SITE);
-        let scheduled = self.scheduled.lock().unwrap_or_else(PoisonError::into_inner);
+        let scheduled = self.scheduled.lock();
         let mut lateness: Vec<Duration> = scheduled
             .iter()
             .zip(&hits)
@@ -90,7 +91,7 @@ async fn send(addr: SocketAddr, scheduled: Schedule) -> io::Result<()> {
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         let at = tick.tick().await.into_std();
-        scheduled.lock().unwrap_or_else(PoisonError::into_inner).push(at);
+        scheduled.lock().push(at);
         stream.write_all(request.as_bytes()).await?;
         // One read is enough: the answer is far smaller than the buffer, and none is judged.
         if stream.read(&mut answer).await? == 0 {

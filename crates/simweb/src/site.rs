@@ -1,9 +1,10 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::exchange::{Answer, Request};
 use crate::hit::{Hit, HitKind};
@@ -64,7 +65,7 @@ impl Site {
     }
 
     fn past(&self) -> MutexGuard<'_, Past> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+        self.past.lock()
     }
 
     fn scripted(&self, past: &mut Past, at: Duration, request: &Request<'_>) -> Answer {

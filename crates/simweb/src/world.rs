@@ -1,6 +1,8 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::exchange::{Answer, Request};
 use crate::hit::{Hit, HitKind};
@@ -87,7 +89,7 @@ impl World {
     }
 
     fn strays(&self) -> MutexGuard<'_, Vec<Hit>> {
-        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+        self.strays.lock()
     }
 }
 

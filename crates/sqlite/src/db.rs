@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
+use parking_lot::{Condvar, Mutex};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -137,7 +137,7 @@ impl Db {
                 let mut connection = connection;
                 serve(&mut connection, behaviour, receiver, &thread_path);
                 // Close one at a time. If two closed at once, each would leave merging the WAL to the other.
-                let _turn = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+                let _turn = CLOSING.lock();
                 drop(connection);
                 drop(open);
             })
@@ -183,14 +183,14 @@ struct OpenConnection;
 
 impl OpenConnection {
     fn count() -> OpenConnection {
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *OPEN.lock() += 1;
         OpenConnection
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *OPEN.lock() -= 1;
         CLOSED.notify_all();
     }
 }
@@ -199,9 +199,8 @@ impl Drop for OpenConnection {
 /// process to close a file merges its WAL; one that ends without waiting would leave the WAL behind. `false`: some
 /// are still open.
 pub fn wait_until_closed(within: Duration) -> bool {
-    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = CLOSED.wait_timeout_while(open, within, |open| *open > 0);
-    let (open, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let mut open = OPEN.lock();
+    CLOSED.wait_while_for(&mut open, |open| *open > 0, within);
     *open == 0
 }
 
@@ -211,7 +210,7 @@ fn make_private(path: &Path) {
     // A file that is closed loses the locks that other connections of the process have on it. The file made here has
     // none: nobody else gets to open it before it is closed.
     static MAKING: Mutex<()> = Mutex::new(());
-    let _guard = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = MAKING.lock();
     drop(OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path));
 }
 

@@ -1,8 +1,9 @@
 //! Metrics on the `prometheus` crate: makes them, and renders them in Prometheus's text format.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus::core::Collector;
 pub use prometheus::{CounterVec, Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec};
 use prometheus::{HistogramOpts, Opts, TextEncoder};
@@ -101,7 +102,7 @@ impl Registry {
     /// The text that Prometheus reads. `refresh` sets the gauges that are not kept up to date; it must not register
     /// anything. No other call of `render` runs meanwhile, so a text never mixes the values of two calls.
     pub fn render(&self, refresh: impl FnOnce()) -> String {
-        let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let heads = self.heads.lock();
         refresh();
         let families = self.registry.gather();
         let mut text = String::new();
@@ -127,7 +128,7 @@ impl Registry {
         });
         // Names are literals: a wrong one fails in every run, and so in the first test.
         let metric = registered.unwrap_or_else(|error| panic!("{error}"));
-        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heads = self.heads.lock();
         for family in metric.collect() {
             let name = family.name();
             let help = family.help();

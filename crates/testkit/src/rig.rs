@@ -1,7 +1,7 @@
 //! The whole flow on a simulated clock: scripted sites, stores in memory, a plain door.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::{SiteScript, World};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::simulated_web::SimulatedWeb;
@@ -179,7 +180,7 @@ impl Rig {
 
     /// What came out so far.
     pub fn rows(&self) -> Vec<Row> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.rows.lock().clone()
     }
 }
 
@@ -244,7 +245,7 @@ impl<Q: Settle> Finish<Row> for Rows<Q> {
     async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreError> {
         let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
         let settled = self.source.settle(&leases).await?;
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         for (finished, settled) in batch.iter().zip(&settled) {
             if *settled == Settled::Confirmed {
                 rows.extend(finished.records.iter().cloned());

@@ -6,8 +6,8 @@
 pub mod namespaced;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use fetchwell_policy::robots::{Robots, RobotsVerdict, WhenUnreachable};
 use fetchwell_policy::site::{Mark, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -621,7 +622,7 @@ impl Heads {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Site, Head>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 
     fn now_us(&self) -> u64 {

@@ -3,7 +3,9 @@
 //! A door that fetched its own pages would serve its caller with the rights of whoever runs it.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The addresses on which this process listens. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -12,12 +14,12 @@ pub struct OwnListeners(Arc<Mutex<Vec<SocketAddr>>>);
 impl OwnListeners {
     /// Adds a listener, as soon as it is bound.
     pub fn register(&self, listener: SocketAddr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.0.lock().push(listener);
     }
 
     /// Whether a connection to this address would end at one of them.
     pub(super) fn covers(&self, target: SocketAddr) -> bool {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.lock();
         let mut on_its_port = listeners.iter().filter(|own| own.port() == target.port());
         on_its_port.any(|own| ends_at(target.ip().to_canonical(), own.ip().to_canonical()))
     }

@@ -6,10 +6,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
@@ -48,7 +49,7 @@ impl Departure {
     }
 
     fn replace(&self, given: Option<Given>) -> Option<Given> {
-        std::mem::replace(&mut *self.0.given.lock().unwrap_or_else(PoisonError::into_inner), given)
+        std::mem::replace(&mut *self.0.given.lock(), given)
     }
 
     /// Writes in time. What is written first is the head; what follows it goes as it comes.

@@ -1,7 +1,7 @@
 //! One request in a task of its own.
 
 use std::mem::take;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use super::{AnswerFacts, LeaseTag, Purpose, Requested};
 use crate::budget::Share;
 use crate::clock::Clock;
 use crate::gate::GateLeave;
-use crate::ports::plan::{Moment, Plan, Step};
+use crate::ports::plan::{Moment, Step};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
@@ -178,15 +178,15 @@ impl<R> Fetch<R> {
             None => End::Errand(outcome),
             Some(plan) => {
                 let body_bytes = share.bytes();
-                let working_bytes = locked(&plan).working_bytes(body_bytes);
+                let working_bytes = plan.lock().working_bytes(body_bytes);
                 share.change_to(body_bytes.saturating_add(working_bytes)).await;
                 let moment = Moment { now: self.clock.now(), wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.
-                let step = locked(&plan).step(Some(outcome), moment);
+                let step = plan.lock().step(Some(outcome), moment);
                 // A lease holds no budget between requests. Only active requests and records about to be stored do, so
                 // every wait ends.
                 let held_bytes = match &step {
-                    Step::Finish(..) => locked(&plan).held_bytes().unwrap_or(body_bytes),
+                    Step::Finish(..) => plan.lock().held_bytes().unwrap_or(body_bytes),
                     Step::Fetch(_) | Step::Halt(_) => 0,
                 };
                 share.change_to(held_bytes).await;
@@ -222,10 +222,6 @@ impl<R> Fetch<R> {
             ended_at,
         }
     }
-}
-
-fn locked<R>(plan: &SharedPlan<R>) -> MutexGuard<'_, Box<dyn Plan<R>>> {
-    plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn asked_wait(answer: &Answer, wall: Time) -> Option<Duration> {

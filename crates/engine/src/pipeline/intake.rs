@@ -1,12 +1,13 @@
 //! From the source to the workbench, and back again for what is not due soon.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use parking_lot::Mutex;
 use tracing::error;
 
 use super::conductor::{Conductor, Event, LeaseWork, Work};
@@ -246,9 +247,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let moment = self.moment();
         let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
         let plan = work.plan.clone();
-        let step = guarded(move || {
-            plan.lock().unwrap_or_else(PoisonError::into_inner).step(outcome, moment)
-        });
+        let step = guarded(move || plan.lock().step(outcome, moment));
         match step {
             Ok(step) => self.carry_out(job, step),
             Err(reason) => self.interrupt(job, &reason),

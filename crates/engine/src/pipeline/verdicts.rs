@@ -1,6 +1,5 @@
 //! What a room is to do next, and what the gate says to it.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
@@ -405,9 +404,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn has_results_in_hand(&self, job: JobKey) -> bool {
         match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => {
-                work.plan.lock().unwrap_or_else(PoisonError::into_inner).has_results_in_hand()
-            }
+            Some(Work::Lease(work)) => work.plan.lock().has_results_in_hand(),
             _ => false,
         }
     }

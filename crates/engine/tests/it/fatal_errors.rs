@@ -1,7 +1,7 @@
 //! Errors of stores that no retry can fix, and panics of the engine: the run hands back what it holds, and ends.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use fetchwell_engine::web::{Outcome, Request};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::rig::Rig;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 const URLS: i64 = 30;
@@ -186,12 +187,12 @@ async fn run_with_large_records(is_large: fn(&str) -> bool) -> (Ledger, Vec<Stri
         if records().any(|record| is_large(record)) {
             return Some(StoreError::too_large("a page of 3 GiB"));
         }
-        keep.lock().unwrap().extend(records().cloned());
+        keep.lock().extend(records().cloned());
         None
     };
     let (ended, _) = run(&rig, usize::MAX, no_table, refuse).await;
     assert_eq!(ended.unwrap(), Ended::Exhausted);
-    let stored = std::mem::take(&mut *stored.lock().unwrap());
+    let stored = std::mem::take(&mut *stored.lock());
     (rig.queue.ledger(), stored)
 }
 

@@ -1,8 +1,8 @@
 //! The whole flow on a simulated clock: politeness, skewed work, outages. Judged at the origin.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
@@ -14,6 +14,7 @@ use fetchwell_policy::site::{Spend, Verdict};
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
 use fetchwell_testkit::rig::Rig;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -292,7 +293,7 @@ async fn a_page_follows_its_robots_txt_only_if_the_store_answers_in_time() {
                 tokio::time::sleep(permit.slot.at.since(turn.now)).await;
                 let (spent, _) = politeness.spend(&site, &permit, rate).await.unwrap();
                 assert_eq!(spent, Spend::Go);
-                *told.lock().unwrap() = Some(began.elapsed());
+                *told.lock() = Some(began.elapsed());
             });
             match fails {
                 true => Err(StoreError::transient("the store restarts")),
@@ -303,7 +304,7 @@ async fn a_page_follows_its_robots_txt_only_if_the_store_answers_in_time() {
         rig.run().await.unwrap();
         let hits = rig.world.hits();
         let page = hits.iter().find(|hit| hit.kind == HitKind::Page).unwrap();
-        let other_head = other_head.lock().unwrap().unwrap();
+        let other_head = other_head.lock().unwrap();
         let distance = page.at.abs_diff(other_head);
         assert!(distance + seconds(0.005) >= interval, "fails: {fails}, {distance:?}");
     }

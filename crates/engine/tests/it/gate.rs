@@ -1,8 +1,8 @@
 //! Leave to write a head: what the gate adds to the store's word.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 const RATE: Rate = Rate::every(Duration::from_secs(1));
@@ -183,7 +184,7 @@ impl Politeness for Slow {
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError> {
         let answer = self.store.spend(site, permit, rate).await;
-        let chance = self.chance.lock().unwrap().next_u64();
+        let chance = self.chance.lock().next_u64();
         let slowest = if chance.is_multiple_of(4) { 900 } else { 60 };
         sleep(Duration::from_millis((chance >> 8) % slowest)).await;
         answer

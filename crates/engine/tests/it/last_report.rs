@@ -1,8 +1,8 @@
 //! Reports that must reach the politeness store in time: a penalty before the run ends, and a late request before the
 //! next one is sent.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use fetchwell_policy::url::{Site, WebUrl};
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::rig::Rig;
 use fetchwell_testkit::simulated_web::SimulatedWeb;
+use parking_lot::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +106,7 @@ impl Web for HeldUp {
         leave.left_late();
         sleep(HOP).await;
         let state = self.store.look(&request.url.site()).await.unwrap().0.unwrap();
-        *self.left.lock().unwrap() = Some((left, state.pace.last_head()));
+        *self.left.lock() = Some((left, state.pace.last_head()));
         Exchange::Failed(Happened::Network(NetworkFault::Reset))
     }
 }
@@ -147,6 +148,6 @@ async fn late_request_is_reported_at_once(failing_turns_take: Duration) {
     rig.enqueue(["http://a.test/late", "http://b.test/"]);
     run(&rig).await;
     assert!(refused.load(Ordering::Relaxed), "the store was not called while it was away");
-    let (left, known) = web.left.lock().unwrap().unwrap();
+    let (left, known) = web.left.lock().unwrap();
     assert!(known >= left, "the store only knew of a request sent {:?} earlier", left.since(known));
 }

@@ -47,7 +47,7 @@ impl Plan<String> for Odd {
 /// Fails some times, then keeps what it is given.
 struct Moody<Q> {
     failures_left: AtomicUsize,
-    records: Arc<std::sync::Mutex<Vec<String>>>,
+    records: Arc<parking_lot::Mutex<Vec<String>>>,
     source: Q,
 }
 
@@ -61,14 +61,14 @@ impl<Q: Settle> Finish<String> for Moody<Q> {
         let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
         let settled = self.source.settle(&leases).await?;
         let records = batch.iter().flat_map(|f| f.records.iter().cloned());
-        self.records.lock().unwrap().extend(records);
+        self.records.lock().extend(records);
         Ok(settled)
     }
 }
 
 async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
     let instance = Arc::new(rig.queue.instance());
-    let records = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let records = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(|lease| {
@@ -83,7 +83,7 @@ async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
         obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
     };
     let ended = rig.run_door(door, CancellationToken::new()).await.unwrap();
-    let mut records = records.lock().unwrap().clone();
+    let mut records = records.lock().clone();
     records.sort();
     (ended, records)
 }
@@ -136,7 +136,7 @@ async fn steps_that_panic_for_a_while_cost_no_url_its_result() {
     let urls: Vec<String> = (0..10).map(|n| format!("http://s{n}.test/")).collect();
     rig.enqueue(&urls);
     let instance = Arc::new(rig.queue.instance());
-    let records = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let records = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let panics_left = Arc::new(AtomicUsize::new(15));
     let door = Door {
         source: instance.clone(),
@@ -152,7 +152,7 @@ async fn steps_that_panic_for_a_while_cost_no_url_its_result() {
         obituary: Arc::new(|lease, reason| vec![format!("{} died: {reason}", lease.job.url)]),
     };
     assert_eq!(rig.run_door(door, CancellationToken::new()).await.unwrap(), Ended::Exhausted);
-    let mut records = records.lock().unwrap().clone();
+    let mut records = records.lock().clone();
     records.sort();
     assert_eq!(records, urls);
     assert_eq!(rig.queue.ledger().done, 10);
@@ -330,7 +330,7 @@ mod holding {
     /// Writes down what each batch holds.
     struct Weighing<Q> {
         source: Q,
-        batches: Arc<std::sync::Mutex<Vec<Vec<usize>>>>,
+        batches: Arc<parking_lot::Mutex<Vec<Vec<usize>>>>,
     }
 
     #[async_trait]
@@ -339,7 +339,7 @@ mod holding {
             tokio::time::sleep(Duration::from_secs(1)).await; // So that some gather.
             let held = batch.iter().filter(|end| !end.records.is_empty());
             let held: Vec<usize> = held.map(|end| end.share.bytes()).collect();
-            self.batches.lock().unwrap().push(held);
+            self.batches.lock().push(held);
             let leases: Vec<_> = batch.iter().map(|f| (&f.lease, &f.settlement)).collect();
             self.source.settle(&leases).await
         }
@@ -352,7 +352,7 @@ mod holding {
         let rig = rig.with_web(Arc::new(Counting { budget: budget.clone() }));
         rig.enqueue((0..20).map(|n| format!("http://s{n}.test/")));
         let instance = Arc::new(rig.queue.instance());
-        let batches = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let batches = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let planning = budget.clone();
         let door = Door {
             source: instance.clone(),
@@ -366,7 +366,7 @@ mod holding {
         };
         rig.run_door(door, CancellationToken::new()).await.unwrap();
         assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
-        let batches = batches.lock().unwrap().clone();
+        let batches = batches.lock().clone();
         batches.into_iter().filter(|batch| !batch.is_empty()).collect()
     }
 

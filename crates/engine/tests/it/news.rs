@@ -1,6 +1,6 @@
 //! What whoever watches a pipeline is told, on a simulated clock.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{News, Purpose, Requested, Window};
@@ -8,6 +8,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::rig::{Rig, job};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,10 +17,10 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn told(rig: Rig, urls: Vec<String>) -> Vec<News> {
     let heard: Arc<Mutex<Vec<News>>> = Arc::default();
     let ear = heard.clone();
-    let rig = rig.with_watcher(Arc::new(move |news| ear.lock().unwrap().push(news)));
+    let rig = rig.with_watcher(Arc::new(move |news| ear.lock().push(news)));
     rig.enqueue(urls);
     rig.run().await.unwrap();
-    heard.lock().unwrap().clone()
+    heard.lock().clone()
 }
 
 fn requests(news: &[News]) -> Vec<&Requested> {
@@ -113,7 +114,7 @@ async fn what_is_delayed_in_the_store_grows_old_though_nothing_is_in_hand() {
     let heard: Arc<Mutex<Vec<News>>> = Arc::default();
     let ear = heard.clone();
     let rig = Rig::new([SiteScript::new("a.test")])
-        .with_watcher(Arc::new(move |news| ear.lock().unwrap().push(news)));
+        .with_watcher(Arc::new(move |news| ear.lock().push(news)));
     let due = Some(rig.clock.now() + 3_600 * SECOND);
     rig.queue.enqueue(vec![NewJob { due, ..NewJob::now(job("http://a.test/1")) }]);
     let stop = CancellationToken::new();
@@ -123,7 +124,7 @@ async fn what_is_delayed_in_the_store_grows_old_though_nothing_is_in_hand() {
     };
     let (ended, ()) = tokio::join!(rig.run_until(stop.clone()), stopping);
     ended.unwrap();
-    let windows = windows(&heard.lock().unwrap());
+    let windows = windows(&heard.lock());
     assert!(windows.iter().all(|window| window.leases == 0), "{windows:?}");
     let oldest = windows.last().unwrap().oldest.unwrap();
     assert!((590 * SECOND..=601 * SECOND).contains(&oldest), "{oldest:?}");

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -35,6 +35,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use fetchwell_simweb::{SiteScript, World};
 use fetchwell_testkit::simulated_web::SimulatedWeb;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ struct Kept<R>(Arc<Mutex<Vec<R>>>);
 #[async_trait]
 impl<R: Clone + Send + Sync> Sink<R> for Kept<R> {
     async fn write(&self, records: &[&R]) -> Result<(), StoreError> {
-        self.0.lock().unwrap().extend(records.iter().copied().cloned());
+        self.0.lock().extend(records.iter().copied().cloned());
         Ok(())
     }
 }
@@ -70,7 +71,7 @@ async fn run<R: Clone + Send + Sync + 'static>(
     };
     let stop = CancellationToken::new();
     pipeline::run(door, plant(web, clock), stop).await.unwrap();
-    let records = std::mem::take(&mut *records.lock().unwrap());
+    let records = std::mem::take(&mut *records.lock());
     let ledger = queue.ledger();
     assert!(ledger.balances(), "{ledger:?}");
     (records, ledger)
@@ -228,7 +229,7 @@ struct Archive {
 impl Web for Archive {
     async fn exchange(&self, request: &Request, leave: &mut dyn Leave, _: &mut Phases) -> Exchange {
         assert!(leave.to_write().await);
-        *self.served.lock().unwrap() += 1;
+        *self.served.lock() += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
         let file = &self.files[request.url.path_and_query()];
         let range = request.headers.iter().find(|(name, _)| *name == "range").unwrap();
@@ -292,7 +293,7 @@ async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
     let line = Lines::new(cluster_line.as_bytes()).next().unwrap().unwrap();
     let jobs = || vec![block::job(&indexes, 0, &line).unwrap()];
     let (records, ledger) = run(planner.clone(), jobs(), web.clone()).await;
-    assert_eq!((ledger.done, *web.served.lock().unwrap()), (1, 1));
+    assert_eq!((ledger.done, *web.served.lock()), (1, 1));
     let BlockYield::Read { pages: Pages::InOrder(pages), sifted, .. } = &records[0].what else {
         panic!("{records:?}");
     };
@@ -365,7 +366,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
     let started = tokio::time::Instant::now();
     let (mut records, ledger) =
         run(planner, vec![message("batch-1"), message("batch-2")], web.clone()).await;
-    assert_eq!((ledger.done, *web.served.lock().unwrap()), (2, 100));
+    assert_eq!((ledger.done, *web.served.lock()), (2, 100));
     assert!(started.elapsed() >= Duration::from_millis(50 * 20), "a batch has one under way");
     records.truncate(50);
     let (documents, skipped): (Vec<_>, Vec<_>) =

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -53,7 +53,7 @@ impl AuthFailures {
     /// Somebody came without a good token. `what` was wrong with it; it never quotes it.
     pub(crate) fn note(&self, from: IpAddr, what: &'static str) {
         let at = self.clock.wall();
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.groups.lock();
         let own = (Some(network_of(from)), what);
         let has_room = groups.len() < MOST_GROUPS || groups.contains_key(&own);
         let key = if has_room { own } else { (None, what) };
@@ -101,7 +101,7 @@ impl AuthFailures {
 
     /// The entries that are to be written now.
     fn due(&self, all: bool) -> Vec<AuditEntry> {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.groups.lock();
         let mut entries = Vec::new();
         groups.retain(|key, group| {
             let is_over = group.began.elapsed() >= WINDOW;
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(details(&failures.due(false)), [("not a token", "10.0.0.1")]);
         tokio::time::advance(WINDOW).await;
         assert_eq!(details(&failures.due(false)), [("no token, 100000 times", "10.0.0.1")]);
-        assert!(failures.groups.lock().unwrap().is_empty(), "nothing is remembered after that");
+        assert!(failures.groups.lock().is_empty(), "nothing is remembered after that");
         failures.note(address(1), "no token");
         assert_eq!(details(&failures.due(false)), [("no token", "10.0.0.1")]);
     }

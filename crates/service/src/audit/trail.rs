@@ -1,11 +1,12 @@
 //! The audit: who did what, on what, from where.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use parking_lot::Mutex;
 use tracing::info;
 
 /// Entries that are kept in memory where no store keeps them.
@@ -54,7 +55,7 @@ impl Trail {
         match self {
             Trail::Store(inbox) => inbox.audit_trail(most).await,
             Trail::Process(entries) => {
-                let entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                let entries = entries.lock();
                 Ok(entries.iter().rev().take(most as usize).cloned().collect())
             }
         }
@@ -69,7 +70,7 @@ impl Trail {
                     let who = caller.as_deref().unwrap_or("somebody");
                     info!("audit: {who} from {from}: {action} {detail}");
                 }
-                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut entries = entries.lock();
                 entries.extend(new.iter().cloned());
                 let surplus = entries.len().saturating_sub(MOST_IN_MEMORY);
                 entries.drain(..surplus);

@@ -1,9 +1,9 @@
 //! What one caller may send and ask per second: a bucket of tokens each, in memory.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Buckets are tidied up when there are more than this.
@@ -34,7 +34,7 @@ impl Allowances {
             return Ok(());
         }
         let now = Instant::now();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if buckets.len() > TIDY_ABOVE {
             buckets.retain(|_, bucket| self.left(*bucket, now) < self.burst);
         }
@@ -93,7 +93,7 @@ mod tests {
         }
         tokio::time::advance(SECOND).await;
         allowances.take("last", 1).unwrap();
-        assert_eq!(allowances.buckets.lock().unwrap().len(), 1);
+        assert_eq!(allowances.buckets.lock().len(), 1);
         assert_eq!(Allowances::new(0.0, 1).take("a", 1_000), Ok(()));
     }
 }

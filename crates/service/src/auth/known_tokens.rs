@@ -1,10 +1,10 @@
 //! Tokens that were good a moment ago, so that not every request asks the store.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::{Caller, TokenHash};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long a token that was good is taken for good without asking the store. `callers revoke` waits
@@ -19,14 +19,14 @@ pub(crate) struct KnownTokens(Mutex<HashMap<TokenHash, (Caller, Instant)>>);
 
 impl KnownTokens {
     pub(crate) fn get(&self, token: &TokenHash) -> Option<Caller> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let (caller, asked_at) = known.get(token)?;
         (asked_at.elapsed() < TOKEN_CACHE).then(|| caller.clone())
     }
 
     /// `asked_at`: when the store was asked, not when it answered.
     pub(crate) fn put(&self, token: &TokenHash, caller: &Caller, asked_at: Instant) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|_, (_, asked_at)| asked_at.elapsed() < TOKEN_CACHE);
         known.insert(*token, (caller.clone(), asked_at));
     }
@@ -50,6 +50,6 @@ mod tests {
         tokio::time::advance(TOKEN_CACHE / 2).await;
         assert_eq!(known.get(&[1; 32]), None);
         known.put(&[2; 32], &caller, Instant::now());
-        assert_eq!(known.0.lock().unwrap().len(), 1);
+        assert_eq!(known.0.lock().len(), 1);
     }
 }

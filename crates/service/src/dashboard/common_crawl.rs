@@ -1,7 +1,7 @@
 //! Common Crawl: how far batchers and workers have come.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::crawl_progress::{BatcherStanding, FolderStanding};
 use http::Uri;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Dashboard;
@@ -37,7 +38,7 @@ pub(super) struct Looks(Mutex<VecDeque<(Instant, u64)>>);
 impl Looks {
     /// Documents per second since the first look that was lately.
     fn rate(&self, documents: u64) -> Option<f64> {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.0.lock();
         looks.retain(|(at, _)| at.elapsed() < LATELY);
         looks.push_back((Instant::now(), documents));
         let (at, before) = looks.front()?;

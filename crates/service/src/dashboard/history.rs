@@ -1,7 +1,7 @@
 //! The last quarter of an hour: what was counted by when.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
@@ -10,6 +10,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_telemetry::metrics::labels::{DoorName, Ending, Failure, StatusClass};
 use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
 use fetchwell_telemetry::metrics::{Measures, Snapshot};
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -137,7 +138,7 @@ impl History {
     }
 
     fn note(&self, look: Look) {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.0.lock();
         looks.push_back(look);
         if looks.len() > MOST {
             looks.pop_front();
@@ -146,7 +147,7 @@ impl History {
 
     /// All of them.
     pub(super) fn looks(&self) -> Vec<Look> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 }
 

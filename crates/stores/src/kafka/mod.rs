@@ -9,13 +9,13 @@ mod place;
 mod producer;
 mod topic;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use futures::future::join_all;
+use parking_lot::Mutex;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::future_producer::DeliveryFuture;
@@ -49,7 +49,7 @@ impl KafkaLog {
     }
 
     fn producer(&self) -> Producer {
-        self.producer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.producer.lock().clone()
     }
 
     /// Sends them all, in order, and waits for each one's report.
@@ -130,10 +130,7 @@ impl KafkaLog {
         let Some((_, reason)) = producer.client().fatal_error() else { return Ok(false) };
         warn!("the producer for {} failed: {reason}; creating another", self.place);
         let fresh = connect(&self.place)?;
-        let old = std::mem::replace(
-            &mut *self.producer.lock().unwrap_or_else(PoisonError::into_inner),
-            fresh,
-        );
+        let old = std::mem::replace(&mut *self.producer.lock(), fresh);
         // Its end waits for its threads.
         tokio::task::spawn_blocking(move || drop((old, producer)));
         Ok(true)

@@ -1,7 +1,6 @@
 //! The politeness port on any keeper.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -14,6 +13,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use parking_lot::Mutex;
 
 use super::together::Together;
 use super::{Change, Keeper, Texts};
@@ -175,7 +175,7 @@ impl<S: Keeper> SharedPoliteness<S> {
     }
 
     fn unit(&self) -> f64 {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner).unit()
+        self.chance.lock().unit()
     }
 }
 
@@ -298,8 +298,8 @@ mod tests {
     impl Keeper for Counting {
         async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
             tokio::task::yield_now().await;
-            *self.answers.lock().unwrap() += 1;
-            let kept = self.kept.lock().unwrap().clone();
+            *self.answers.lock() += 1;
+            let kept = self.kept.lock().clone();
             let now = Time::from_secs(1_000);
             let lost_until = Time::EPOCH;
             Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
@@ -307,7 +307,7 @@ mod tests {
 
         async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
             tokio::task::yield_now().await;
-            let mut kept = self.kept.lock().unwrap();
+            let mut kept = self.kept.lock();
             let made = |change: &Change| {
                 let stands = *kept == change.before;
                 if stands {
@@ -365,7 +365,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let answers = *store.keeper.answers.lock().unwrap();
+        let answers = *store.keeper.answers.lock();
         assert!(answers <= 3, "the server was asked {answers} times");
         slots.sort();
         let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));

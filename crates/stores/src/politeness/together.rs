@@ -1,7 +1,6 @@
 //! Questions that are asked together: while one answer is under way, others gather, and go as one.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
@@ -51,8 +50,8 @@ impl<Q, A> Together<Q, A> {
         answered.try_recv().ok()
     }
 
-    fn gathered(&self) -> std::sync::MutexGuard<'_, Vec<Waiting<Q, A>>> {
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn gathered(&self) -> MutexGuard<'_, Vec<Waiting<Q, A>>> {
+        self.gathered.lock()
     }
 }
 
@@ -72,7 +71,7 @@ mod tests {
             let batches = batches.clone();
             tokio::spawn(async move {
                 let ask_all = async |questions: &[u32]| {
-                    batches.lock().unwrap().push(questions.to_vec());
+                    batches.lock().push(questions.to_vec());
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     questions.iter().map(|question| question * 10).collect()
                 };
@@ -83,7 +82,7 @@ mod tests {
         for (question, asked) in (1..=4).zip(asked) {
             assert_eq!(asked.await.unwrap(), Some(question * 10));
         }
-        assert_eq!(*batches.lock().unwrap(), [vec![1], vec![2, 3, 4]]);
+        assert_eq!(*batches.lock(), [vec![1], vec![2, 3, 4]]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,5 @@
 //! A keeper whose clock is watched.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,6 +7,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -41,7 +41,7 @@ impl<S> Vigilant<S> {
 
     /// How far the clock jumped since the last look at it.
     fn look(&self, glance: Glance) -> Duration {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(glance);
+        let last = self.last.lock().replace(glance);
         last.map_or(Duration::ZERO, |last| jump(last, glance))
     }
 }

@@ -6,11 +6,12 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
+use parking_lot::Mutex;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -49,7 +50,7 @@ impl Connections {
     pub(super) async fn take(&self) -> Result<Taken, StoreError> {
         let room = self.room.clone().acquire_owned().await;
         let room = room.map_err(|error| StoreError::bug(self.address()).with_source(error))?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
             None => within(self.options.connect()).await.map_err(|error| self.fault(error))?,
@@ -59,7 +60,7 @@ impl Connections {
 
     /// Closes those that nobody uses.
     pub(super) fn close_idle(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
     }
 
     /// Says where it went wrong.
@@ -80,7 +81,7 @@ impl Connections {
 impl Taken {
     /// It did what it was asked, and may do so again.
     pub(super) fn keep(self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection);
+        self.idle.lock().push(self.connection);
     }
 }
 

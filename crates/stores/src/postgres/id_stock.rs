@@ -1,8 +1,9 @@
 //! Names for jobs, asked for ahead: a journey to the server less for each transaction that needs a few.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fetchwell_engine::ports::job::LeaseId;
+use parking_lot::Mutex;
 use sqlx::Row;
 
 use super::database::Tx;
@@ -28,12 +29,12 @@ impl IdStock {
         let mut ids: Vec<LeaseId> =
             rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
         // What is left of the old stock is smaller than all of these, and is not used any more.
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ids.split_off(count);
+        *self.0.lock() = ids.split_off(count);
         Ok(ids)
     }
 
     fn in_stock(&self, count: usize) -> Option<Vec<LeaseId>> {
-        let mut stock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stock = self.0.lock();
         (count <= stock.len()).then(|| stock.drain(..count).collect())
     }
 }

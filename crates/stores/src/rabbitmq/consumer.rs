@@ -2,11 +2,12 @@
 //! brought them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
@@ -197,7 +198,7 @@ impl Deliveries {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A connection to Redis that knows which run of the server it talks to.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
@@ -22,7 +22,7 @@ const VERSION: i64 = 1;
 const VERSION_KEY: &str = "fetchwell:store:version";
 
 /// What this process has warned of: once, however many connections it has to a server.
-static WARNED: std::sync::Mutex<BTreeSet<String>> = std::sync::Mutex::new(BTreeSet::new());
+static WARNED: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
 
 /// Connects when it is needed, and again after a fault.
 pub(super) struct Link {
@@ -170,7 +170,7 @@ impl Link {
 
 /// Whether this process says it for the first time.
 fn is_news(caution: &str) -> bool {
-    WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(caution.to_owned())
+    WARNED.lock().insert(caution.to_owned())
 }
 
 /// A line `name:value` of INFO.

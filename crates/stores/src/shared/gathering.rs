@@ -147,13 +147,13 @@ mod tests {
     /// Takes its time, and notes how large each group was and when it came.
     #[derive(Clone)]
     struct SlowDesk {
-        groups: Arc<std::sync::Mutex<Vec<(Duration, usize)>>>,
+        groups: Arc<parking_lot::Mutex<Vec<(Duration, usize)>>>,
         began: Instant,
     }
 
     impl Desk for SlowDesk {
         async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
-            self.groups.lock().unwrap().push((self.began.elapsed(), group.len()));
+            self.groups.lock().push((self.began.elapsed(), group.len()));
             sleep(COMMIT).await;
             group.iter().map(|_| Err(StoreError::transient(String::new()))).collect()
         }
@@ -197,7 +197,7 @@ mod tests {
         for asked in asking.collect::<Vec<_>>() {
             asked.await.unwrap();
         }
-        desk.groups.lock().unwrap().clone()
+        desk.groups.lock().clone()
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! What an instance knows of its leases, where an answer may be lost on its way from the store.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fetchwell_engine::ports::job::{Lease, LeaseId};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The leases that an instance knows to be its own.
 #[derive(Default)]
@@ -62,6 +62,6 @@ impl Held {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,6 +1,6 @@
 //! The politeness of all processes on one file: a row a site, changed by the pure rules.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
@@ -16,6 +16,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::errors::own_error;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,7 +56,7 @@ impl Politeness for SqlitePoliteness {
                 let now = clock.now();
                 let mut turn = Turn { now, ..Turn::default() };
                 for SiteReport { site, report } in &reports {
-                    let unit = chance.lock().unwrap_or_else(PoisonError::into_inner).unit();
+                    let unit = chance.lock().unit();
                     let transition =
                         change(tx, site, now, |state| state.record(report, now, &rule, unit))?;
                     if transition != Transition::None {

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::errors::io_fault;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::Notify;
 
@@ -265,7 +266,7 @@ impl SqliteInstance {
     }
 
     fn show(&self, presence: Option<Presence>) {
-        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
+        *self.presence.lock() = presence;
     }
 }
 

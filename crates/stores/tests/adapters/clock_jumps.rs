@@ -1,7 +1,7 @@
 //! A politeness store whose clock is set: what was given out by the old time must not come too soon.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use fetchwell_policy::site::Verdict;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_stores::politeness::{Change, Keeper, Reading, SharedPoliteness, Texts, Vigilant};
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 const RATE: Rate = Rate::every(Duration::from_secs(5));
@@ -38,25 +39,25 @@ impl Jumpy {
     }
 
     fn set_clock(&self, time: Time) {
-        self.0.lock().unwrap().clock = Clock::simulated(time);
+        self.0.lock().clock = Clock::simulated(time);
     }
 
     fn now(&self) -> Time {
-        self.0.lock().unwrap().clock.now()
+        self.0.lock().clock.now()
     }
 }
 
 #[async_trait]
 impl Keeper for Jumpy {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
-        let server = self.0.lock().unwrap();
+        let server = self.0.lock();
         let texts = |site| server.sites.get(site).cloned().unwrap_or_default();
         let sites = sites.iter().map(texts).collect();
         Ok(Reading { now: server.clock.now(), lost_until: server.lost_until, sites })
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
-        let mut server = self.0.lock().unwrap();
+        let mut server = self.0.lock();
         let mut replace = |change: &Change| {
             let kept = server.sites.entry(change.site.clone()).or_default();
             let stands = *kept == change.before;
@@ -69,7 +70,7 @@ impl Keeper for Jumpy {
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreError> {
-        let mut server = self.0.lock().unwrap();
+        let mut server = self.0.lock();
         server.lost_until = server.clock.now();
         Ok(())
     }

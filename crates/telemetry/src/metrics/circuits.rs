@@ -1,10 +1,10 @@
 //! The breakers that are open, as far as this process knows.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fetchwell_policy::url::Site;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Sites that are kept an eye on; of more than that the first ones.
@@ -37,7 +37,7 @@ pub struct OpenCircuits {
 impl Circuits {
     /// A breaker opened, or opened again.
     pub(super) fn opened(&self, site: &Site, next_probe_in: Duration, now: Instant) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let probe_due = now + next_probe_in;
         let has_room = open.len() < MAX_OPEN;
         match open.get_mut(site) {
@@ -51,25 +51,25 @@ impl Circuits {
 
     /// A breaker closed.
     pub(super) fn closed(&self, site: &Site) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
+        self.open.lock().remove(site);
     }
 
     /// Whether a breaker is open, as far as is known here.
     pub(super) fn knows(&self, site: &Site) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).contains_key(site)
+        self.open.lock().contains_key(site)
     }
 
     /// A page was asked for that set out then. If its site's breaker had been open before, it is not any
     /// more: another process's probe has closed it.
     pub(super) fn asked(&self, site: &Site, set_out: Instant) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if open.get(site).is_some_and(|known| known.since < set_out) {
             open.remove(site);
         }
     }
 
     pub(super) fn look(&self, now: Instant) -> OpenCircuits {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|_, known| now < known.probe_due + FORGOTTEN_AFTER);
         let ages = open.values().map(|known| now.saturating_duration_since(known.since));
         OpenCircuits { count: open.len(), longest: ages.max().unwrap_or_default() }

@@ -1,11 +1,10 @@
 //! One door's metrics, and what each piece of news does to them.
 
-use std::sync::{Mutex, PoisonError};
-
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::Site;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::circuits::Circuits;
@@ -223,6 +222,6 @@ impl DoorMeasures {
     }
 
     fn latest<T>(&self, look: impl FnOnce(&mut Latest) -> T) -> T {
-        look(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.latest.lock())
     }
 }

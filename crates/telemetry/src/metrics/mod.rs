@@ -18,9 +18,10 @@ mod process;
 pub mod snapshot;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fetchwell_engine::pipeline::{News, Watcher};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use circuits::OpenCircuits;
@@ -62,7 +63,7 @@ impl Default for Measures {
 impl Measures {
     /// What is counted of a door; the same one each time.
     pub fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doors = self.doors.lock();
         let door = || Arc::new(DoorMeasures::new(&self.registry.labelled("door", name.word())));
         doors.entry(name).or_insert_with(door).clone()
     }
@@ -110,7 +111,7 @@ impl Measures {
     }
 
     fn doors(&self) -> BTreeMap<DoorName, Arc<DoorMeasures>> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.doors.lock().clone()
     }
 }
 
@@ -130,10 +131,7 @@ mod tests {
         let measures = Measures::default();
         let heard: Arc<Mutex<usize>> = Arc::default();
         let ear = heard.clone();
-        let pages = measures.listening(
-            DoorName::Pages,
-            Arc::new(move |_| *ear.lock().unwrap_or_else(PoisonError::into_inner) += 1),
-        );
+        let pages = measures.listening(DoorName::Pages, Arc::new(move |_| *ear.lock() += 1));
         measures.door(DoorName::Serve);
         let site = Site::parse("a.test").unwrap();
         let early_by = Duration::from_millis(3);
@@ -169,7 +167,7 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
         assert!(!text.contains("fetchwell_ledger_jobs{door=\"serve\""), "nobody has said it");
-        assert_eq!(*heard.lock().unwrap(), 6);
+        assert_eq!(*heard.lock(), 6);
     }
 
     #[test]

@@ -21,12 +21,13 @@ mod span;
 mod story;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_policy::url::WebUrl;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 use tracing::warn;
 
@@ -107,7 +108,7 @@ impl Drop for Tracer {
     /// Waits until what is there is sent. That takes as long as two attempts may at the most.
     fn drop(&mut self) {
         self.spans = None;
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             warn!("the thread that sends traces has panicked; the last traces are lost");
         }

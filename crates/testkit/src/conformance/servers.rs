@@ -3,7 +3,7 @@
 //! Each store is a place of its own on the server that an environment variable names: a schema, or a
 //! database. Without the variable the tests say that they were skipped.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +22,7 @@ use fetchwell_stores::politeness::{Change, Keeper, Reading, SharedPoliteness};
 use fetchwell_stores::postgres::{Database, PostgresKeeper, PostgresQueue, open_retriever};
 use fetchwell_stores::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands, AsyncConnectionConfig};
 use tokio::sync::OnceCell;
@@ -316,7 +317,7 @@ struct HandTimed {
 impl HandTimed {
     async fn keeper(&self) -> &dyn Keeper {
         let open = || {
-            let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let opening = self.opening.lock().take();
             opening.expect("it is opened once")
         };
         &**self.keeper.get_or_init(open).await

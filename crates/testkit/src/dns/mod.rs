@@ -5,8 +5,9 @@ mod packet;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio_util::task::AbortOnDropHandle;
@@ -108,13 +109,13 @@ impl DnsServer {
 
     /// How often a name was asked for, for addresses of both families together.
     pub fn asked(&self, name: &str) -> usize {
-        let asked = self.zone.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.zone.asked.lock();
         asked.iter().filter(|((asked, _), _)| asked == name).map(|(_, count)| count).sum()
     }
 
     /// Every name that was asked for.
     pub fn names_asked(&self) -> Vec<String> {
-        let asked = self.zone.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.zone.asked.lock();
         let mut names: Vec<String> = asked.keys().map(|(name, _)| name.clone()).collect();
         names.sort();
         names.dedup();
@@ -219,7 +220,7 @@ impl Zone {
 
     /// Counts a question, and says how often it was asked before.
     fn count(&self, question: &Question<'_>) -> usize {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let count = asked.entry((question.name.clone(), question.kind)).or_default();
         *count += 1;
         *count - 1

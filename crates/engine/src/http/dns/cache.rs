@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_policy::outcome::NameFault;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -87,7 +88,7 @@ impl CachedNames {
 
     fn cell(&self, host: &str) -> Arc<OnceCell<Remembered>> {
         let now = Instant::now();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         if let Some(cell) = names.get(host).filter(|cell| is_current(cell, now)) {
             return cell.clone();
         }
@@ -326,7 +327,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn memory_is_bounded_and_what_is_over_goes_first() {
         let bench = bench(None, Some(60), Semaphore::MAX_PERMITS);
-        let held = || bench.names.names.lock().unwrap().len();
+        let held = || bench.names.names.lock().len();
         for number in 0..MAX_NAMES {
             bench.names.addresses(&format!("{number}.test")).await.unwrap();
         }

@@ -4,8 +4,9 @@
 //! another process may have stored the result.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// One bell for all callers. Clones are the same bell.
@@ -31,7 +32,7 @@ impl Bell {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -34,14 +35,14 @@ impl Events {
 
     /// The last of them, oldest first.
     pub(super) fn last(&self, most: usize) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         lines.iter().skip(lines.len().saturating_sub(most)).cloned().collect()
     }
 }
 
 impl io::Write for Events {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         for line in String::from_utf8_lossy(bytes).lines().filter(|line| !line.trim().is_empty()) {
             lines.push_back(line.trim().replace(char::is_control, " "));
         }

@@ -214,7 +214,7 @@ async fn fetch_robots(
     };
     queue.enqueue(vec![NewJob::now(job)]);
     let instance = Arc::new(queue.instance());
-    let learnt = Arc::new(std::sync::Mutex::new(None));
+    let learnt = Arc::new(parking_lot::Mutex::new(None));
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(move |_| Box::new(RobotsPlan(errand.clone()))),
@@ -225,8 +225,7 @@ async fn fetch_robots(
     let gate = parts.gate(settings, Some(Duration::ZERO));
     let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
     pipeline::run(door, plant, stop_on_signal()).await?;
-    let record = learnt.lock().map_or(None, |mut learnt| learnt.take());
-    Ok(record)
+    Ok(learnt.lock().take())
 }
 
 struct RobotsPlan(RobotsErrand);
@@ -245,13 +244,13 @@ impl Plan<RobotsRecord> for RobotsPlan {
     }
 }
 
-struct Keep(Arc<std::sync::Mutex<Option<RobotsRecord>>>);
+struct Keep(Arc<parking_lot::Mutex<Option<RobotsRecord>>>);
 
 #[async_trait]
 impl Sink<RobotsRecord> for Keep {
     async fn write(&self, records: &[&RobotsRecord]) -> Result<(), StoreError> {
-        if let (Ok(mut kept), Some(record)) = (self.0.lock(), records.first()) {
-            *kept = Some((*record).clone());
+        if let Some(record) = records.first() {
+            *self.0.lock() = Some((*record).clone());
         }
         Ok(())
     }

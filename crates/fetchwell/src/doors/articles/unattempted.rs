@@ -112,7 +112,6 @@ impl Source for Unattempted {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::sync::Mutex as StdMutex;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
@@ -120,13 +119,14 @@ mod tests {
     use fetchwell_engine::ports::articles::{Counts, Fields, Gleaned, Wanted};
     use fetchwell_engine::ports::job::NewJob;
     use fetchwell_testkit::samples::{NOW, lease};
+    use parking_lot::Mutex as SyncMutex;
 
     use super::*;
 
     /// Books that know what was attempted, and may be out of reach.
     #[derive(Default)]
     struct Books {
-        attempted: StdMutex<HashSet<String>>,
+        attempted: SyncMutex<HashSet<String>>,
         is_gone: AtomicBool,
     }
 
@@ -140,12 +140,12 @@ mod tests {
             if self.is_gone.load(Ordering::Relaxed) {
                 return Err(StoreError::transient("gone"));
             }
-            let attempted = self.attempted.lock().unwrap();
+            let attempted = self.attempted.lock();
             Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())
         }
 
         async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreError> {
-            self.attempted.lock().unwrap().extend(gleaned.iter().map(|one| one.uid.clone()));
+            self.attempted.lock().extend(gleaned.iter().map(|one| one.uid.clone()));
             Ok(())
         }
 
@@ -170,14 +170,14 @@ mod tests {
         queue: MemoryQueue,
         books: Arc<Books>,
         source: Unattempted,
-        hours: Arc<StdMutex<u32>>,
+        hours: Arc<SyncMutex<u32>>,
     }
 
     /// A queue with these links on it, which were accepted at hour 0.
     async fn rig(urls: &[&str]) -> Rig {
-        let hours = Arc::new(StdMutex::new(0));
+        let hours = Arc::new(SyncMutex::new(0));
         let shown = hours.clone();
-        let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock().unwrap());
+        let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock());
         let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(1_000 * 3_600), true);
         queue.enqueue(urls.iter().map(|url| NewJob::now(lease(url, "").job)).collect());
         let instance = Arc::new(queue.instance());
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn what_others_did_meanwhile_ends_unfetched() {
         let rig = rig(&["http://a.test/1", "http://a.test/2"]).await;
-        rig.books.attempted.lock().unwrap().insert(uid("http://a.test/1"));
+        rig.books.attempted.lock().insert(uid("http://a.test/1"));
         assert_eq!(rig.take().await.unwrap(), ["http://a.test/2"]);
         let ledger = rig.queue.ledger();
         assert_eq!((ledger.skipped, ledger.in_flight), (1, 1), "{ledger:?}");
@@ -210,7 +210,7 @@ mod tests {
     async fn what_a_run_left_long_ago_ends_unfetched() {
         for (hours, skipped) in [(47, 0), (48, 1)] {
             let rig = rig(&["http://a.test/1"]).await;
-            *rig.hours.lock().unwrap() = hours;
+            *rig.hours.lock() = hours;
             assert_eq!(rig.take().await.unwrap().len(), 1 - skipped, "{hours}");
             assert_eq!(rig.queue.ledger().skipped, skipped as i64, "{hours}");
         }

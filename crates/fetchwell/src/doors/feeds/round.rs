@@ -5,7 +5,7 @@
 //! link that is there is not added twice.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{info, warn};
 
 use super::FeedPorts;
@@ -265,7 +266,7 @@ impl Round {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `feeds test`: reads a feed once and tells what would be added. Nothing is kept.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::memory::MemoryQueue;
@@ -13,6 +13,7 @@ use fetchwell_feed::Feed;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
@@ -102,7 +103,7 @@ impl Trial<'_> {
         let gate = gate(self.settings, &self.parts);
         let plant = self.parts.plant(self.settings, gate, DoorName::Errand, Arc::new(|_| {}));
         pipeline::run(door, plant, self.stop.clone()).await?;
-        let found = std::mem::take(&mut *found.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let found = std::mem::take(&mut *found.0.lock());
         Ok(found)
     }
 }
@@ -114,7 +115,7 @@ struct Collected(Arc<Mutex<Vec<Found>>>);
 #[async_trait]
 impl Sink<Found> for Collected {
     async fn write(&self, records: &[&Found]) -> Result<(), StoreError> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.extend(records.iter().copied().cloned());
         Ok(())
     }

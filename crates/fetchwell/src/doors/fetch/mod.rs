@@ -12,7 +12,7 @@ mod progress;
 mod row;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fetchwell_engine::clock::Clock;
@@ -32,6 +32,7 @@ use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::sqlite::{self, FileFinish, SqliteInstance, SqliteQueue};
 use fetchwell_telemetry::metrics::DoorName;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -175,13 +176,13 @@ impl Run<'_> {
         for some in urls.chunks(input::CHUNK).map(<[String]>::to_vec) {
             let rows = rows.clone();
             let missing = move |confirmed| {
-                let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut rows = rows.lock();
                 rows.read_to(confirmed)?;
                 Ok(input::jobs(some.iter().filter(|url| !rows.has(url))))
             };
             queue.enqueue_beside(path, missing).await?;
         }
-        let rows = || rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = || rows.lock();
         self.onlooker.progress.count_earlier(&rows());
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
@@ -229,12 +230,12 @@ impl Run<'_> {
         let rows = Arc::new(Mutex::new(Earlier::of(path, self.format)?));
         let read = rows.clone();
         let read_rows = move |confirmed| {
-            read.lock().unwrap_or_else(PoisonError::into_inner).read_to(confirmed)?;
+            read.lock().read_to(confirmed)?;
             Ok(Vec::new())
         };
         queue.enqueue_beside(path, read_rows).await?;
         let without_row: Vec<LeaseId> = {
-            let rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            let rows = rows.lock();
             dead.iter().filter(|letter| !rows.has(&letter.url)).map(|letter| letter.id).collect()
         };
         for some in without_row.chunks(LETTERS_PER_PAGE) {

@@ -5,13 +5,14 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::sqlite::{SqliteQueue, revise_length};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::earlier::Earlier;
@@ -97,7 +98,7 @@ pub(super) async fn repair(
         let mut rows = Earlier::open(&output, format)?;
         let present = file.metadata()?.len();
         let whole = rows.read_to(confirmed.map_or(present, |confirmed| confirmed.min(present)))?;
-        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = noted.lock();
         if confirmed.is_none() && whole == 0 && present > 0 {
             noted.is_foreign = true;
             return Err(io::Error::other("no rows of ours"));
@@ -112,7 +113,7 @@ pub(super) async fn repair(
         if parts.is_empty() { Ok(whole) } else { write_without(&output, &parts) }
     };
     let revised = queue.revise_length_unless_in_use(path, revise).await;
-    let repaired = std::mem::take(&mut *repaired.lock().unwrap_or_else(PoisonError::into_inner));
+    let repaired = std::mem::take(&mut *repaired.lock());
     if repaired.is_foreign {
         return Err(not_ours(path));
     }

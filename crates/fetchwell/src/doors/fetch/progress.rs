@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use parking_lot::Mutex;
 use tracing::warn;
 
 use super::earlier::Earlier;
@@ -128,7 +129,7 @@ impl Progress {
     fn advance(&self, row: &Row, format: Format) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
-            lock(estimate).ended(&row.url, row.interval());
+            estimate.lock().ended(&row.url, row.interval());
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed()));
         }
@@ -145,10 +146,6 @@ fn ended(ledger: Ledger) -> u64 {
     u64::try_from(ledger.done + ledger.skipped + ledger.dead).unwrap_or(0)
 }
 
-fn lock(estimate: &Mutex<Estimate>) -> MutexGuard<'_, Estimate> {
-    estimate.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
     let template = "{bar:30} {percent}%  {pos}/{len} URLs  {rate}  {msg}  ETA {left}";
     let style = ProgressStyle::with_template(template);
@@ -156,7 +153,7 @@ fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
     let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         // With very many sites it is the requests under way at once that take the time.
         let left =
-            if state.is_finished() { state.eta() } else { lock(&estimate).left().max(state.eta()) };
+            if state.is_finished() { state.eta() } else { estimate.lock().left().max(state.eta()) };
         write!(out, "{:#}", HumanDuration(left)).unwrap_or_default();
     };
     style.with_key("rate", write_rate).with_key("left", left)

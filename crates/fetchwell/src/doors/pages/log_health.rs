@@ -1,11 +1,12 @@
 //! Whether events can be published. URLs wait while they can't, so an instance whose Kafka stays away is not ready.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// A log, and since when it fails.
@@ -82,7 +83,7 @@ impl CallWatch {
     }
 
     fn lock(&self) -> MutexGuard<'_, CallHistory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the Page Fetcher's dashboards read: names and meanings are its design's.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{News, Watcher};
@@ -11,6 +11,7 @@ use fetchwell_policy::site::Mark;
 use fetchwell_policy::url::Site;
 use fetchwell_telemetry::metric_set;
 use fetchwell_telemetry::registry::{Gauge, Histogram, IntCounter, OptionalGauge, Registry};
+use parking_lot::Mutex;
 
 /// Sites in trouble that are kept an eye on; of more than that the first ones.
 const MAX_TROUBLED: usize = 10_000;
@@ -141,7 +142,7 @@ impl PageMetrics {
 
     /// The worst of each over all sites. Half open is on the way to closed, and so not as bad as open.
     fn worst(&self) -> Trouble {
-        let troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        let troubled = self.troubled.lock();
         let worst_circuit = |circuit: Circuit| (circuit == Circuit::Open, circuit);
         troubled.values().fold(Trouble::default(), |worst, site| Trouble {
             failures_in_a_row: worst.failures_in_a_row.max(site.failures_in_a_row),
@@ -193,14 +194,14 @@ impl PageMetrics {
     }
 
     fn trouble(&self, site: &Site, change: impl FnOnce(&mut Trouble)) {
-        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut troubled = self.troubled.lock();
         if troubled.len() < MAX_TROUBLED || troubled.contains_key(site) {
             change(troubled.entry(site.clone()).or_default());
         }
     }
 
     fn healthy(&self, site: &Site) {
-        self.troubled.lock().unwrap_or_else(PoisonError::into_inner).remove(site);
+        self.troubled.lock().remove(site);
     }
 }
 

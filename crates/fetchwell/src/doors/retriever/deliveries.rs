@@ -1,7 +1,7 @@
 //! Makes deliveries ready: a job names a message, and its plan needs the letter and the caller's secret.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -9,6 +9,7 @@ use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tracing::warn;
@@ -31,13 +32,13 @@ impl Secrets {
     pub(super) fn signer(&self) -> Sign {
         let secrets = self.clone();
         Arc::new(move |caller, content| {
-            let secrets = secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let secrets = secrets.0.lock();
             secrets.get(caller).map(|secret| secret.sign(content))
         })
     }
 
     fn set(&self, caller: &str, secret: Option<WebhookSecret>) {
-        let mut secrets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = self.0.lock();
         match secret {
             Some(secret) => secrets.insert(caller.to_owned(), secret),
             None => secrets.remove(caller),

@@ -1,9 +1,10 @@
 //! `find` and `get`, from a folder and from a server.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fetchwell_testkit::range_server::{Manner, RangeServer};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::archive::{TestArchive, page};
@@ -96,7 +97,7 @@ async fn a_range_that_comes_short_is_asked_for_again() {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let whim = {
         let seen = seen.clone();
-        move |path: &str, _: usize| match seen.lock().unwrap().insert(path.to_owned()) {
+        move |path: &str, _: usize| match seen.lock().insert(path.to_owned()) {
             true => Manner::Part(20),
             false => Manner::Range,
         }
@@ -106,10 +107,10 @@ async fn a_range_that_comes_short_is_asked_for_again() {
     let page = "example.com/00031/about";
     let got = rig.program.run(&["commoncrawl", "get", page]).await.expect_code(0);
     assert!(got.stdout.starts_with("# Page 00031/about"), "{}", got.stdout);
-    assert_eq!(std::mem::take(&mut *seen.lock().unwrap()).len(), 3, "each file was cut off once");
+    assert_eq!(std::mem::take(&mut *seen.lock()).len(), 3, "each file was cut off once");
     let found = rig.program.run(&["commoncrawl", "find", page, "--json"]).await.expect_code(0);
     assert_eq!(found.stdout.lines().count(), 3);
-    assert_eq!(seen.lock().unwrap().len(), 2);
+    assert_eq!(seen.lock().len(), 2);
 }
 
 /// What always comes short is given up after three attempts, and costs nothing else.

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
 use http::HeaderMap;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -49,7 +50,7 @@ impl Collector {
 
     /// All spans so far, the earliest first.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let requests = self.taken.lock().unwrap().clone();
+        let requests = self.taken.lock().clone();
         let each = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
         let mut spans: Vec<Span> = requests
             .iter()
@@ -64,7 +65,7 @@ impl Collector {
 
     /// What the service calls itself in each request.
     pub(crate) fn services(&self) -> Vec<String> {
-        let requests = self.taken.lock().unwrap();
+        let requests = self.taken.lock();
         let resources = requests.iter().map(|request| &request["resourceSpans"][0]["resource"]);
         resources.map(|resource| attributes(resource)["service.name"].clone()).collect()
     }
@@ -88,7 +89,7 @@ async fn hyper_serve(listener: TcpListener, mut service: axum::routing::IntoMake
 
 async fn take(State(taken): State<Taken>, headers: HeaderMap, body: Bytes) -> &'static str {
     assert_eq!(headers["content-type"], "application/json");
-    taken.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    taken.lock().push(serde_json::from_slice(&body).unwrap());
     "{}"
 }
 

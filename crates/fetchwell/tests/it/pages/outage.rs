@@ -1,6 +1,6 @@
 //! A site goes down and comes back: nothing is lost, nobody helps, others don't notice.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use fetchwell_testkit::dns::{DnsServer, Script};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::rig::Rig;
 use fetchwell_testkit::scene::StoreKind;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
@@ -120,7 +121,7 @@ struct Letters(Arc<Mutex<Vec<PageRecord>>>);
 impl Sink<PageRecord> for Letters {
     async fn write(&self, records: &[&PageRecord]) -> Result<(), StoreError> {
         let dead = |record: &&&PageRecord| matches!(record, PageRecord::DeadLetter { .. });
-        self.0.lock().unwrap().extend(records.iter().filter(dead).map(|&record| record.clone()));
+        self.0.lock().extend(records.iter().filter(dead).map(|&record| record.clone()));
         Ok(())
     }
 }
@@ -142,7 +143,7 @@ async fn run_simulated(rig: &mut Rig) -> Vec<PageRecord> {
         obituary: Arc::new(|_, _| Vec::new()),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
-    letters.0.lock().unwrap().clone()
+    letters.0.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]

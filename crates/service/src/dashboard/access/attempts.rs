@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::server::network_of;
@@ -52,7 +52,7 @@ impl Attempts {
 
     /// How long a login to this account from there has to wait.
     pub(super) fn wait(&self, account: Option<&str>, from: IpAddr) -> Option<Duration> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.failures.lock();
         let (failed, since) = failures.get(&key(account, from, &failures))?;
         let left = WINDOW.checked_sub(since.elapsed())?;
         (*failed >= MOST).then_some(left)
@@ -60,7 +60,7 @@ impl Attempts {
 
     /// Another one failed.
     pub(super) fn failed(&self, account: Option<&str>, from: IpAddr) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         failures.retain(|_, (_, since)| since.elapsed() < WINDOW);
         let key = key(account, from, &failures);
         failures.entry(key).or_insert((0, Instant::now())).0 += 1;
@@ -122,7 +122,7 @@ mod tests {
         for number in 0..10_000u32 {
             attempts.failed(None, IpAddr::V4((0x0a00_0000 + number).into()));
         }
-        assert!(attempts.failures.lock().unwrap().len() <= MOST_KEYS + 1);
+        assert!(attempts.failures.lock().len() <= MOST_KEYS + 1);
         assert!(
             attempts.wait(None, ip("192.0.2.7")).is_some(),
             "of those beyond, all count as one"

@@ -1,13 +1,13 @@
 //! Sessions: who logged in, as long as this process lives and not for ever.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fetchwell_engine::ports::inbox::TokenHash;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -53,7 +53,7 @@ impl Sessions {
         let id = random()?;
         let csrf = random()?;
         let now = Instant::now();
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| session.is_good());
         if sessions.len() >= MOST {
             let idlest =
@@ -66,7 +66,7 @@ impl Sessions {
 
     /// The session of that id. `counts`: somebody does something in it.
     pub(super) fn find(&self, id: &str, counts: bool) -> Option<Session> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         let session = sessions.get_mut(&key(id)).filter(|session| session.is_good())?;
         if counts {
             session.used = Instant::now();
@@ -76,12 +76,12 @@ impl Sessions {
 
     /// Ends it.
     pub(super) fn close(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(id));
+        self.0.lock().remove(&key(id));
     }
 
     /// Keeps what is to be said on the next page.
     pub(super) fn say(&self, id: &str, notice: Notice) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         if let Some(session) = sessions.get_mut(&key(id)) {
             session.notice = Some(notice);
         }
@@ -89,7 +89,7 @@ impl Sessions {
 
     /// What is to be said, once.
     pub(super) fn take_notice(&self, id: &str) -> Option<Notice> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         sessions.get_mut(&key(id))?.notice.take()
     }
 }

@@ -1,13 +1,14 @@
 //! Dead letters, counted by reason and site. A long list takes its time, so one count serves all who look
 //! for a while, and says by when it was made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, GroupSize};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 /// A count serves for so long.
@@ -54,11 +55,11 @@ impl Census {
 
     /// The next look counts anew.
     pub(super) fn is_over(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.last.lock() = None;
     }
 
     fn last(&self) -> Option<(Instant, Arc<Counted>)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 
     async fn count(&self, letters: &dyn DeadLetters, as_of: Time) -> Result<(), StoreError> {
@@ -67,7 +68,7 @@ impl Census {
         groups.sort_by_key(|(_, size)| std::cmp::Reverse(size.letters));
         let letters = groups.iter().map(|(_, size)| size.letters).sum();
         let counted = Arc::new(Counted { as_of, letters, groups });
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = Some((Instant::now(), counted));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Dead letters: what the outside sees of them, and what can be done about them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
@@ -16,6 +16,7 @@ use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::retry::History;
 use fetchwell_stores::redis::RedisInstance;
+use parking_lot::Mutex;
 
 use super::rig::{DEAD_LIST, Rig, settle, take, urls};
 
@@ -37,7 +38,7 @@ struct Pages(Arc<Mutex<Vec<&'static str>>>);
 #[async_trait]
 impl Sink<Record> for Pages {
     async fn write(&self, records: &[&Record]) -> Result<(), StoreError> {
-        let mut pages = self.0.lock().unwrap();
+        let mut pages = self.0.lock();
         pages.extend(records.iter().map(|record| match record {
             Record::Page(page) => *page,
             Record::Letter(_) => panic!("a dead letter is nothing for the sink"),
@@ -82,7 +83,7 @@ async fn a_dead_letter_and_its_details_go_in_with_the_settlement() {
         finished(&leases[1], Record::Letter(details("1", "2")), dead),
     ];
     assert_eq!(finish.finish(&batch).await.unwrap(), [Settled::Confirmed; 2]);
-    assert_eq!(*pages.0.lock().unwrap(), ["a page"]);
+    assert_eq!(*pages.0.lock(), ["a page"]);
     assert_eq!(
         rig.ask::<Vec<String>>(&format!("LRANGE {DEAD_LIST} 0 -1")).await,
         ["http://b.test/"]

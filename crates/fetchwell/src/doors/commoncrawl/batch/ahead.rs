@@ -6,7 +6,7 @@
 //! that it states, since several are at once.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::finish::Settlement;
@@ -14,6 +14,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::retry::History;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::block::{BlockEnd, BlockYield, IndexBlock, most_bytes};
@@ -78,7 +79,7 @@ impl Ahead {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

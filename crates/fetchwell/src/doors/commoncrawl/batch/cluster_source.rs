@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::url::WebUrl;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::ahead::Ahead;
@@ -70,7 +71,7 @@ impl ClusterSource {
     /// Reads lines while there is room. True when none is left.
     fn read_on(&self) -> Result<bool, StoreError> {
         const UNREADABLE: &str = "cannot read cluster.idx";
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         let mut jobs = Vec::new();
         while !reading.is_over && self.ahead.has_room(reading.read) {
             match reading.lines.next() {

@@ -1,6 +1,6 @@
 //! One errand to the archive and back, by the one flow: several ranges, one after the other.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
+use parking_lot::Mutex;
 use tracing::error;
 
 use crate::console::exit::Exit;
@@ -56,7 +57,7 @@ pub(super) async fn run<E: Errand>(
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(move |lease| {
-            let errand = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let errand = progress.lock().clone();
             let progress = progress.clone();
             let root = root.clone();
             Box::new(ErrandPlan { errand, progress, root, history: lease.history })
@@ -67,7 +68,7 @@ pub(super) async fn run<E: Errand>(
     let patience = settings.values.fetch_give_up_after;
     let plant = archive.plant(settings, Some(patience), DoorName::Errand);
     let ended = pipeline::run(door, plant, stop_on_signal()).await?;
-    let end = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let end = kept.lock().take();
     match (end, ended) {
         (Some(End::Found(found)), _) => Ok(found),
         (Some(End::Refused(why)), _) => {
@@ -149,7 +150,7 @@ impl<E: Errand> ErrandPlan<E> {
                 }
             },
         };
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = self.errand.clone();
+        *self.progress.lock() = self.errand.clone();
         Some(Step::Finish(Vec::new(), again))
     }
 
@@ -180,7 +181,7 @@ struct Keep<F>(Kept<F>);
 #[async_trait]
 impl<F: Clone + Send + Sync> Sink<End<F>> for Keep<F> {
     async fn write(&self, ends: &[&End<F>]) -> Result<(), StoreError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(end) = ends.last() {
             *kept = Some((*end).clone());
         }

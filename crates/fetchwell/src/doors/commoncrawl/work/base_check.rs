@@ -6,7 +6,8 @@
 //! found nothing the worker stops.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The start of the error message when a worker stops because its base is wrong.
 pub(in crate::doors::commoncrawl) const NO_ARCHIVE: &str = "no archive was found at ";
@@ -75,6 +76,6 @@ impl BaseCheck {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }

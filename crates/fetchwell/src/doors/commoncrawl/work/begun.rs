@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -20,6 +20,7 @@ use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_sqlite::db::{Db, Durability};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
@@ -98,7 +99,7 @@ impl Begun {
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<LeaseId, String>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -1,13 +1,12 @@
 //! The order of things, and what a failure of each leaves.
 
-use std::sync::Mutex;
-
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_testkit::samples::{NOW, end_of, lease};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::*;
@@ -44,8 +43,8 @@ impl Stage {
     }
 
     fn asks(&self, whom: &'static str) -> Result<(), StoreError> {
-        self.diary.lock().unwrap().push(whom);
-        let mut fails = self.fails.lock().unwrap();
+        self.diary.lock().push(whom);
+        let mut fails = self.fails.lock();
         match fails.first() {
             Some(first) if *first == whom => {
                 fails.remove(0);
@@ -67,7 +66,7 @@ impl Stage {
 
     /// Who was asked how often, in the order of first times.
     fn diary(&self) -> Vec<(&'static str, usize)> {
-        let diary = self.diary.lock().unwrap();
+        let diary = self.diary.lock();
         diary.chunk_by(PartialEq::eq).map(|run| (run[0], run.len())).collect()
     }
 }
@@ -79,7 +78,7 @@ struct Player(Arc<Stage>);
 impl PageCache for Player {
     async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
         self.0.asks("cache")?;
-        if self.0.too_large == "page" && self.0.diary.lock().unwrap().len() == 3 {
+        if self.0.too_large == "page" && self.0.diary.lock().len() == 3 {
             return Err(StoreError::too_large("a page too large"));
         }
         self.0.pages.put(key, body, ttl).await
@@ -113,7 +112,7 @@ impl Finish<PageRecord> for Player {
         let ends = batch
             .iter()
             .map(|f| (f.lease.job.url.clone(), f.settlement.clone(), f.records.clone()));
-        self.0.settled.lock().unwrap().extend(ends);
+        self.0.settled.lock().extend(ends);
         Ok(vec![Settled::Confirmed; batch.len()])
     }
 }
@@ -153,7 +152,7 @@ async fn all_pages_go_to_the_cache_then_all_events_to_the_log_then_the_leases_en
     assert_eq!(stage.diary(), [("cache", PAGES), ("log", 1), ("queue", 1)]);
     assert_eq!(stage.events.published().len(), PAGES);
     every_event_has_its_page(&stage).await;
-    let settled = stage.settled.lock().unwrap().clone();
+    let settled = stage.settled.lock().clone();
     let as_planned = batch.into_iter().map(|f| (f.lease.job.url, f.settlement, f.records));
     assert_eq!(settled, as_planned.collect::<Vec<_>>());
 }
@@ -174,7 +173,7 @@ async fn a_failure_of_any_is_a_failure_of_the_batch_and_nothing_after_it_is_aske
         let fault = stage.finish().finish(&batch).await.unwrap_err();
         assert_eq!(fault.to_string(), format!("the store is not available: {fails} is away"));
         assert_eq!(stage.diary().last().unwrap().0, fails);
-        assert!(stage.settled.lock().unwrap().is_empty());
+        assert!(stage.settled.lock().is_empty());
         every_event_has_its_page(&stage).await;
         stage.finish().finish(&batch).await.unwrap();
         every_event_has_its_page(&stage).await;
@@ -193,7 +192,7 @@ async fn what_cache_or_log_never_take_is_a_dead_letter_and_the_others_go_on() {
         batch[3].lease.history.url_failures = 1;
         stage.finish().finish(&batch).await.unwrap();
         assert_eq!(stage.events.published().len(), events);
-        let settled = stage.settled.lock().unwrap();
+        let settled = stage.settled.lock();
         for (at, ((url, settlement, records), planned)) in settled.iter().zip(&batch).enumerate() {
             assert_eq!(*url, planned.lease.job.url);
             if at != 3 {

@@ -4,12 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use fetchwell_settings::DocumentFormat;
+use parking_lot::Mutex;
 
 /// Behind the name of a segment that is not sealed.
 pub(super) const PART: &str = ".part";
@@ -40,7 +41,7 @@ impl Segment {
 
     /// Whether it has a file.
     pub(super) fn is_begun(&self) -> bool {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.file.lock().is_some()
     }
 
     pub(super) fn part(&self, folder: &Path) -> PathBuf {
@@ -49,7 +50,7 @@ impl Segment {
 
     /// The file, opened and locked; it is made where it is missing, and its name is on the disk.
     pub(super) fn file(&self, folder: &Path) -> io::Result<Arc<File>> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         if let Some(file) = &*file {
             return Ok(file.clone());
         }
@@ -64,7 +65,7 @@ impl Segment {
         let opened = open_part(&self.part(folder))?;
         match opened.try_lock() {
             Ok(()) => {
-                let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = self.file.lock();
                 *file = Some(Arc::new(opened));
                 Ok(true)
             }

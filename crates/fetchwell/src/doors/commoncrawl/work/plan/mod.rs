@@ -5,7 +5,7 @@
 //! are made by one thread, those of several by as many as there are, and no two ever wait for each other.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_archive::cdxj::{BatchItem, CdxRecord, read_batch};
@@ -18,6 +18,7 @@ use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+use parking_lot::Mutex;
 use tracing::warn;
 
 use super::base_check::{BaseCheck, Verdict};
@@ -337,7 +338,7 @@ impl BatchPlan {
         match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES), reading) {
             Err(fault) if fault.is_about_size() && max_bytes > LARGE_BYTES => {
                 Document::measure(member, max_bytes)?;
-                let _alone = self.rules.large.lock().unwrap_or_else(PoisonError::into_inner);
+                let _alone = self.rules.large.lock();
                 Document::read(page, warc, member, max_bytes, reading)
             }
             read => read,
