@@ -11,20 +11,23 @@ use sqlx::postgres::PgRow;
 
 use super::lanes::{BusyLane, LaneId};
 use super::moment::Moment;
-use super::moves::{DELAYED, Moves, QueueId};
+use super::moves::{Moves, QueueId};
 use super::reading::url_of;
+use crate::shared::job_state::{JobState, sql};
 
 /// A job that another looks at just now, to follow it, is left out: it goes the next time.
 /// The benchmark shows its plan.
-pub const CLAIM: &str = "
+pub const CLAIM: &str = sql!(
+    "
     WITH free AS (
-        SELECT id, state FROM fetchwell_job WHERE id = ANY($1) AND state < 2
+        SELECT id, state FROM fetchwell_job WHERE id = ANY($1) AND state < {leased}
         FOR UPDATE SKIP LOCKED
     )
-    UPDATE fetchwell_job AS job SET state = 2, epoch = $2, started = FALSE
+    UPDATE fetchwell_job AS job SET state = {leased}, epoch = $2, started = FALSE
     FROM free WHERE job.id = free.id
     RETURNING job.id, free.state, url, odd_url, site, lane, payload, deadline, url_failures,
-        site_failures, paced, first_site_failure, interruptions, accepted_at";
+        site_failures, paced, first_site_failure, interruptions, accepted_at"
+);
 
 impl Moves {
     /// Leases these, as far as nobody else has them.
@@ -48,8 +51,8 @@ impl Moves {
             let lease = lease_of(row, lane, self.moment)?;
             leases.insert(lease.id, lease);
             let change = self.change(queue);
-            match row.try_get("state")? {
-                DELAYED => change.delayed -= 1,
+            match row.try_get::<JobState, _>("state")? {
+                JobState::Delayed => change.delayed -= 1,
                 _ => change.queued -= 1,
             }
             change.in_flight += 1;

@@ -11,9 +11,7 @@ use sqlx::postgres::PgRow;
 
 use super::database::writable;
 use super::moves::{Moves, QueueId};
-
-pub(super) const COMPLETED: i16 = 4;
-pub(super) const FAILED: i16 = 5;
+use crate::shared::job_state::JobState;
 
 /// Adds `ended.line` to a job's story, if there is one. When the story is long already, which is after eight
 /// attempts or so, its oldest line goes.
@@ -90,7 +88,7 @@ impl Moves {
         ));
         let query = query
             .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| end_state(end.result)).collect::<Vec<_>>())
+            .bind(ends.iter().map(|end| end_state(end.result).number()).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| i64::from(end.result.attempts)).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| end.result.reason()).collect::<Vec<_>>())
             .bind(ends.iter().map(|end| line_of(end.result)).collect::<Vec<_>>())
@@ -224,8 +222,8 @@ impl Moves {
     }
 }
 
-pub(super) fn end_state(result: &FetchResult) -> i16 {
-    if result.is_success() { COMPLETED } else { FAILED }
+pub(super) fn end_state(result: &FetchResult) -> JobState {
+    if result.is_success() { JobState::Completed } else { JobState::Failed }
 }
 
 /// What the attempt came to, as a line of the message's story.

@@ -15,6 +15,7 @@ use super::moves::Moves;
 use super::presence::{join, lengthen};
 use super::queue::PostgresQueue;
 use crate::shared::held::Held;
+use crate::shared::job_state::sql;
 
 /// One process's hold on a [`PostgresQueue`].
 pub struct PostgresInstance {
@@ -133,13 +134,13 @@ impl Source for PostgresInstance {
         let mut tx = db.begin_brisk().await?;
         let noted = async {
             // In order, as everybody locks jobs.
-            let query = sqlx::query(
+            let query = sqlx::query(sql!(
                 "WITH ours AS (
-                     SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = 2 AND epoch = $2
-                     ORDER BY id FOR UPDATE
+                     SELECT id FROM fetchwell_job
+                     WHERE id = ANY($1) AND state = {leased} AND epoch = $2 ORDER BY id FOR UPDATE
                  )
-                 UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id",
-            );
+                 UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id"
+            ));
             tx.execute(query.bind(leases).bind(self.epoch())).await?;
             tx.commit().await
         };

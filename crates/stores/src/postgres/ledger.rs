@@ -7,6 +7,7 @@ use sqlx::postgres::PgRow;
 
 use super::database::{Database, Tx};
 use super::moves::QueueId;
+use crate::shared::job_state::sql;
 
 macro_rules! sums {
     () => {
@@ -20,14 +21,14 @@ macro_rules! sums {
 const SUM: &str = concat!("SELECT ", sums!(), " FROM fetchwell_ledger WHERE queue = $1");
 
 /// One statement, so that both sides are seen at one moment.
-const BESIDE_THE_ROWS: &str = concat!(
+const BESIDE_THE_ROWS: &str = sql!(concat!(
     "SELECT ",
     sums!(),
     ", ARRAY(SELECT (SELECT count(*) FROM fetchwell_job AS job
                      WHERE job.queue = $1 AND job.state = wanted.state)
-             FROM generate_series(0, 3) AS wanted (state) ORDER BY wanted.state)
+             FROM generate_series({queued}, {dead}) AS wanted (state) ORDER BY wanted.state)
      FROM fetchwell_ledger WHERE queue = $1"
-);
+));
 
 /// The sum, as others have committed it.
 pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreError> {

@@ -20,11 +20,10 @@ use super::lanes::{LaneId, NO_LANE};
 use super::moment::{Moment, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
 use super::rooms::RoomName;
+use crate::shared::job_state::JobState;
 
 /// Names a queue in the database.
 pub(super) type QueueId = i32;
-pub(super) const QUEUED: i16 = 0;
-pub(super) const DELAYED: i16 = 1;
 
 /// In so many rows a queue's ledger is kept.
 const SHARDS: i32 = 64;
@@ -74,8 +73,8 @@ impl Moves {
     }
 
     /// How something that is due then stands while it waits.
-    pub(super) fn waiting_state(&self, due: Time) -> i16 {
-        if due > self.now() { DELAYED } else { QUEUED }
+    pub(super) fn waiting_state(&self, due: Time) -> JobState {
+        if due > self.now() { JobState::Delayed } else { JobState::Queued }
     }
 
     /// Enters all that has moved, and commits.

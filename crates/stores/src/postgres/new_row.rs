@@ -8,7 +8,8 @@ use sqlx::Row;
 
 use super::database::{Tx, writable};
 use super::lanes::LaneId;
-use super::moves::{DELAYED, QueueId};
+use super::moves::QueueId;
+use crate::shared::job_state::{JobState, sql};
 
 /// A row to be put in.
 pub(super) struct NewRow {
@@ -21,7 +22,7 @@ pub(super) struct NewRow {
     pub(super) payload: Vec<u8>,
     pub(super) deadline: Option<Time>,
     pub(super) due: Time,
-    pub(super) state: i16,
+    pub(super) state: JobState,
     pub(super) message: Option<MessagePart>,
 }
 
@@ -39,18 +40,18 @@ pub(super) struct MessagePart {
 impl NewRow {
     /// Whether it is to be handed out; else it has ended already.
     pub(super) fn waits(&self) -> bool {
-        self.state <= DELAYED
+        self.state.waits()
     }
 }
 
 /// In the order of their keys: two that put in the same ones do not wait for each other. Of two with one
 /// key the first goes in.
-const INSERT: &str = "
+const INSERT: &str = sql!("
     INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
         caller, retailer, correlation_id, callback_url, kind, shares, follows, accepted_at, ended_at)
     SELECT id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
         caller, retailer, correlation_id, callback_url, kind, shares, follows, $19,
-        CASE WHEN state > 2 THEN $19 END
+        CASE WHEN state > {leased} THEN $19 END
     FROM unnest($1::BIGINT[], $2::INTEGER[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[], $6::TEXT[],
             $7::BYTEA[], $8::BYTEA[], $9::BIGINT[], $10::BIGINT[], $11::SMALLINT[], $12::TEXT[],
             $13::TEXT[], $14::TEXT[], $15::TEXT[], $16::BYTEA[], $17::BOOLEAN[], $18::BIGINT[])
@@ -58,7 +59,7 @@ const INSERT: &str = "
             caller, retailer, correlation_id, callback_url, kind, shares, follows)
     ORDER BY key, id
     ON CONFLICT (queue, key) WHERE key IS NOT NULL DO NOTHING
-    RETURNING id";
+    RETURNING id");
 
 /// Puts rows in, but for those whose keys are there already. Returns which went in.
 pub(super) async fn insert(
@@ -81,7 +82,7 @@ pub(super) async fn insert(
         .bind(each(rows, |row| row.payload.as_slice()))
         .bind(each(rows, |row| row.deadline.map(Time::as_micros)))
         .bind(each(rows, |row| row.due.as_micros()))
-        .bind(each(rows, |row| row.state))
+        .bind(each(rows, |row| row.state.number()))
         .bind(each(rows, |row| message(row, |message| &message.caller)))
         .bind(each(rows, |row| message(row, |message| &message.retailer)))
         .bind(each(rows, |row| message(row, |message| &message.correlation_id)))

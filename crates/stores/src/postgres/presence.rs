@@ -10,6 +10,7 @@ use sqlx::Row;
 use super::database::{Database, Tx};
 use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
+use crate::shared::job_state::sql;
 use crate::shared::who::this_process;
 
 /// Whoever holds this row can't be taken for dead before the commit: a rescue passes it by. A renewal does
@@ -35,16 +36,18 @@ const LENGTHEN: &str = concat!(
 );
 
 /// What a dead instance held waits again.
-const ORPHANS: &str = "
+const ORPHANS: &str = sql!(
+    "
     WITH orphan AS (
         SELECT id FROM fetchwell_job
-        WHERE state = 2 AND epoch = ANY($1) AND id <> ALL($4) ORDER BY id FOR UPDATE
+        WHERE state = {leased} AND epoch = ANY($1) AND id <> ALL($4) ORDER BY id FOR UPDATE
     )
     UPDATE fetchwell_job AS job SET
-        state = 0, due = $2, epoch = NULL, started = FALSE,
+        state = {queued}, due = $2, epoch = NULL, started = FALSE,
         interruptions = job.interruptions + (job.started AND $3)::INTEGER
     FROM orphan WHERE job.id = orphan.id
-    RETURNING site, lane";
+    RETURNING site, lane"
+);
 
 impl Moves {
     /// Begins a transaction of an instance, and says whether that is alive.

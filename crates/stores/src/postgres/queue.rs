@@ -18,6 +18,7 @@ use super::instance::PostgresInstance;
 use super::ledger;
 use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
+use crate::shared::job_state::sql;
 
 /// Jobs that go in by one statement.
 const MAX_JOBS_PER_STATEMENT: usize = 4_096;
@@ -68,12 +69,12 @@ impl PostgresQueue {
     /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
     /// server from walking through all that has ended in search of the first one that waits.
     pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        const OLDEST: &str = concat!(
+        const OLDEST: &str = sql!(concat!(
             "SELECT accepted_at, ",
             now_or!("$2"),
             " FROM fetchwell_job WHERE id = (
-                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < 2)"
-        );
+                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < {leased})"
+        ));
         let query = sqlx::query(OLDEST).bind(self.queue).bind(self.clock.given());
         let rows = self.db.read(query).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -84,10 +85,10 @@ impl PostgresQueue {
 
     /// The dead, with their reasons, oldest first.
     pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreError> {
-        let query = sqlx::query(
+        let query = sqlx::query(sql!(
             "SELECT url, coalesce(reason, '') FROM fetchwell_job
-             WHERE queue = $1 AND state = 3 ORDER BY id LIMIT $2",
-        );
+             WHERE queue = $1 AND state = {dead} ORDER BY id LIMIT $2"
+        ));
         let rows = self.db.read(query.bind(self.queue).bind(i64::from(most))).await?;
         let pairs = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
         pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(error))

@@ -10,6 +10,7 @@ use sqlx::postgres::PgRow;
 
 use super::database::Database;
 use super::moves::QueueId;
+use crate::shared::job_state::JobState;
 
 const MESSAGE: &str = "
     SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
@@ -99,11 +100,11 @@ fn message_of(row: &PgRow) -> sqlx::Result<Message> {
         retailer: row.try_get("retailer")?,
         correlation_id: row.try_get("correlation_id")?,
         caller: row.try_get("caller")?,
-        status: match row.try_get::<i16, _>("state")? {
-            0 | 1 => MessageStatus::Queued,
-            2 => MessageStatus::Processing,
-            4 => MessageStatus::Completed,
-            _ => MessageStatus::Failed,
+        status: match row.try_get::<JobState, _>("state")? {
+            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
+            JobState::Leased => MessageStatus::Processing,
+            JobState::Completed => MessageStatus::Completed,
+            JobState::Dead | JobState::Failed => MessageStatus::Failed,
         },
         created_at: Time::from_micros(row.try_get("accepted_at")?),
         attempts,

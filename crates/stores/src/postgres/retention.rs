@@ -12,6 +12,7 @@ use super::database::Database;
 use super::lanes::LaneId;
 use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
+use crate::shared::job_state::sql;
 
 /// How long the audit is kept, but for submissions: those go with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
@@ -97,11 +98,11 @@ async fn prune_the_rest(
 ) -> sqlx::Result<u64> {
     let before = (moves.now() - keep).as_micros();
     let audit_before = (moves.now() - AUDIT_KEPT).as_micros();
-    let query = sqlx::query(
+    let query = sqlx::query(sql!(
         "DELETE FROM fetchwell_job WHERE id IN (
-             SELECT id FROM fetchwell_job WHERE queue = $1 AND state = 3 AND ended_at < $2
-             ORDER BY id LIMIT $3)",
-    );
+             SELECT id FROM fetchwell_job WHERE queue = $1 AND state = {dead} AND ended_at < $2
+             ORDER BY id LIMIT $3)"
+    ));
     let dead = moves.tx.execute(query.bind(queue).bind(before).bind(i64::from(most))).await?;
     // They count as skipped from now on, as dropped dead letters do.
     let gone = i64::try_from(dead).unwrap_or(0);
@@ -141,13 +142,14 @@ async fn prune_lanes(moves: &mut Moves) -> sqlx::Result<()> {
     );
     let rows = moves.tx.fetch(query.bind(i64::from(STEP))).await?;
     let unused: Vec<LaneId> = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
-    let query = sqlx::query(
+    let query = sqlx::query(sql!(
         "DELETE FROM fetchwell_lane AS lane
          WHERE id = ANY($1)
              AND NOT EXISTS (SELECT FROM fetchwell_room AS room
                              WHERE room.queue = lane.queue AND room.lane = lane.id)
-             AND id <> ALL(ARRAY(SELECT job.lane FROM fetchwell_job AS job WHERE job.state = 2))",
-    );
+             AND id <> ALL(ARRAY(
+                 SELECT job.lane FROM fetchwell_job AS job WHERE job.state = {leased}))"
+    ));
     moves.tx.execute(query.bind(unused)).await?;
     Ok(())
 }

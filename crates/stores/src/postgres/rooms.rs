@@ -7,6 +7,7 @@ use fetchwell_policy::time::Time;
 
 use super::lanes::LaneId;
 use super::moves::{Moves, QueueId};
+use crate::shared::job_state::sql;
 
 /// A queue, a site and a lane.
 pub(super) type RoomName = (QueueId, String, LaneId);
@@ -27,12 +28,13 @@ const CLOSE: &str = "
 
 /// When the rooms that gave something may give again. It sees what was claimed, and what came in before
 /// the rooms were ours.
-const CLOSE_AFTER: &str = "
+const CLOSE_AFTER: &str = sql!(
+    "
     WITH next AS (
         SELECT site, lane, (
             SELECT due FROM fetchwell_job AS waiting
             WHERE waiting.queue = $1 AND waiting.site = visited.site
-                AND waiting.lane = visited.lane AND waiting.state < 2
+                AND waiting.lane = visited.lane AND waiting.state < {leased}
             ORDER BY waiting.due, waiting.id LIMIT 1) AS due
         FROM unnest($2::TEXT[], $3::BIGINT[]) AS visited (site, lane)
     ), emptied AS (
@@ -42,7 +44,8 @@ const CLOSE_AFTER: &str = "
     )
     UPDATE fetchwell_room AS room SET due = next.due FROM next
     WHERE room.queue = $1 AND room.site = next.site AND room.lane = next.lane
-        AND room.due <> next.due";
+        AND room.due <> next.due"
+);
 
 impl Moves {
     /// A room with something waiting gives no later than that is due, unless its site is closed: then it

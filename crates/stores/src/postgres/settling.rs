@@ -10,6 +10,7 @@ use sqlx::Row;
 
 use super::database::writable;
 use super::moves::{Moves, QueueId};
+use crate::shared::job_state::sql;
 
 /// A lease that waits again.
 struct Return<'a> {
@@ -65,10 +66,10 @@ impl Moves {
         epoch: i64,
         ids: Vec<LeaseId>,
     ) -> sqlx::Result<HashSet<LeaseId>> {
-        let query = sqlx::query(
-            "SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = 2 AND epoch = $2
-             ORDER BY id FOR UPDATE",
-        );
+        let query = sqlx::query(sql!(
+            "SELECT id FROM fetchwell_job WHERE id = ANY($1) AND state = {leased} AND epoch = $2
+             ORDER BY id FOR UPDATE"
+        ));
         let rows = self.tx.fetch(query.bind(ids).bind(epoch)).await?;
         rows.iter().map(|row| row.try_get(0)).collect()
     }
@@ -113,11 +114,11 @@ impl Moves {
             }
         }
         if !ids.is_empty() {
-            let query = sqlx::query(
+            let query = sqlx::query(sql!(
                 "UPDATE fetchwell_job AS job
-                 SET state = 3, epoch = NULL, reason = dead.reason, ended_at = $3
-                 FROM unnest($1::BIGINT[], $2::TEXT[]) AS dead (id, reason) WHERE job.id = dead.id",
-            );
+                 SET state = {dead}, epoch = NULL, reason = dead.reason, ended_at = $3
+                 FROM unnest($1::BIGINT[], $2::TEXT[]) AS dead (id, reason) WHERE job.id = dead.id"
+            ));
             let now = self.now().as_micros();
             self.tx.execute(query.bind(ids).bind(reasons).bind(now)).await?;
         }
@@ -147,7 +148,12 @@ impl Moves {
         };
         let query = sqlx::query(PUT_BACK)
             .bind(returns.iter().map(|back| back.id).collect::<Vec<_>>())
-            .bind(returns.iter().map(|back| self.waiting_state(back.due)).collect::<Vec<_>>())
+            .bind(
+                returns
+                    .iter()
+                    .map(|back| self.waiting_state(back.due).number())
+                    .collect::<Vec<_>>(),
+            )
             .bind(returns.iter().map(|back| back.due.as_micros()).collect::<Vec<_>>())
             .bind(count(|history| history.url_failures))
             .bind(count(|history| history.site_failures))

@@ -8,6 +8,7 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 
 use super::moves::Moves;
+use crate::shared::job_state::sql;
 
 /// What messages of a kind may share.
 #[derive(Default)]
@@ -36,11 +37,11 @@ pub(super) async fn what_is_shared(
         return Ok(shared);
     }
     let kinds: Vec<Vec<u8>> = kinds.iter().map(|kind| kind.to_vec()).collect();
-    let query = sqlx::query(
+    let query = sqlx::query(sql!(
         "SELECT kind, id FROM fetchwell_job
-         WHERE kind = ANY($1) AND shares AND state < 3 AND follows IS NULL
-         ORDER BY id FOR SHARE",
-    );
+         WHERE kind = ANY($1) AND shares AND state < {dead} AND follows IS NULL
+         ORDER BY id FOR SHARE"
+    ));
     for row in moves.tx.fetch(query.bind(&kinds)).await? {
         let of_kind = shared.entry(row.try_get(0)?).or_default();
         of_kind.leader = of_kind.leader.or(Some(row.try_get(1)?));

@@ -7,12 +7,13 @@ use fetchwell_engine::ports::job::{Lane, LeaseId};
 use fetchwell_policy::time::Time;
 
 use super::callers;
-use super::ending::{COMPLETED, Ended};
+use super::ending::Ended;
 use super::lanes::LaneId;
-use super::moves::{DELAYED, Moves, QUEUED, QueueId};
+use super::moves::{Moves, QueueId};
 use super::names::earlier_answers;
 use super::new_row::{MessagePart, NewRow};
 use super::sharing::what_is_shared;
+use crate::shared::job_state::JobState;
 use crate::shared::submit_audit;
 
 /// The queues that submissions go to.
@@ -110,9 +111,9 @@ fn row_of(
     let deadline = now + message.deadline_in;
     // A follower is not handed out before its deadline: until then its leader may bring the result.
     let (state, due) = match (standing.copies, standing.follows) {
-        (Some(_), _) => (COMPLETED, now),
-        (None, Some(_)) => (DELAYED, deadline),
-        (None, None) => (QUEUED, now),
+        (Some(_), _) => (JobState::Completed, now),
+        (None, Some(_)) => (JobState::Delayed, deadline),
+        (None, None) => (JobState::Queued, now),
     };
     NewRow {
         id: standing.id,

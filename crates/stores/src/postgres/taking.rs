@@ -11,6 +11,7 @@ use super::count;
 use super::lanes::{BusyLane, LaneId};
 use super::moves::{Moves, QueueId};
 use super::share::share_out;
+use crate::shared::job_state::sql;
 
 /// The most rooms of a lane that one take looks at.
 const MAX_ROOMS_PER_LANE: usize = 4_096;
@@ -19,7 +20,8 @@ const WIDER: usize = 4;
 
 /// The first jobs of the first rooms of these lanes. Rooms that another holds are left out.
 /// The benchmark shows its plan.
-pub const DUE: &str = "
+pub const DUE: &str = sql!(
+    "
     SELECT wanted.place, room.site, room.lane, job.id
     FROM unnest($2::BIGINT[]) WITH ORDINALITY AS wanted (lane, place)
     CROSS JOIN LATERAL (
@@ -29,20 +31,24 @@ pub const DUE: &str = "
     LEFT JOIN LATERAL (
         SELECT id, due FROM fetchwell_job AS waiting
         WHERE waiting.queue = $1 AND waiting.site = room.site AND waiting.lane = room.lane
-            AND waiting.state < 2 AND waiting.due <= $3
+            AND waiting.state < {leased} AND waiting.due <= $3
         ORDER BY waiting.due, waiting.id LIMIT $5) AS job ON TRUE
-    ORDER BY wanted.place, room.opens_at, room.site, job.due, job.id";
+    ORDER BY wanted.place, room.opens_at, room.site, job.due, job.id"
+);
 
 /// Nobody waits for these any more: they go, however long their sites are closed.
-const OVERDUE: &str = "
+const OVERDUE: &str = sql!(
+    "
     SELECT late.id, room.site, room.lane
     FROM (SELECT id, site, lane, deadline FROM fetchwell_job
-          WHERE queue = $1 AND state < 2 AND deadline <= $2 ORDER BY deadline LIMIT $3) AS late
+          WHERE queue = $1 AND state < {leased} AND deadline <= $2
+          ORDER BY deadline LIMIT $3) AS late
     CROSS JOIN LATERAL (
         SELECT site, lane FROM fetchwell_room AS its
         WHERE its.queue = $1 AND its.site = late.site AND its.lane = late.lane
         FOR UPDATE SKIP LOCKED) AS room
-    ORDER BY late.deadline, late.id";
+    ORDER BY late.deadline, late.id"
+);
 
 /// What could be handed out.
 #[derive(Default)]
@@ -64,10 +70,11 @@ struct Chosen {
 impl Moves {
     /// When the first deadline of what waits passes.
     pub(super) async fn first_deadline(&mut self, queue: QueueId) -> sqlx::Result<Option<Time>> {
-        let query = sqlx::query(
+        let query = sqlx::query(sql!(
             "SELECT deadline FROM fetchwell_job
-             WHERE queue = $1 AND state < 2 AND deadline IS NOT NULL ORDER BY deadline LIMIT 1",
-        );
+             WHERE queue = $1 AND state < {leased} AND deadline IS NOT NULL
+             ORDER BY deadline LIMIT 1"
+        ));
         let rows = self.tx.fetch(query.bind(queue)).await?;
         rows.first().map(|row| Ok(Time::from_micros(row.try_get(0)?))).transpose()
     }

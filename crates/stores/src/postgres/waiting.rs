@@ -7,18 +7,21 @@ use fetchwell_policy::url::Site;
 use sqlx::Row;
 
 use super::database::Database;
+use crate::shared::job_state::sql;
 
-const COUNT: &str = "
+const COUNT: &str = sql!(
+    "
     SELECT coalesce(sum(counted.jobs), 0)::BIGINT
     FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
     LEFT JOIN fetchwell_queue AS queue ON queue.name <> 'webhooks'
     LEFT JOIN LATERAL (
         SELECT count(*) AS jobs FROM (
             SELECT 1 FROM fetchwell_job AS job
-            WHERE job.queue = queue.id AND job.site = wanted.site AND job.state < 2 LIMIT $2
+            WHERE job.queue = queue.id AND job.site = wanted.site AND job.state < {leased} LIMIT $2
         ) AS found
     ) AS counted ON TRUE
-    GROUP BY place ORDER BY place";
+    GROUP BY place ORDER BY place"
+);
 
 #[async_trait]
 impl Waiting for Database {

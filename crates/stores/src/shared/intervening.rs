@@ -5,11 +5,12 @@ use fetchwell_engine::ports::oversight::{Act, Deed};
 use fetchwell_policy::time::Time;
 use sha2::{Digest, Sha256};
 
+use super::job_state::JobState;
+
 /// Where a message stands, in the transaction that acts on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
-    /// As the store has it: 0 queued, 1 delayed, 2 leased, 3 dead, 4 completed, 5 failed.
-    pub(crate) state: i64,
+    pub(crate) state: JobState,
     /// It waits for the result of another.
     pub(crate) follows: bool,
     pub(crate) accepted_at: Time,
@@ -37,12 +38,12 @@ impl Standing {
             return Verdict::LeaveAlone(Deed::CameLater);
         }
         match (act, self.state) {
-            (_, 2) => Verdict::LeaveAlone(Deed::InFlight),
-            (Act::Cancel, 0 | 1) => Verdict::Cancel,
+            (_, JobState::Leased) => Verdict::LeaveAlone(Deed::InFlight),
+            (Act::Cancel, JobState::Queued | JobState::Delayed) => Verdict::Cancel,
             (Act::Cancel, _) => Verdict::LeaveAlone(Deed::HasEnded),
-            (Act::Retry, 0) => Verdict::LeaveAlone(Deed::IsDue),
-            (Act::Retry, 1) if self.follows => Verdict::LeaveAlone(Deed::Follows),
-            (Act::Retry, 1) => Verdict::Hasten,
+            (Act::Retry, JobState::Queued) => Verdict::LeaveAlone(Deed::IsDue),
+            (Act::Retry, JobState::Delayed) if self.follows => Verdict::LeaveAlone(Deed::Follows),
+            (Act::Retry, JobState::Delayed) => Verdict::Hasten,
             (Act::Retry, _) => match self.retried_as {
                 Some(new) => Verdict::LeaveAlone(Deed::RetriedBefore(new)),
                 None => Verdict::Renew,
@@ -80,26 +81,28 @@ mod tests {
 
     #[test]
     fn an_act_does_what_the_standing_allows() {
+        use JobState::{Completed, Dead, Delayed, Failed, Leased, Queued};
         let other = MessageId([7; 16]);
+        let has_ended = |state: JobState| !matches!(state, Queued | Delayed | Leased);
         let at = |state| Standing {
             state,
             follows: false,
             accepted_at: Time::from_secs(10),
-            ended_at: (state > 2).then_some(Time::from_secs(20)),
+            ended_at: has_ended(state).then_some(Time::from_secs(20)),
             retried_as: None,
             attempts: 0,
         };
         let alone = Verdict::LeaveAlone;
         for (standing, retry, cancel) in [
-            (at(0), alone(Deed::IsDue), Verdict::Cancel),
-            (at(1), Verdict::Hasten, Verdict::Cancel),
-            (Standing { follows: true, ..at(1) }, alone(Deed::Follows), Verdict::Cancel),
-            (at(2), alone(Deed::InFlight), alone(Deed::InFlight)),
-            (at(3), Verdict::Renew, alone(Deed::HasEnded)),
-            (at(4), Verdict::Renew, alone(Deed::HasEnded)),
-            (at(5), Verdict::Renew, alone(Deed::HasEnded)),
+            (at(Queued), alone(Deed::IsDue), Verdict::Cancel),
+            (at(Delayed), Verdict::Hasten, Verdict::Cancel),
+            (Standing { follows: true, ..at(Delayed) }, alone(Deed::Follows), Verdict::Cancel),
+            (at(Leased), alone(Deed::InFlight), alone(Deed::InFlight)),
+            (at(Dead), Verdict::Renew, alone(Deed::HasEnded)),
+            (at(Completed), Verdict::Renew, alone(Deed::HasEnded)),
+            (at(Failed), Verdict::Renew, alone(Deed::HasEnded)),
             (
-                Standing { retried_as: Some(other), ..at(5) },
+                Standing { retried_as: Some(other), ..at(Failed) },
                 alone(Deed::RetriedBefore(other)),
                 alone(Deed::HasEnded),
             ),

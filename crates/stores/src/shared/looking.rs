@@ -4,6 +4,8 @@ use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
 
+use super::job_state::JobState;
+
 /// The most rows that one look goes through.
 pub(crate) const ROWS_PER_LOOK: i64 = 50_000;
 /// The most failures that one look goes through: an index has all that is asked of them.
@@ -49,13 +51,13 @@ impl Look {
     }
 
     /// The states in the store that the filter means: one, or two; none: any.
-    pub(crate) fn states(&self) -> Option<(i64, i64)> {
+    pub(crate) fn states(&self) -> Option<(JobState, JobState)> {
         self.filter.state.map(|state| match state {
-            MessageState::Queued => (0, 0),
-            MessageState::Delayed => (1, 1),
-            MessageState::Processing => (2, 2),
-            MessageState::Completed => (4, 4),
-            MessageState::Failed => (3, 5),
+            MessageState::Queued => (JobState::Queued, JobState::Queued),
+            MessageState::Delayed => (JobState::Delayed, JobState::Delayed),
+            MessageState::Processing => (JobState::Leased, JobState::Leased),
+            MessageState::Completed => (JobState::Completed, JobState::Completed),
+            MessageState::Failed => (JobState::Dead, JobState::Failed),
         })
     }
 }
@@ -76,13 +78,13 @@ pub(crate) fn told_by_ledger(look: &Look, ledger: &Ledger) -> Option<u64> {
 }
 
 /// Where a message stands, by its state in the store.
-pub(crate) fn state_of(stored: i64) -> MessageState {
+pub(crate) fn state_of(stored: JobState) -> MessageState {
     match stored {
-        0 => MessageState::Queued,
-        1 => MessageState::Delayed,
-        2 => MessageState::Processing,
-        4 => MessageState::Completed,
-        _ => MessageState::Failed,
+        JobState::Queued => MessageState::Queued,
+        JobState::Delayed => MessageState::Delayed,
+        JobState::Leased => MessageState::Processing,
+        JobState::Completed => MessageState::Completed,
+        JobState::Dead | JobState::Failed => MessageState::Failed,
     }
 }
 

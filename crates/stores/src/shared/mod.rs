@@ -4,6 +4,7 @@ pub(crate) mod gathering;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod held;
 pub(crate) mod intervening;
+pub(crate) mod job_state;
 pub(crate) mod looking;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod moment;

@@ -13,10 +13,12 @@ use rusqlite::{Connection, Row};
 use super::moves::Moves;
 use super::queue::settle_batch;
 use super::{SqliteInstance, SqliteQueue};
+use crate::shared::job_state::sql;
 
 macro_rules! select_letter {
     () => {
-        "SELECT id, url, coalesce(reason, ''), site, details FROM job WHERE queue = ?1 AND state = 3"
+        "SELECT id, url, coalesce(reason, ''), site, details FROM job
+         WHERE queue = ?1 AND state = {dead}"
     };
 }
 
@@ -33,10 +35,10 @@ impl DeadLetters for SqliteQueue {
         let letters: Vec<DeadLetter> = self
             .db
             .write(move |tx| {
-                tx.prepare_cached(concat!(
+                tx.prepare_cached(sql!(concat!(
                     select_letter!(),
                     " AND (url, id) > (?2, ?3) ORDER BY url, id LIMIT ?4"
-                ))?
+                )))?
                 .query_map((queue, url, id, most), letter_of)?
                 .collect()
             })
@@ -50,7 +52,7 @@ impl DeadLetters for SqliteQueue {
         let url = url.to_owned();
         self.db
             .write(move |tx| {
-                tx.prepare_cached(concat!(select_letter!(), " AND url = ?2 ORDER BY id"))?
+                tx.prepare_cached(sql!(concat!(select_letter!(), " AND url = ?2 ORDER BY id")))?
                     .query_map((queue, url), letter_of)?
                     .collect()
             })
@@ -92,8 +94,9 @@ impl SettleWithDetails for SqliteInstance {
         let clock = self.queue.clock.clone();
         let work = move |tx: &Connection| {
             let settled = settle_batch(tx, queue, epoch, &ends, clock.now())?;
-            let mut keep =
-                tx.prepare_cached("UPDATE job SET details = ?2 WHERE id = ?1 AND state = 3")?;
+            let mut keep = tx.prepare_cached(sql!(
+                "UPDATE job SET details = ?2 WHERE id = ?1 AND state = {dead}"
+            ))?;
             for (((id, _), details), settled) in ends.iter().zip(details).zip(&settled) {
                 if *settled == Settled::Confirmed && details.is_some() {
                     keep.execute((id, details))?;

@@ -24,6 +24,7 @@ use super::queue::read_ledger;
 use super::submitting::Desk;
 use super::{SqliteQueue, callers, open, retention};
 use crate::shared::gathering::Submitter;
+use crate::shared::job_state::JobState;
 
 /// Groups of submissions that are accepted at once: while the thread writes one, the next is ready for it.
 const GROUPS_AT_ONCE: usize = 2;
@@ -193,11 +194,11 @@ fn message_of(row: &Row<'_>, id: MessageId) -> rusqlite::Result<Message> {
         retailer: row.get(2)?,
         correlation_id: row.get(3)?,
         caller: row.get(4)?,
-        status: match row.get(5)? {
-            0 | 1 => MessageStatus::Queued,
-            2 => MessageStatus::Processing,
-            4 => MessageStatus::Completed,
-            _ => MessageStatus::Failed,
+        status: match row.get::<_, JobState>(5)? {
+            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
+            JobState::Leased => MessageStatus::Processing,
+            JobState::Completed => MessageStatus::Completed,
+            JobState::Dead | JobState::Failed => MessageStatus::Failed,
         },
         created_at: Time::from_micros(row.get(6)?),
         attempts: row.get(7)?,

@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 use super::files::{length_of, output_name, revise_length_of};
 use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
+use crate::shared::job_state::sql;
 use crate::shared::who::this_process;
 
 /// How often an idle queue is looked at: another process may have put something in.
@@ -192,10 +193,11 @@ impl SqliteQueue {
         let queue = self.queue;
         self.db
             .write(move |tx| {
-                tx.prepare_cached(
+                tx.prepare_cached(sql!(
                     "SELECT accepted_at FROM job WHERE id = (
-                         SELECT min(id) FROM job INDEXED BY job_waiting WHERE queue = ?1 AND state < 2)",
-                )?
+                         SELECT min(id) FROM job INDEXED BY job_waiting
+                         WHERE queue = ?1 AND state < {leased})"
+                ))?
                 .query_row([queue], |row| row.get(0).map(Time::from_micros))
                 .optional()
             })
@@ -340,9 +342,9 @@ impl Source for SqliteInstance {
         self.queue
             .db
             .write(move |tx| {
-                let mut update = tx.prepare_cached(
-                    "UPDATE job SET started = 1 WHERE id = ?1 AND state = 2 AND epoch = ?2",
-                )?;
+                let mut update = tx.prepare_cached(sql!(
+                    "UPDATE job SET started = 1 WHERE id = ?1 AND state = {leased} AND epoch = ?2"
+                ))?;
                 for id in leases {
                     update.execute((id, epoch))?;
                 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::SqliteQueue;
 use super::moves::Moves;
 use super::queue::read_ledger;
+use crate::shared::job_state::sql;
 
 #[async_trait]
 impl Rounds for SqliteQueue {
@@ -82,10 +83,10 @@ fn last_round(tx: &Connection, queue: i64, entry: &str) -> rusqlite::Result<Opti
 fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
     let ledger = read_ledger(tx, queue)?;
     let not_begun: i64 = tx
-        .prepare_cached(
+        .prepare_cached(sql!(
             "SELECT count(*) FROM job INDEXED BY job_leased
-             WHERE queue = ?1 AND state = 2 AND started = 0",
-        )?
+             WHERE queue = ?1 AND state = {leased} AND started = 0"
+        ))?
         .query_row([queue], |row| row.get(0))?;
     Ok(u64::try_from(ledger.queued + ledger.delayed + not_begun).unwrap_or(0))
 }

@@ -6,12 +6,17 @@ use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::db::Db;
 
-const COUNT: &str = "
+use crate::shared::job_state::sql;
+
+const COUNT: &str = sql!(
+    "
     SELECT coalesce(sum((
         SELECT count(*) FROM (
-            SELECT 1 FROM job WHERE job.queue = queue.id AND job.site = ?1 AND job.state < 2 LIMIT ?2
+            SELECT 1 FROM job
+            WHERE job.queue = queue.id AND job.site = ?1 AND job.state < {leased} LIMIT ?2
         )
-    )), 0) FROM queue WHERE queue.name <> 'webhooks'";
+    )), 0) FROM queue WHERE queue.name <> 'webhooks'"
+);
 
 /// The queues of a file, as far as sites are concerned.
 pub struct SqliteWaiting {

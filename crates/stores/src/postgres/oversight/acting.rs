@@ -9,10 +9,11 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
-use crate::postgres::ending::{End, Ended, FAILED, ended_of};
+use crate::postgres::ending::{End, Ended, ended_of};
 use crate::postgres::lanes::LaneId;
-use crate::postgres::moves::{DELAYED, Moves, QUEUED, QueueId};
+use crate::postgres::moves::{Moves, QueueId};
 use crate::shared::intervening::{Standing, Verdict, cancelled, new_name};
+use crate::shared::job_state::{JobState, sql};
 
 const STANDINGS: &str = "
     SELECT id, key, state, follows IS NOT NULL, accepted_at, ended_at, retried_as,
@@ -120,10 +121,10 @@ impl Moves {
         queue: QueueId,
         ids: &[MessageId],
     ) -> sqlx::Result<HashMap<Lane, LaneId>> {
-        let query = sqlx::query(
+        let query = sqlx::query(sql!(
             "SELECT DISTINCT retailer, caller FROM fetchwell_job
-             WHERE queue = $1 AND key = ANY($2) AND state > 2",
-        );
+             WHERE queue = $1 AND key = ANY($2) AND state > {leased}"
+        ));
         let keys: Vec<Vec<u8>> = ids.iter().map(|id| id.0.to_vec()).collect();
         let rows = self.tx.fetch(query.bind(queue).bind(keys)).await?;
         let lane =
@@ -142,7 +143,9 @@ impl Moves {
         let keys: Vec<Vec<u8>> = renewals.iter().map(|renewal| renewal.key.0.to_vec()).collect();
         let lanes: Vec<LaneId> = renewals.iter().map(|renewal| renewal.lane).collect();
         let query = sqlx::query(RENEW).bind(&old).bind(ids).bind(&keys).bind(lanes);
-        for row in self.tx.fetch(query.bind(now.as_micros()).bind(QUEUED)).await? {
+        for row in
+            self.tx.fetch(query.bind(now.as_micros()).bind(JobState::Queued.number())).await?
+        {
             self.change(queue).accepted += 1;
             self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
         }
@@ -162,7 +165,11 @@ impl Moves {
         let query = sqlx::query(
             "UPDATE fetchwell_job SET state = $2, due = $3 WHERE id = ANY($1) RETURNING site, lane",
         );
-        for row in self.tx.fetch(query.bind(jobs).bind(QUEUED).bind(now.as_micros())).await? {
+        for row in self
+            .tx
+            .fetch(query.bind(jobs).bind(JobState::Queued.number()).bind(now.as_micros()))
+            .await?
+        {
             self.change(queue).delayed -= 1;
             self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
         }
@@ -187,12 +194,12 @@ impl Moves {
              FROM waiting WHERE job.id = waiting.id
              RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT, waiting.state",
         );
-        let query = query.bind(&ids).bind(FAILED).bind(self.now().as_micros());
+        let query = query.bind(&ids).bind(JobState::Failed.number()).bind(self.now().as_micros());
         let rows = self.tx.fetch(query.bind(FetchResult::CANCELLED)).await?;
         for row in &rows {
             let change = self.change(queue);
-            match row.try_get(6)? {
-                DELAYED => change.delayed -= 1,
+            match row.try_get::<JobState, _>(6)? {
+                JobState::Delayed => change.delayed -= 1,
                 _ => change.queued -= 1,
             }
             change.done += 1;
@@ -206,12 +213,11 @@ impl Moves {
 }
 
 fn standing_of(row: &PgRow) -> sqlx::Result<Standing> {
-    let state: i16 = row.try_get(2)?;
     let ended_at: Option<i64> = row.try_get(5)?;
     let retried_as: Option<[u8; 16]> = row.try_get(6)?;
     let attempts: i64 = row.try_get(7)?;
     Ok(Standing {
-        state: i64::from(state),
+        state: row.try_get(2)?,
         follows: row.try_get(3)?,
         accepted_at: Time::from_micros(row.try_get(4)?),
         ended_at: ended_at.map(Time::from_micros),

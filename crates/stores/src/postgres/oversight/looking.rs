@@ -17,6 +17,7 @@ use sqlx::{AssertSqlSafe, Postgres, Row};
 use crate::postgres::database::Database;
 use crate::postgres::moves::QueueId;
 use crate::postgres::reading::{result_of, url_of};
+use crate::shared::job_state::{JobState, sql};
 use crate::shared::looking::{
     Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
 };
@@ -25,7 +26,7 @@ macro_rules! sighting {
     () => {
         "SELECT job.id, job.key, job.url, job.odd_url, job.site, job.retailer, job.correlation_id,
             job.caller, job.state, job.reason, job.accepted_at, job.due, job.ended_at,
-            CASE WHEN job.state > 3 THEN job.attempts
+            CASE WHEN job.state > {dead} THEN job.attempts
                  ELSE job.url_failures + job.site_failures + job.paced END AS requests,
             job.retry_of, job.retried_as "
     };
@@ -67,10 +68,10 @@ const FAILED: &str = few!(
     AND ($6::TEXT IS NULL OR site = $6) AND ($7::TEXT IS NULL OR reason = $7)
     ORDER BY queue DESC, id DESC"
 );
-const WAITING: &str = few!("queue = $1 AND state < 2 AND id + 0 BETWEEN $2 AND $3");
-const LEASED: &str = few!("state = 2 AND id + 0 BETWEEN $2 AND $3");
+const WAITING: &str = sql!(few!("queue = $1 AND state < {leased} AND id + 0 BETWEEN $2 AND $3"));
+const LEASED: &str = sql!(few!("state = {leased} AND id + 0 BETWEEN $2 AND $3"));
 
-const DOSSIER: &str = concat!(
+const DOSSIER: &str = sql!(concat!(
     sighting!(),
     ", job.deadline, job.callback_url, job.story, leader.key AS leader,
         cursor, stored_at, status, content, content_type, http_status, error, extracted, job.attempts
@@ -78,7 +79,7 @@ const DOSSIER: &str = concat!(
     LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
     LEFT JOIN fetchwell_job AS leader ON leader.id = job.follows
     WHERE job.queue = $1 AND job.key = $2"
-);
+));
 
 const FAILURES: &str = "
     SELECT reason COLLATE \"C\", site, count(*), max(id) FROM fetchwell_job
@@ -157,7 +158,8 @@ pub(super) async fn list(
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, from).await?;
     let (place, order) = place(among);
-    let sql = format!(concat!(sighting!(), "{}{} ORDER BY {} LIMIT $13"), place, MATCHES, order);
+    let sighting = sql!(sighting!());
+    let sql = format!("{sighting}{place}{MATCHES} ORDER BY {order} LIMIT $13");
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
     let read = |row: &PgRow| Ok((row.try_get("id")?, sighting_of(row)?));
     let seen: sqlx::Result<Vec<(LeaseId, Sighting)>> = rows.iter().map(read).collect();
@@ -223,7 +225,7 @@ pub(super) async fn failures(
     let groups = groups.map_err(|error| db.fault(error))?;
     let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
     let newest: Vec<LeaseId> = groups.iter().map(|(.., id)| *id).collect();
-    let sql = concat!(sighting!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)");
+    let sql = sql!(concat!(sighting!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)"));
     let rows = db.read(sqlx::query(sql).bind(newest)).await?;
     let samples: sqlx::Result<HashMap<LeaseId, Sighting>> =
         rows.iter().map(|row| Ok((row.try_get("id")?, sighting_of(row)?))).collect();
@@ -253,8 +255,8 @@ fn asked<'q>(
         .bind(queue)
         .bind(stretch.first)
         .bind(stretch.last)
-        .bind(states.map(|(one, _)| one))
-        .bind(states.map(|(_, other)| other))
+        .bind(states.map(|(one, _)| i64::from(one.number())))
+        .bind(states.map(|(_, other)| i64::from(other.number())))
         .bind(filter.site)
         .bind(filter.reason)
         .bind(filter.retailer)
@@ -282,7 +284,7 @@ fn dossier_of(row: &PgRow) -> sqlx::Result<Dossier> {
 fn sighting_of(row: &PgRow) -> sqlx::Result<Sighting> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let name = |key: Option<[u8; 16]>| key.map(MessageId);
-    let stored: i16 = row.try_get("state")?;
+    let stored: JobState = row.try_get("state")?;
     let requests: i64 = row.try_get("requests")?;
     Ok(Sighting {
         id: MessageId(row.try_get("key")?),
@@ -291,10 +293,10 @@ fn sighting_of(row: &PgRow) -> sqlx::Result<Sighting> {
         retailer: row.try_get("retailer")?,
         correlation_id: row.try_get("correlation_id")?,
         caller: row.try_get("caller")?,
-        state: state_of(i64::from(stored)),
+        state: state_of(stored),
         reason: row.try_get("reason")?,
         created_at: Time::from_micros(row.try_get("accepted_at")?),
-        due_at: time(row.try_get("due")?).filter(|_| stored < 2),
+        due_at: time(row.try_get("due")?).filter(|_| stored.waits()),
         ended_at: time(row.try_get("ended_at")?),
         attempts: u32::try_from(requests).unwrap_or(u32::MAX),
         retry_of: name(row.try_get("retry_of")?),

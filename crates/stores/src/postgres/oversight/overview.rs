@@ -9,16 +9,17 @@ use sqlx::postgres::PgRow;
 use crate::postgres::database::Database;
 use crate::postgres::ledger;
 use crate::postgres::moves::QueueId;
+use crate::shared::job_state::sql;
 
 /// Who is at work.
 pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreError> {
-    let query = sqlx::query(
+    let query = sqlx::query(sql!(
         "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
              (SELECT count(*) FROM fetchwell_job AS job
-              WHERE job.state = 2 AND job.epoch = instance.epoch)
+              WHERE job.state = {leased} AND job.epoch = instance.epoch)
          FROM fetchwell_instance AS instance
-         JOIN fetchwell_queue AS queue ON queue.id = instance.queue ORDER BY queue.name, epoch",
-    );
+         JOIN fetchwell_queue AS queue ON queue.id = instance.queue ORDER BY queue.name, epoch"
+    ));
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     read(db, &db.read(query).await?, |row| {
         Ok(InstanceView {
@@ -56,11 +57,11 @@ pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreErro
 /// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance; adding to
 /// the id keeps the server from walking through all that has ended in search of the first one that waits.
 pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreError> {
-    let query = sqlx::query(
+    let query = sqlx::query(sql!(
         "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
          JOIN fetchwell_job AS job ON job.id = (
-             SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < 2)",
-    );
+             SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < {leased})"
+    ));
     read(db, &db.read(query).await?, |row| {
         Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)))
     })

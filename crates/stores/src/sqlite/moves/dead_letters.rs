@@ -5,6 +5,7 @@ use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::retry::History;
 
 use super::Moves;
+use crate::shared::job_state::sql;
 
 impl Moves<'_> {
     /// Takes a dead letter off. Returns whether it was one.
@@ -16,10 +17,15 @@ impl Moves<'_> {
         let sql = match revision {
             // With a clean record, but for when it was accepted.
             Revision::Retry => {
-                "UPDATE job SET reason = NULL, details = NULL, interruptions = 0, ended_at = NULL
-                 WHERE id = ?1 AND queue = ?2 AND state = 3"
+                sql!(
+                    "UPDATE job SET reason = NULL, details = NULL, interruptions = 0,
+                         ended_at = NULL
+                     WHERE id = ?1 AND queue = ?2 AND state = {dead}"
+                )
             }
-            Revision::Drop => "DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = 3",
+            Revision::Drop => {
+                sql!("DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = {dead}")
+            }
         };
         if self.tx.prepare_cached(sql)?.execute((id, self.queue))? == 0 {
             return Ok(false);

@@ -9,6 +9,7 @@ use fetchwell_policy::url::Site;
 use rusqlite::OptionalExtension;
 
 use super::{LaneId, Moves, lease_of};
+use crate::shared::job_state::{JobState, sql};
 
 /// The most jobs that one look goes through. What is left is for the next one.
 const MAX_LOOKED_AT: i64 = 4_096;
@@ -23,7 +24,7 @@ struct Run {
 /// A job that nobody waits for any more, with where it stood.
 struct Late {
     lease: Lease,
-    state: i64,
+    state: JobState,
     site: String,
     lane: LaneId,
 }
@@ -92,10 +93,10 @@ impl Moves<'_> {
             let last = run.last.min(run.first + to_look_at - 1);
             let first: Option<LeaseId> = self
                 .tx
-                .prepare_cached(
+                .prepare_cached(sql!(
                     "SELECT min(id) FROM job
-                     WHERE id BETWEEN ?1 AND ?2 AND state < 3 AND deadline = ?3",
-                )?
+                     WHERE id BETWEEN ?1 AND ?2 AND state < {dead} AND deadline = ?3"
+                ))?
                 .query_row((run.first, last, run.deadline.as_micros()), |row| row.get(0))?;
             if let Some(first) = first {
                 self.shorten(&run, first)?;
@@ -152,11 +153,11 @@ impl Moves<'_> {
         most: usize,
     ) -> rusqlite::Result<Vec<Late>> {
         self.tx
-            .prepare_cached(concat!(
+            .prepare_cached(sql!(concat!(
                 super::select_lease!(),
-                " WHERE id BETWEEN ?1 AND ?2 AND queue = ?3 AND state < 2 AND deadline <= ?4
+                " WHERE id BETWEEN ?1 AND ?2 AND queue = ?3 AND state < {leased} AND deadline <= ?4
                  ORDER BY id LIMIT ?5"
-            ))?
+            )))?
             .query_map((first, last, self.queue, self.now.as_micros(), most), |row| {
                 let site: String = row.get(2)?;
                 let lane: LaneId = row.get(3)?;

@@ -4,7 +4,8 @@ use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 
-use super::{Ending, LaneId, Moves, QUEUED};
+use super::{Ending, LaneId, Moves};
+use crate::shared::job_state::JobState;
 
 impl Moves<'_> {
     /// Ends a message that waits, as an operator wishes. Those that follow it go their own way.
@@ -14,7 +15,7 @@ impl Moves<'_> {
         result: &FetchResult,
         ending: &mut Ending<'_>,
     ) -> rusqlite::Result<()> {
-        let (state, site): (i64, String) = self
+        let (state, site): (JobState, String) = self
             .tx
             .prepare_cached("SELECT state, site FROM job WHERE id = ?1")?
             .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -40,9 +41,10 @@ impl Moves<'_> {
                      ?3, correlation_id, callback_url, kind, ?4, key FROM job WHERE id = ?1
                  RETURNING site, lane, deadline",
             )?
-            .query_row((id, new.0, self.now.as_micros(), wall.as_micros(), QUEUED), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
+            .query_row(
+                (id, new.0, self.now.as_micros(), wall.as_micros(), JobState::Queued),
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?;
         let renewed = self.tx.last_insert_rowid();
         self.tx
             .prepare_cached("UPDATE job SET retried_as = ?2 WHERE id = ?1")?

@@ -8,10 +8,8 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use rusqlite::OptionalExtension;
 
-use super::{DELAYED, LaneId, Moves, QUEUED};
-
-const COMPLETED: i64 = 4;
-const FAILED: i64 = 5;
+use super::{LaneId, Moves};
+use crate::shared::job_state::{JobState, sql};
 
 /// Adds a line to a job's story, if there is one to add. When the story is long already, which is after eight
 /// attempts or so, its oldest line goes.
@@ -91,7 +89,7 @@ impl Moves<'_> {
                 lane,
                 &new.options,
                 deadline.as_micros(),
-                if leader.is_some() { DELAYED } else { QUEUED },
+                if leader.is_some() { JobState::Delayed } else { JobState::Queued },
                 due.as_micros(),
                 self.now.as_micros(),
                 &new.correlation_id,
@@ -112,7 +110,9 @@ impl Moves<'_> {
                 let ended = Ended { id, key, lane, callback_url, kind };
                 self.change.done += 1;
                 self.tx
-                    .prepare_cached("UPDATE job SET state = 4, ended_at = ?2 WHERE id = ?1")?
+                    .prepare_cached(sql!(
+                        "UPDATE job SET state = {completed}, ended_at = ?2 WHERE id = ?1"
+                    ))?
                     .execute((id, self.now.as_micros()))?;
                 self.put_out(ended, caller, &stored, ending)
             }
@@ -135,12 +135,12 @@ impl Moves<'_> {
     ) -> rusqlite::Result<bool> {
         let ended = self
             .tx
-            .prepare_cached(concat!(
+            .prepare_cached(sql!(concat!(
                 "UPDATE job SET state = ?3, attempts = ?4, ended_at = ?5, epoch = NULL, reason = ?6, ",
                 add_to_story!("?7"),
-                " WHERE id = ?1 AND state = 2 AND epoch = ?2
+                " WHERE id = ?1 AND state = {leased} AND epoch = ?2
                  RETURNING id, key, lane, callback_url, kind"
-            ))?
+            )))?
             .query_row(
                 (
                     id,
@@ -190,9 +190,11 @@ impl Moves<'_> {
     ) -> rusqlite::Result<()> {
         // Followers make no requests of their own.
         let result = FetchResult { attempts: 0, ..result.clone() };
-        let followers: Vec<(LeaseId, i64, String)> = self
+        let followers: Vec<(LeaseId, JobState, String)> = self
             .tx
-            .prepare_cached("SELECT id, state, site FROM job WHERE follows = ?1 AND state < 2")?
+            .prepare_cached(sql!(
+                "SELECT id, state, site FROM job WHERE follows = ?1 AND state < {leased}"
+            ))?
             .query_map([leader], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
         for (id, state, site) in followers {
@@ -206,7 +208,7 @@ impl Moves<'_> {
     pub(super) fn end_waiting(
         &mut self,
         id: LeaseId,
-        state: i64,
+        state: JobState,
         site: &str,
         result: &FetchResult,
     ) -> rusqlite::Result<Ended> {
@@ -221,7 +223,7 @@ impl Moves<'_> {
                 ended_of,
             )?;
         match state {
-            DELAYED => self.change.delayed -= 1,
+            JobState::Delayed => self.change.delayed -= 1,
             _ => self.change.queued -= 1,
         }
         self.change.done += 1;
@@ -231,14 +233,16 @@ impl Moves<'_> {
 
     /// Those that wait for the result of this one wait for nobody any more.
     pub(in crate::sqlite) fn free_followers(&mut self, leader: LeaseId) -> rusqlite::Result<()> {
-        let freed: Vec<(LeaseId, i64)> = self
+        let freed: Vec<(LeaseId, JobState)> = self
             .tx
-            .prepare_cached("SELECT id, state FROM job WHERE follows = ?1 AND state < 2")?
+            .prepare_cached(sql!(
+                "SELECT id, state FROM job WHERE follows = ?1 AND state < {leased}"
+            ))?
             .query_map([leader], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
         for (id, state) in freed {
             match state {
-                DELAYED => self.change.delayed -= 1,
+                JobState::Delayed => self.change.delayed -= 1,
                 _ => self.change.queued -= 1,
             }
             self.tx.prepare_cached("UPDATE job SET follows = NULL WHERE id = ?1")?.execute([id])?;
@@ -318,10 +322,11 @@ impl Moves<'_> {
     /// A message of a kind that has not ended, and follows no other.
     fn leader_of_kind(&self, kind: &[u8; 16]) -> rusqlite::Result<Option<LeaseId>> {
         self.tx
-            .prepare_cached(
-                "SELECT id FROM job WHERE kind = ?1 AND shares = 1 AND state < 3 AND follows IS NULL
-                 ORDER BY id LIMIT 1",
-            )?
+            .prepare_cached(sql!(
+                "SELECT id FROM job
+                 WHERE kind = ?1 AND shares = 1 AND state < {dead} AND follows IS NULL
+                 ORDER BY id LIMIT 1"
+            ))?
             .query_row([kind], |row| row.get(0))
             .optional()
     }
@@ -337,8 +342,8 @@ fn ended_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Ended> {
     })
 }
 
-fn end_state(result: &FetchResult) -> i64 {
-    if result.is_success() { COMPLETED } else { FAILED }
+fn end_state(result: &FetchResult) -> JobState {
+    if result.is_success() { JobState::Completed } else { JobState::Failed }
 }
 
 fn delivery(url: &str, message: MessageId, caller: &str) -> NewJob {

@@ -19,15 +19,14 @@ use fetchwell_policy::url::Site;
 use fetchwell_sqlite::errors::own_error;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::shared::job_state::{JobState, sql};
+
 pub(super) use messages::Ending;
 
 /// The most sites that one take looks at.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;
 /// The most lanes that one take looks at: where there are more, it is the others' turn next.
 pub(super) const MAX_LANES_PER_TAKE: usize = 1_024;
-
-const QUEUED: i64 = 0;
-const DELAYED: i64 = 1;
 
 macro_rules! select_lease {
     () => {
@@ -136,7 +135,7 @@ impl<'a> Moves<'a> {
                 lane,
                 &job.payload,
                 job.deadline.map(Time::as_micros),
-                if due > self.now { DELAYED } else { QUEUED },
+                if due > self.now { JobState::Delayed } else { JobState::Queued },
                 due.as_micros(),
                 self.now.as_micros(),
             ))?;
@@ -247,11 +246,11 @@ impl<'a> Moves<'a> {
         let parsed = Site::parse(site).ok();
         let found = self
             .tx
-            .prepare_cached(concat!(
+            .prepare_cached(sql!(concat!(
                 select_lease!(),
-                " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2 AND due <= ?4
+                " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < {leased} AND due <= ?4
                  ORDER BY due, id LIMIT ?5"
-            ))?
+            )))?
             .query_map((self.queue, site, busy.id, self.now.as_micros(), most), |row| {
                 lease_of(row, parsed.clone(), busy.lane.clone())
             })?
@@ -297,14 +296,14 @@ impl<'a> Moves<'a> {
         Ok(name.unwrap_or_default())
     }
 
-    fn take(&mut self, epoch: i64, found: Vec<(Lease, i64)>) -> rusqlite::Result<Vec<Lease>> {
-        let mut update = self
-            .tx
-            .prepare_cached("UPDATE job SET state = 2, epoch = ?2, started = 0 WHERE id = ?1")?;
+    fn take(&mut self, epoch: i64, found: Vec<(Lease, JobState)>) -> rusqlite::Result<Vec<Lease>> {
+        let mut update = self.tx.prepare_cached(sql!(
+            "UPDATE job SET state = {leased}, epoch = ?2, started = 0 WHERE id = ?1"
+        ))?;
         for (lease, state) in &found {
             update.execute((lease.id, epoch))?;
             match *state {
-                DELAYED => self.change.delayed -= 1,
+                JobState::Delayed => self.change.delayed -= 1,
                 _ => self.change.queued -= 1,
             }
             self.change.in_flight += 1;
@@ -315,10 +314,11 @@ impl<'a> Moves<'a> {
     pub(super) fn close_room_after_lease(&self, site: &str, lane: LaneId) -> rusqlite::Result<()> {
         let next: Option<i64> = self
             .tx
-            .prepare_cached(
-                "SELECT due FROM job WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < 2
-                 ORDER BY due, id LIMIT 1",
-            )?
+            .prepare_cached(sql!(
+                "SELECT due FROM job
+                 WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < {leased}
+                 ORDER BY due, id LIMIT 1"
+            ))?
             .query_row((self.queue, site, lane), |row| row.get(0))
             .optional()?;
         match next {
@@ -358,10 +358,10 @@ impl<'a> Moves<'a> {
             Settlement::Dead { reason } => {
                 self.change.dead += 1;
                 self.tx
-                    .prepare_cached(
-                        "UPDATE job SET state = 3, epoch = NULL, reason = ?2, ended_at = ?3
-                         WHERE id = ?1",
-                    )?
+                    .prepare_cached(sql!(
+                        "UPDATE job SET state = {dead}, epoch = NULL, reason = ?2, ended_at = ?3
+                         WHERE id = ?1"
+                    ))?
                     .execute((id, reason, self.now.as_micros()))?;
             }
             Settlement::Retry { at, history, payload } => {
@@ -379,14 +379,16 @@ impl<'a> Moves<'a> {
         self.tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
         if interrupted {
             self.tx.execute(
-                "UPDATE job SET interruptions = interruptions + 1
-                 WHERE state = 2 AND epoch = ?1 AND started = 1",
+                sql!(
+                    "UPDATE job SET interruptions = interruptions + 1
+                     WHERE state = {leased} AND epoch = ?1 AND started = 1"
+                ),
                 [epoch],
             )?;
         }
         let orphans: Vec<LeaseId> = self
             .tx
-            .prepare_cached("SELECT id FROM job WHERE state = 2 AND epoch = ?1")?
+            .prepare_cached(sql!("SELECT id FROM job WHERE state = {leased} AND epoch = ?1"))?
             .query_map([epoch], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         for id in &orphans {
@@ -398,12 +400,12 @@ impl<'a> Moves<'a> {
 
     /// The last word on a site holds: a closing can be taken back by an earlier one.
     pub(super) fn close_rooms(&self, demand: &Demand) -> rusqlite::Result<()> {
-        let mut update = self.tx.prepare_cached(
+        let mut update = self.tx.prepare_cached(sql!(
             "UPDATE room SET closed_until = ?3, due = max(?3, (
                  SELECT min(due) FROM job
-                 WHERE queue = ?1 AND site = ?2 AND lane = room.lane AND state < 2))
-             WHERE queue = ?1 AND site = ?2",
-        )?;
+                 WHERE queue = ?1 AND site = ?2 AND lane = room.lane AND state < {leased}))
+             WHERE queue = ?1 AND site = ?2"
+        ))?;
         for (site, until) in &demand.closed {
             update.execute((self.queue, site.as_str(), until.as_micros()))?;
         }
@@ -412,7 +414,9 @@ impl<'a> Moves<'a> {
 
     fn is_held(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
         self.tx
-            .prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .prepare_cached(sql!(
+                "SELECT 1 FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2"
+            ))?
             .exists((id, epoch))
     }
 
@@ -420,7 +424,9 @@ impl<'a> Moves<'a> {
     fn forget(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
         let forgotten = self
             .tx
-            .prepare_cached("DELETE FROM job WHERE id = ?1 AND state = 2 AND epoch = ?2")?
+            .prepare_cached(sql!(
+                "DELETE FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2"
+            ))?
             .execute((id, epoch))?;
         Ok(forgotten == 1)
     }
@@ -449,7 +455,7 @@ impl<'a> Moves<'a> {
 
     /// Lets a job that was leased, or dead, wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
-        let state = if due > self.now { DELAYED } else { QUEUED };
+        let state = if due > self.now { JobState::Delayed } else { JobState::Queued };
         let (site, lane, deadline): (String, LaneId, Option<i64>) = self
             .tx
             .prepare_cached(
@@ -505,7 +511,7 @@ fn lane_of(group: String, party: String) -> Lane {
 }
 
 /// A lease, and where its job stood.
-fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(Lease, i64)> {
+fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(Lease, JobState)> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let lease = Lease {
         id: row.get(0)?,

@@ -9,7 +9,8 @@ use fetchwell_engine::ports::job::Lane;
 use fetchwell_policy::time::Time;
 use rusqlite::ToSql;
 
-use super::{LaneId, Moves, QUEUED};
+use super::{LaneId, Moves};
+use crate::shared::job_state::JobState;
 
 /// Rows in one statement.
 const ROWS: usize = 32;
@@ -86,7 +87,7 @@ impl Moves<'_> {
         let own: Vec<(&str, i64)> =
             rows.iter().map(|row| (row.new.site.as_str(), row.deadline.as_micros())).collect();
         let mut values: Vec<&dyn ToSql> = Vec::with_capacity(COMMON + rows.len() * OWN);
-        values.extend([&self.queue as &dyn ToSql, &QUEUED, &now_us, &wall_us]);
+        values.extend([&self.queue as &dyn ToSql, &JobState::Queued, &now_us, &wall_us]);
         for (Row { new, lane, .. }, (site, deadline_us)) in rows.iter().zip(&own) {
             values.extend([
                 &new.id.0 as &dyn ToSql,

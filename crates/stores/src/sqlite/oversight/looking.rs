@@ -10,16 +10,19 @@ use fetchwell_engine::ports::oversight::{
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::shared::job_state::{JobState, sql};
 use crate::shared::looking::{
     Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
 };
 use crate::sqlite::outbox;
 use crate::sqlite::queue::read_ledger;
 
-const SIGHTING: &str = "SELECT job.id, key, url, site, grp, correlation_id, party, state, reason,
+const SIGHTING: &str = sql!(
+    "SELECT job.id, key, url, site, grp, correlation_id, party, state, reason,
     created_at, due, ended_at,
-    CASE WHEN state > 3 THEN attempts ELSE url_failures + site_failures + paced END,
-    retry_of, retried_as, deadline, callback_url, follows, story ";
+    CASE WHEN state > {dead} THEN attempts ELSE url_failures + site_failures + paced END,
+    retry_of, retried_as, deadline, callback_url, follows, story "
+);
 
 /// ?1 is the queue, ?2 and ?3 bound the ids; the rest is the filter. Jobs first, then their lanes: a cross join
 /// keeps to that.
@@ -37,8 +40,8 @@ fn place(among: Among) -> (&'static str, &'static str) {
     match among {
         Among::All => ("FROM job NOT INDEXED ", ""),
         Among::Failed => ("FROM job INDEXED BY job_failed ", " AND reason IS NOT NULL"),
-        Among::Waiting => ("FROM job INDEXED BY job_waiting ", " AND state < 2"),
-        Among::Leased => ("FROM job INDEXED BY job_leased ", " AND state = 2"),
+        Among::Waiting => ("FROM job INDEXED BY job_waiting ", sql!(" AND state < {leased}")),
+        Among::Leased => ("FROM job INDEXED BY job_leased ", sql!(" AND state = {leased}")),
     }
 }
 
@@ -230,8 +233,7 @@ fn select<T>(
 
 fn sighting_of(row: &Row<'_>) -> rusqlite::Result<Sighting> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
-    let state = state_of(row.get(7)?);
-    let waits = !state.has_ended() && row.get::<_, i64>(7)? < 2;
+    let stored: JobState = row.get(7)?;
     Ok(Sighting {
         id: MessageId(row.get(1)?),
         url: row.get(2)?,
@@ -239,10 +241,10 @@ fn sighting_of(row: &Row<'_>) -> rusqlite::Result<Sighting> {
         retailer: row.get(4)?,
         correlation_id: row.get(5)?,
         caller: row.get(6)?,
-        state,
+        state: state_of(stored),
         reason: row.get(8)?,
         created_at: Time::from_micros(row.get(9)?),
-        due_at: time(row.get(10)?).filter(|_| waits),
+        due_at: time(row.get(10)?).filter(|_| stored.waits()),
         ended_at: time(row.get(11)?),
         attempts: row.get(12)?,
         retry_of: row.get::<_, Option<[u8; 16]>>(13)?.map(MessageId),

@@ -4,16 +4,17 @@ use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger
 use fetchwell_policy::time::Time;
 use rusqlite::Connection;
 
+use crate::shared::job_state::sql;
 use crate::sqlite::queue::{read_ledger, recount_rows};
 
 /// Who is at work.
 pub(super) fn instances(tx: &Connection) -> rusqlite::Result<Vec<InstanceView>> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
-    tx.prepare_cached(
+    tx.prepare_cached(sql!(
         "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
-             (SELECT count(*) FROM job WHERE state = 2 AND job.epoch = instance.epoch)
-         FROM instance JOIN queue ON queue.id = instance.queue ORDER BY queue.name, epoch",
-    )?
+             (SELECT count(*) FROM job WHERE state = {leased} AND job.epoch = instance.epoch)
+         FROM instance JOIN queue ON queue.id = instance.queue ORDER BY queue.name, epoch"
+    ))?
     .query_map([], |row| {
         Ok(InstanceView {
             epoch: row.get(0)?,
@@ -47,10 +48,11 @@ pub(super) fn ledgers(tx: &Connection) -> rusqlite::Result<Vec<QueueLedger>> {
 /// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance, and the
 /// index of what waits has them: however much has ended, none of that is looked at.
 pub(super) fn waiting_since(tx: &Connection) -> rusqlite::Result<Vec<(String, Time)>> {
-    tx.prepare_cached(
+    tx.prepare_cached(sql!(
         "SELECT queue.name, job.accepted_at FROM queue JOIN job ON job.id = (
-             SELECT min(id) FROM job INDEXED BY job_waiting WHERE queue = queue.id AND state < 2)",
-    )?
+             SELECT min(id) FROM job INDEXED BY job_waiting
+             WHERE queue = queue.id AND state < {leased})"
+    ))?
     .query_map([], |row| Ok((row.get(0)?, Time::from_micros(row.get(1)?))))?
     .collect()
 }
