@@ -86,6 +86,19 @@ async fn a_folder_without_the_files_stops_the_worker() {
     assert_eq!(ground.queue.waiting().await.unwrap(), 3);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_open_its_record_of_batches_exits() {
+    let archive = TestArchive::of(1, 5);
+    let server = RangeServer::sound(archive.files.clone()).await;
+    let ground = Ground::embedded(&server.base()).await;
+    ground.publish(&archive.batches(5)).await;
+    std::fs::create_dir_all(ground.output()).unwrap();
+    std::fs::write(ground.output().join("begun.db"), "not a database".repeat(1_000)).unwrap();
+    let stderr = ground.work(&[]).process.wait(DEADLINE).await.expect_code(2).stderr;
+    assert!(stderr.contains("begun.db"), "{stderr}");
+    assert_eq!(ground.queue.waiting().await.unwrap(), 1);
+}
+
 /// One batch, however often it is looked at, says nothing of the base. It waits, and the first record decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_missing_files_stops_no_worker() {

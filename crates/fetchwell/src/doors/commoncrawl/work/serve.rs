@@ -100,6 +100,8 @@ impl Work<'_> {
         filter: DocumentFilter,
         stop: &CancellationToken,
     ) -> Result<Ended, StoreError> {
+        // The metrics server and the sealing of segments end with the flow, also if it cannot begin.
+        let end = stop.clone().drop_guard();
         let values = &self.settings.values;
         let worker = self.join(queue)?;
         let rules = Arc::new(self.rules(filter));
@@ -116,7 +118,7 @@ impl Work<'_> {
         plant.limits.max_per_site = plant.limits.window;
         plant.limits.max_finish_batch = MAX_FINISH_BATCH;
         let ended = pipeline::run(door, plant, stop.clone()).await;
-        stop.cancel();
+        drop(end);
         leave(&*worker).await;
         ended
     }
