@@ -135,7 +135,7 @@ impl StoreHealth {
         StoreHealth { pipeline, shared: self.shared.clone() }
     }
 
-    /// A call failed. It will be repeated if its error is transient; if not, it ends the process.
+    /// Records a failed call. The caller retries a transient error; any other error ends the process.
     pub fn failed(&self, call: StoreCall, fault: &StoreError) {
         if !fault.is_transient() {
             return self.note_fatal(call, fault);
@@ -155,8 +155,8 @@ impl StoreHealth {
         state.log(call, fault, now);
     }
 
-    /// A call failed that others of its kind say nothing about: it is only logged, unless the store cannot be used any
-    /// more. A bug that a caller of the API found is that caller's error alone, and so is a message that is too large.
+    /// Records a failed call that is not retried. It is only logged, unless the error shows that the store is unusable.
+    /// A bug triggered by one API request, or a message that is too large, affects only that request.
     pub fn failed_once(&self, call: StoreCall, fault: &StoreError) {
         let is_fatal = match fault.kind() {
             StoreErrorKind::Corrupt | StoreErrorKind::Incompatible => true,

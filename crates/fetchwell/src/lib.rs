@@ -1,4 +1,4 @@
-//! The parts of the `fetchwell` binary: command line, commands, and one module a door.
+//! The parts of the `fetchwell` binary: command line, commands, and one module per door.
 
 pub mod cli;
 mod commands;

@@ -1,7 +1,7 @@
 //! What a running process answers by HTTP: an API, a dashboard, metrics.
 //!
-//! Lowest first: `problem` is how errors are written, [`server`] has the connections, [`auth`] the tokens, [`audit`] who
-//! did what, [`views`] the JSON that API, dashboard and commands share, [`sites`] what can be seen and ordered of sites.
+//! From the bottom up: `problem` writes errors, [`server`] handles connections, [`auth`] tokens, [`audit`] the audit
+//! log, [`views`] the JSON that API, dashboard and commands share, [`sites`] the state of sites and orders to them.
 //! [`api`] and [`dashboard`] rest on these and know nothing of each other; [`router`] puts both into one router.
 
 pub mod api;

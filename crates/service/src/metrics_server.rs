@@ -1,4 +1,4 @@
-//! What monitoring asks of a process without an API: its metrics, whether it lives, whether it is ready.
+//! Metrics and health checks over HTTP, for processes without an API.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What SQLite says went wrong, what kind of store error that is, and what to do about it.
+//! Maps SQLite errors to store errors, with advice.
 
 use std::io;
 use std::path::Path;
@@ -48,11 +48,11 @@ const KINDS: [(i32, StoreErrorKind); 30] = [
 /// The primary code is the lowest byte.
 const PRIMARY: i32 = 0xff;
 
-/// How the message of `SQLITE_ERROR` begins, or goes on, where tables are not as this program made them.
+/// Parts of `SQLITE_ERROR` messages that mean that the schema is not the one that this program created.
 const OTHER_SCHEMA: [&str; 4] =
     ["no such table", "no such column", "has no column named", "columns but"];
 
-/// What it says where SQLite itself has undone a transaction, after an error that was told to somebody else.
+/// Messages that mean that SQLite rolled back the transaction, after an error that another caller received.
 const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
 
 const FREE_SPACE: &str = "free some space on its disk";
@@ -63,12 +63,12 @@ pub fn io_fault(error: io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-/// An error of our own that undoes the transaction, and comes out of it as it is.
+/// Wraps a store error so that it rolls back the transaction; [`store_error`] returns it unchanged.
 pub fn own_error(error: StoreError) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-/// The one way from an error of SQLite to one of the store: the file at `path` was used.
+/// Converts an SQLite error on the file at `path`. All such errors are converted here.
 pub fn store_error(path: &Path, error: rusqlite::Error) -> StoreError {
     let error = match error {
         rusqlite::Error::ToSqlConversionFailure(inner) => match inner.downcast::<StoreError>() {

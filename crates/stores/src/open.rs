@@ -92,7 +92,7 @@ pub enum OpenError {
         /// The one that was named this time.
         named: String,
     },
-    /// What was in it for a retriever is in another store now.
+    /// The data of `serve` was moved to another store.
     #[error("the data of \"serve\" in {0} was moved to {1}; use --store with that address")]
     Moved(StoreUrl, String),
     /// This build was made without the server, which needs a Cargo feature.
@@ -119,13 +119,13 @@ pub struct QueueRules {
     pub name: String,
     /// The list of its dead letters, where others can see it.
     pub dead_letters: String,
-    /// An instance that has not renewed its lease for so long is dead.
+    /// An instance that does not renew its lease for this long is considered dead.
     pub lease_ttl: Duration,
-    /// How often it is looked at, while it is empty, for what other processes put in.
+    /// How often to check an empty queue for jobs from other processes.
     pub poll: Duration,
     /// Whether a run ends when it is empty.
     pub run_once: bool,
-    /// Whether its store keeps to the named politeness store from now on, as it must for those who fetch.
+    /// Whether opening the queue binds its store to the given politeness store. Required for fetching.
     pub binds_politeness: bool,
 }
 
@@ -382,8 +382,8 @@ impl Store {
         Ok(move_retriever(&file, &clock, &database, &other.url.to_string()).await?)
     }
 
-    /// What there is to know for those who look after it, and what the clock of a server shows. Nothing is changed,
-    /// and nothing is made.
+    /// Diagnostic facts about the store for `doctor`, and the time on the clock of a server. Changes nothing,
+    /// and creates nothing.
     pub async fn examine(&self) -> Opened<(Facts, Option<Time>)> {
         Ok(match &self.kind {
             Kind::Sqlite(path) => (Facts::Sqlite(sqlite::examine(path)?), None),
@@ -402,7 +402,7 @@ impl Store {
         })
     }
 
-    /// A file, which keeps to the politeness store it was first used with, whoever uses it.
+    /// Opens a file that is bound to one politeness store: that of its first use.
     async fn open_bound(&self, path: &Path) -> Opened<(Db, Clock)> {
         let (db, clock) = open_file(path, Durability::Disk).await?;
         let named = self.politeness_name()?;
@@ -410,7 +410,7 @@ impl Store {
         Ok((db, clock))
     }
 
-    /// A database, which does the same.
+    /// Opens a database that is bound in the same way.
     #[cfg(feature = "postgres")]
     async fn open_bound_database(&self, url: &SecretUrl) -> Opened<Database> {
         let db = Database::open(url.reveal()).await?;

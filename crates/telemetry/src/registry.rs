@@ -108,7 +108,7 @@ impl Registry {
         let mut text = String::new();
         // Writing to a string never fails, and `gather` returns no family without samples.
         TextEncoder::new().encode_utf8(&families, &mut text).ok();
-        // Those have a head all the same, so that every metric can be found before its first event.
+        // Write their `# HELP` and `# TYPE` lines anyway, so that every metric can be found before its first event.
         for (name, head) in &*heads {
             if !families.iter().any(|family| family.name() == name) {
                 text.push_str(head);

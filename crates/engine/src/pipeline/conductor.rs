@@ -172,9 +172,9 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     /// The error of a store that no retry can fix: the run ends with it.
     fatal: Option<StoreError>,
-    /// The store does not even take back what is held, and never will.
+    /// The store refuses even to take leases back, and no retry can change that.
     pub(super) takes_nothing_back: bool,
-    /// How many of those that are ready are finished one by one: something in their batch was too large.
+    /// How many entries of `ready` to finish one at a time, because one of them was too large for their batch.
     pub(super) finish_singly: usize,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
@@ -592,7 +592,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// The end of an engine that panicked, or whose runtime is gone.
+/// Converts the failure of the engine task, a panic or a cancellation, into a store error.
 pub(super) fn engine_failed(failed: JoinError) -> StoreError {
     let text = failed
         .try_into_panic()

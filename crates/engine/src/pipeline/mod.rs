@@ -126,8 +126,8 @@ pub enum Ended {
 /// Runs a door until its source is exhausted or `stop` is cancelled.
 ///
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
-/// whoever comes next. Transient errors of a store are waited for. Any other one, and a panic of the engine, ends the
-/// run: what is held is handed back within the grace, as far as the store takes it.
+/// another instance. Transient store errors are retried. Any other store error, or a panic of the engine, ends the
+/// run: leases are handed back within the grace period, if the store accepts them.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,

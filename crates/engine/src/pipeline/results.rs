@@ -85,8 +85,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Something in the batch is larger than the store will ever hold. Alone, each is judged by itself. What is too large
-    /// ends with what its door records of a URL that is given up, and without any record if even that is too large.
+    /// Something in the batch is too large for the store. Finishing each result alone shows which. A result that is
+    /// too large is given up: its record is replaced by the give-up record, or by none if even that is too large.
     fn on_too_large(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
         let reason = fault.detail();
         let given_up = Settlement::Dead { reason: reason.clone() };
@@ -108,8 +108,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.ready.splice(0..0, batch);
     }
 
-    /// The store will not take these ends, however often it is asked. What they are about is fetched again another time,
-    /// so it goes back; where it does not even go back, it is left to whoever comes next.
+    /// The store rejects these results permanently. Their leases are handed back, so that the URLs are fetched again
+    /// later. If handing back fails, too, the leases are left for another instance to rescue.
     fn on_not_storable(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
         self.store_failed(StoreCall::Finish, fault);
         let at = self.now();
@@ -165,7 +165,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// Whether it is a page is still told by its phases.
+/// Drops the records and their memory share. `is_page` still works, because it looks at the phases.
 fn drop_records<R>(finished: &mut Finished<R>) {
     finished.records = Vec::new();
     finished.share = Share::none();

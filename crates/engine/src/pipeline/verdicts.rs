@@ -423,7 +423,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 turn
             }
             Err(fault) if !fault.is_transient() => {
-                // Nothing goes out any more, and the store will hear of nothing: the run ends.
+                // No retry can fix this and the run ends, so neither requests nor reports are queued again.
                 self.turn_at = self.store_retry_at();
                 return self.store_failed(StoreCall::Pace, &fault);
             }

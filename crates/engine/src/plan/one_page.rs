@@ -42,7 +42,7 @@ impl<F> OnePage<F> {
         OnePage { journey, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
     }
 
-    /// The same for one whose end takes more than decoding: so much for a body of so many bytes.
+    /// Sets how much memory `conclude` needs for a body of a given size, if it does more than decode it.
     pub fn with_working_bytes(
         mut self,
         working_bytes: impl Fn(usize) -> usize + Send + 'static,

@@ -1,4 +1,4 @@
-//! The port of batches: a queue that some fill and that workers take from.
+//! The port for the queue of batches between batchers and workers.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! How far batchers and workers have come, for those who only look.
+//! The progress of Common Crawl batchers and workers, for the dashboard.
 
 use std::collections::BTreeMap;
 
-/// Where batchers and workers leave word of how far they have come. Its methods read files, and block meanwhile.
+/// Reads the progress that batchers and workers leave in files. The methods do blocking I/O.
 pub trait CrawlProgress: Send + Sync {
     /// The batchers.
     fn batchers(&self) -> Vec<BatcherStanding>;
@@ -20,7 +20,7 @@ pub struct BatcherStanding {
     pub name: String,
     /// What part of `cluster.idx` is done, from 0 to 1; `None`: its file is not beside the checkpoint.
     pub share: Option<f64>,
-    /// It is through.
+    /// Whether it has published every batch.
     pub is_finished: bool,
     /// Batches that were published.
     pub batches: u64,

@@ -1,22 +1,22 @@
-//! Why a store did not do what it was asked.
+//! The error type of all stores, and its kinds.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a store error means for whoever asked. Each adapter has one table that sorts its driver's codes into these.
+/// How the caller should react to a store error. Each adapter maps its driver's error codes to these in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// The store cannot be reached, is busy, or has no room left: the same call may work later.
     Transient,
-    /// The store holds, or answered, something that it never should.
+    /// The store holds or returned invalid data.
     Corrupt,
-    /// The store is not one that this program can use as it is set up: another version, another schema, missing rights.
+    /// This program cannot use the store as configured: wrong version, wrong schema or missing permissions.
     Incompatible,
     /// What was to be written is larger than the store can hold: it never will be.
     TooLarge,
-    /// This program asked for something that makes no sense, or failed in itself.
+    /// This program sent an invalid request, or failed internally.
     Bug,
 }
 
@@ -33,20 +33,20 @@ impl StoreErrorKind {
     }
 }
 
-/// Why a store did not do what it was asked. Its text says what failed, on what, why, and what to do next.
+/// A failed store call. The message says what failed, on what, why, and what to do next.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
-    /// On what, or while doing what.
+    /// What the store was working on, such as the server or the file.
     context: Cow<'static, str>,
-    /// Shared, so that all who waited for one call can have its error.
+    /// Shared, because every waiter of a batched call gets its error.
     source: Option<Arc<dyn Error + Send + Sync>>,
     /// What to do next; empty where there is nothing to add.
     advice: Cow<'static, str>,
 }
 
 impl StoreError {
-    /// An error of this kind. `context` says on what, or while doing what.
+    /// Creates an error. `context` names the server, the file or the operation.
     pub fn new(kind: StoreErrorKind, context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError { kind, context: context.into(), source: None, advice: Cow::Borrowed("") }
     }
@@ -88,13 +88,13 @@ impl StoreError {
         StoreError { advice: advice.into(), ..self }
     }
 
-    /// The same with another meaning, for those who know more than the driver.
+    /// Overrides the kind, for callers that know more than the driver.
     #[must_use]
     pub fn with_kind(self, kind: StoreErrorKind) -> StoreError {
         StoreError { kind, ..self }
     }
 
-    /// What it means for whoever asked.
+    /// How to react to it.
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
     }

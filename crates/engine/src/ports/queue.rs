@@ -1,4 +1,4 @@
-//! Queues: jobs go in, instances take them out, and a ledger says how many stand where.
+//! Queues: jobs go in, instances take them out, and a ledger counts them by state.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::ports::source::Source;
 /// A queue, as one process sees it.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Puts jobs in: accepted means that the store has them. Returns how many went in; one whose key is there already
-    /// is not put in again.
+    /// Adds jobs; they are stored when this returns. Returns the number of jobs added; a job whose key is already there
+    /// is not added again.
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError>;
 
     /// Joins as a new instance.

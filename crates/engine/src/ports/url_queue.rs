@@ -1,4 +1,4 @@
-//! The port of a list of URLs, which `pages` works on and others fill, look after and take from.
+//! The port for the URL list of `pages`, which other programs may also fill and read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::ports::queue::{Ledger, Queue};
 use crate::ports::rounds::Rounds;
 use crate::ports::source::Source;
 
-/// A queue that URLs come to, without anything else. Where other programs can see it, it begins with a list.
+/// A queue of bare URLs. In a store that other programs can access, URLs arrive on a list and are accepted from there.
 #[async_trait]
 pub trait UrlQueue: Queue + DeadLetters + Rounds {
     /// Puts URLs in, also those that make no sense: they become dead letters.
@@ -32,8 +32,8 @@ pub trait UrlQueue: Queue + DeadLetters + Rounds {
         Ok(())
     }
 
-    /// Puts what waits back on the list, and what dead instances held; with `only_when_alone` unless an instance is at
-    /// work. Waits until it is known which instances are dead. `None`: there is no list.
+    /// Puts waiting URLs and those of dead instances back on the list; with `only_when_alone`, only if no instance is
+    /// running. Waits until it is known which instances are dead. `None`: there is no list.
     async fn unpark(&self, _only_when_alone: bool) -> Result<Option<Unparked>, StoreError> {
         Ok(None)
     }

@@ -33,7 +33,7 @@ impl Plan<String> for OnePage {
     }
 }
 
-/// A source that works for so many takes, and then fails in this way.
+/// A source that fails with `fail` after `takes_left` takes.
 struct Failing<Q> {
     source: Arc<Q>,
     takes_left: AtomicUsize,

@@ -56,7 +56,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// An error and its causes. Drivers repeat the text of a cause in their own; here it is said once.
+/// An error and its causes. Skips causes whose text a driver already included in its own message.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {

@@ -1,4 +1,4 @@
-//! What commands have in common towards whoever typed them: exit codes, output, tables, the terminal, signals, logs, and
+//! The command line interface that all commands share: exit codes, output, tables, the terminal, signals, logs, and
 //! lists of URLs.
 
 pub(crate) mod exit;

@@ -23,7 +23,7 @@ pub(crate) async fn listen(address: SocketAddr, fix: &str) -> Result<TcpListener
         .map_err(|error| Exit::Usage(format!("cannot listen on {address}: {error}; {fix}")))
 }
 
-/// Listens for those who read metrics, where that is wanted, before anything is taken.
+/// Binds the metrics listener, if there is an address. Called before any work is taken, so that errors show early.
 pub(crate) async fn listen_for_metrics(
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, Exit> {

@@ -66,7 +66,7 @@ pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
     Ok(store(settings)?.queue_file().await?)
 }
 
-/// Opens the list that `pages` takes URLs from. Whoever fetches what is on it binds its store to one politeness store.
+/// Opens the URL list of `pages`. Commands that fetch from it must bind its store to a politeness store.
 pub(crate) async fn open_list(
     settings: &Settings,
     binds_politeness: bool,
@@ -171,7 +171,7 @@ pub(crate) async fn open_articles(settings: &Settings) -> Result<ArticlePorts, E
     Ok(ArticlePorts { links, articles })
 }
 
-/// Opens the articles for those who only look; `None`: such a store has none.
+/// Opens the articles; `None`: this kind of store has none.
 pub(crate) async fn open_articles_if_any(
     settings: &Settings,
 ) -> Result<Option<Arc<dyn Articles>>, Exit> {

@@ -1,4 +1,4 @@
-//! The built program on a store that no retry can mend: it says what is wrong, and ends.
+//! The built program on a store with an error that no retry can fix: it prints the error and exits.
 
 use std::time::Duration;
 

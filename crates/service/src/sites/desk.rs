@@ -59,7 +59,7 @@ pub struct SiteDesk {
 }
 
 impl SiteDesk {
-    /// Of sites in a politeness store, by the rules of whoever looks. Only `may_unpace` allows a pace of 0, none.
+    /// `rules` are those of this process. Only `may_unpace` allows a rate of 0, which disables pacing.
     pub fn new(
         sites: Arc<dyn Sites>,
         waiting: Arc<dyn Waiting>,

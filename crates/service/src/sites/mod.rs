@@ -1,4 +1,4 @@
-//! Which sites are known, how each stands, and orders to them.
+//! The known sites, the state of each, and orders to them.
 
 mod desk;
 mod missing;

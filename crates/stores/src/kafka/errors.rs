@@ -1,4 +1,4 @@
-//! What librdkafka says went wrong, and what kind of store error that is.
+//! Maps librdkafka errors to store errors, with advice.
 
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
@@ -46,7 +46,7 @@ const KINDS: &[(Code, StoreErrorKind)] = &[
 
 const CHECK: &str = "check that the servers run and can be reached";
 
-/// The one way from an error of librdkafka to one of the store.
+/// Converts a librdkafka error. All such errors are converted here.
 pub(super) fn store_error(place: &Place, error: KafkaError) -> StoreError {
     let advice = match code_of(&error) {
         Some(Code::MessageTimedOut) => {
@@ -84,7 +84,7 @@ fn kind_of(error: &KafkaError) -> StoreErrorKind {
     }
 }
 
-/// The driver does not count the code of an operation of administrators.
+/// `rdkafka_error_code` does not return the code of `AdminOp` errors.
 fn code_of(error: &KafkaError) -> Option<Code> {
     match error {
         KafkaError::AdminOp(code) => Some(*code),

@@ -1,4 +1,4 @@
-//! What PostgreSQL and its driver say went wrong, and what kind of store error that is.
+//! Maps PostgreSQL and sqlx errors to store errors, with advice.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ const KINDS: &[(&str, StoreErrorKind)] = &[
 
 const CLASS_LENGTH: usize = 2;
 
-/// The one way from an error of PostgreSQL's driver to one of the store. `server` names the server.
+/// Converts an sqlx error; `server` names the server. All such errors are converted here.
 pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
     let kind = kind_of(&error);
     let advice = match state_of(&error).as_deref() {
@@ -76,7 +76,7 @@ pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
     StoreError::new(kind, server).with_source(error).with_advice(advice)
 }
 
-/// Whether the server has nothing against the statement, but against the values in it.
+/// Whether the error is about the values, not about the statement.
 pub(super) fn is_about_the_values(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Encode(_) => true,

@@ -1,4 +1,4 @@
-//! What a broker and its driver say went wrong, and what kind of store error that is.
+//! Maps RabbitMQ and lapin errors to store errors, with advice.
 
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use lapin::ErrorKind;
@@ -56,7 +56,7 @@ const TEXTS: [(u16, &str, StoreErrorKind); 4] = [
     (NOT_ALLOWED, "is down", Transient),
 ];
 
-/// The one way from an error of the driver to one of the store. `broker` names the broker.
+/// Converts a lapin error; `broker` names the broker. All such errors are converted here.
 pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
     let advice = match error.kind() {
         ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {

@@ -1,4 +1,4 @@
-//! What Redis and its driver say went wrong, and what kind of store error that is.
+//! Maps Redis errors to store errors, with advice.
 
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -53,7 +53,7 @@ const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("exceeds maximum allowed size", TooLarge),
 ];
 
-/// The one way from an error of Redis's driver to one of the store. `server` names the server.
+/// Converts an error of the Redis driver; `server` names the server. All such errors are converted here.
 pub(super) fn store_error(server: String, error: RedisError) -> StoreError {
     let kind = kind_of(&error);
     let advice = match reply_of(&error).as_ref().map(|(code, _)| code.as_str()) {
@@ -96,7 +96,7 @@ fn kind_of(error: &RedisError) -> StoreErrorKind {
     }
 }
 
-/// An error that names the kind of a reply, without being one.
+/// Whether `code` is the error code that the driver uses for `kind`.
 fn kind_is(kind: ServerErrorKind, code: &str) -> bool {
     RedisError::from((ErrorKind::Server(kind), "")).code() == Some(code)
 }

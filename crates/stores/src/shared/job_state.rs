@@ -1,4 +1,4 @@
-//! Where a job stands, as the SQL stores keep it: the one place that has the numbers.
+//! The state of a job in the SQL stores. The numbers are defined only here.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
@@ -132,7 +132,7 @@ pub(crate) const fn with_numbers<const LENGTH: usize>(text: &str) -> [u8; LENGTH
     written
 }
 
-/// The byte to write for what is at a place, and the place after it.
+/// Reads a byte or a placeholder at `from`. Returns the byte to write, and the position after what was read.
 const fn next(text: &[u8], from: usize) -> (u8, usize) {
     if text[from] != b'{' {
         return (text[from], from + 1);

@@ -23,7 +23,7 @@ pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Ru
 }
 
 async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> Result<Exit, Exit> {
-    // Nothing is fetched here: which politeness goes with the store is for those who do to say.
+    // Nothing is fetched here, so the store is not bound to a politeness store.
     let queue = open_list(settings, false).await?;
     let letters: &dyn DeadLetters = &*queue;
     match command {

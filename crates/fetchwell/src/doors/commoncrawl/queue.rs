@@ -1,4 +1,4 @@
-//! The queue of batches, as those fill it who make them.
+//! The batch queue, from the side of the batcher.
 
 use std::sync::Arc;
 use std::time::Duration;
