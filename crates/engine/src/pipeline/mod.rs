@@ -126,8 +126,9 @@ pub enum Ended {
 /// Runs a door until its source is exhausted or `stop` is cancelled.
 ///
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
-/// another instance. Transient store errors are retried. Any other store error, or a panic of the engine, ends the
-/// run: leases are handed back within the grace period, if the store accepts them.
+/// another instance. Transient store errors are retried. Any other store error ends the run: leases are handed back
+/// within the grace period, if the store accepts them. A panic of the engine ends it at once; another instance rescues
+/// the leases.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,

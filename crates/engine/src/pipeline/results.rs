@@ -88,18 +88,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Something in the batch is too large for the store. Finishing each result alone shows which. A result that is
     /// too large is given up: its record is replaced by the give-up record, or by none if even that is too large.
     fn on_too_large(&mut self, mut batch: Vec<Finished<R>>, fault: &StoreError) {
-        let reason = fault.detail();
-        let given_up = Settlement::Dead { reason: reason.clone() };
         if let [finished] = batch.as_mut_slice() {
-            let is_given_up = finished.settlement == given_up;
-            if is_given_up && finished.records.is_empty() {
+            let is_dead = matches!(finished.settlement, Settlement::Dead { .. });
+            let is_handed_back = matches!(finished.settlement, Settlement::HandBack { .. });
+            if is_handed_back || (is_dead && finished.records.is_empty()) {
                 return self.on_not_storable(batch, fault);
             }
             drop_records(finished);
-            if !is_given_up {
+            if !is_dead {
+                let reason = fault.detail();
+                warn!(url = finished.lease.job.url, reason, "the result is too large to be stored");
                 let record = || (self.door.obituary)(&finished.lease, &reason);
                 finished.records = guarded(record).unwrap_or_default();
-                finished.settlement = given_up;
+                finished.settlement = Settlement::Dead { reason };
             }
         }
         self.finish_singly += batch.len();

@@ -214,6 +214,22 @@ async fn if_even_the_reason_is_too_large_the_url_ends_without_a_record() {
     assert_eq!(stored.len(), usize::try_from(URLS - 1).unwrap());
 }
 
+/// The text of the error differs from call to call.
+#[tokio::test(start_paused = true)]
+async fn a_store_for_which_everything_is_too_large_ends_the_run() {
+    let rig = Rig::new([SiteScript::new("a.test")]);
+    let calls = AtomicUsize::new(0);
+    let refuse = move |_: &[Finished<String>]| {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        Some(StoreError::too_large(format!("call {call}")))
+    };
+    let (ended, took) = run(&rig, usize::MAX, no_table, refuse).await;
+    assert_eq!(ended.unwrap_err().kind(), StoreErrorKind::TooLarge);
+    assert!(took < rig.limits.shutdown_grace, "{took:?}");
+    let ledger = rig.queue.ledger();
+    assert_eq!((ledger.dead, ledger.done), (0, 0), "{ledger:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_engine_is_an_error_that_says_so() {
     let rig = Rig::new([SiteScript::new("a.test")]);
