@@ -58,6 +58,9 @@ const KINDS: &[(&str, StoreErrorKind)] = &[
 
 const CLASS_LENGTH: usize = 2;
 
+/// What a server says while it protects itself against the wraparound of transaction ids.
+const NOT_ACCEPTING_COMMANDS: &str = "is not accepting commands";
+
 /// Converts an sqlx error; `server` names the server. All such errors are converted here.
 pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
     let kind = kind_of(&error);
@@ -78,10 +81,11 @@ pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
 
 /// Whether the error is about the values, not about the statement.
 pub(super) fn is_about_the_values(error: &sqlx::Error) -> bool {
+    let is_of_values =
+        |state: String| ["22", "23", "54"].iter().any(|class| state.starts_with(class));
     match error {
         sqlx::Error::Encode(_) => true,
-        error => state_of(error)
-            .is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.starts_with(class))),
+        error => kind_of(error) != Transient && state_of(error).is_some_and(is_of_values),
     }
 }
 
@@ -94,6 +98,10 @@ fn state_of(error: &sqlx::Error) -> Option<String> {
 
 fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
     match error {
+        // With the code of a program limit, until the next VACUUM.
+        sqlx::Error::Database(refusal) if refusal.message().contains(NOT_ACCEPTING_COMMANDS) => {
+            Transient
+        }
         sqlx::Error::Database(_) => {
             state_of(error).map_or(Transient, |state| kind_of_state(&state))
         }
