@@ -36,12 +36,13 @@ const KINDS: &[(&str, StoreErrorKind)] = &[
     ("WRONGTYPE", Incompatible),
 ];
 
-/// The word of errors that have none of their own, and what their texts mean. All others are bugs.
+/// The word of errors that have none of their own, and what their texts mean. As above, others are transient.
 const GENERAL: &str = "ERR";
 const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("max number of clients", Transient),
     ("limit exceeded", Transient),
     ("shutting down", Transient),
+    ("Script killed", Transient),
     ("unknown command", Incompatible),
     ("DB index is out of range", Incompatible),
     ("invalid DB index", Incompatible),
@@ -51,6 +52,10 @@ const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("is not an integer", Corrupt),
     ("is not a valid float", Corrupt),
     ("exceeds maximum allowed size", TooLarge),
+    ("syntax error", Bug),
+    ("wrong number of arguments", Bug),
+    ("Error compiling script", Bug),
+    ("user_script", Bug),
 ];
 
 /// Converts an error of the Redis driver; `server` names the server. All such errors are converted here.
@@ -90,6 +95,10 @@ fn kind_of(error: &RedisError) -> StoreErrorKind {
         | ErrorKind::RESP3NotSupported => Incompatible,
         // An answer of another form than the one that this program's keys and scripts give.
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Corrupt,
+        // The driver wraps what the server says to SELECT while it connects.
+        ErrorKind::Server(ServerErrorKind::ResponseError) => {
+            kind_of_reply(GENERAL, error.detail().unwrap_or_default())
+        }
         ErrorKind::Server(kind) => known(KINDS, |code| kind_is(kind, code)).unwrap_or(Bug),
         // The connection, its TLS, or what stands between.
         _ => Transient,
@@ -108,7 +117,7 @@ fn kind_of_reply(code: &str, text: &str) -> StoreErrorKind {
     // Servers before Redis 7 wrap what happens inside a script.
     let mut wrapped = text.split_whitespace().filter_map(|word| word.strip_prefix('-'));
     let inside = wrapped.find_map(|inner| known(KINDS, |word| word == inner));
-    inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Bug)
+    inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Transient)
 }
 
 fn known(table: &[(&str, StoreErrorKind)], is_it: impl Fn(&str) -> bool) -> Option<StoreErrorKind> {
@@ -148,6 +157,8 @@ mod tests {
                 "ERR Error running script (call to f_1): @user_script:9: -OOM command not allowed",
                 Transient,
             ),
+            ("ERR Error running script: Script killed by user with SCRIPT KILL.", Transient),
+            ("ERR the proxy has no backend", Transient),
             ("NOAUTH Authentication required.", Incompatible),
             ("WRONGPASS invalid username-password pair", Incompatible),
             ("NOPERM this user has no permissions to run the 'eval' command", Incompatible),
@@ -165,6 +176,12 @@ mod tests {
         }
     }
 
+    /// As the driver reports it while it connects.
+    fn refused_select(text: &str) -> RedisError {
+        let kind = ErrorKind::Server(ServerErrorKind::ResponseError);
+        RedisError::from((kind, "the server refused to switch database", text.to_owned()))
+    }
+
     #[test]
     fn what_the_driver_says_has_its_kind() {
         for (error, kind) in [
@@ -175,6 +192,8 @@ mod tests {
             (RedisError::from((ErrorKind::UnexpectedReturnType, "a list")), Corrupt),
             (RedisError::from((ErrorKind::Server(ServerErrorKind::BusyLoading), "")), Transient),
             (RedisError::from((ErrorKind::Server(ServerErrorKind::NoPerm), "")), Incompatible),
+            (refused_select("DB index is out of range"), Incompatible),
+            (refused_select("the proxy has no backend"), Transient),
         ] {
             assert_eq!(kind_of(&error), kind, "{error}");
         }

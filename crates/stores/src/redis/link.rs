@@ -96,7 +96,10 @@ impl Link {
 
     /// Takes a fault for what it is: the connection may be of no use any more.
     pub(super) async fn fault(&self, error: RedisError) -> StoreError {
-        if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
+        // After a failover, a new connection leads to the new primary; this one stays with the demoted server.
+        let is_demoted = matches!(error.code(), Some("READONLY" | "MASTERDOWN"));
+        if is_demoted || error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error()
+        {
             self.standing.lock().await.take();
         }
         self.explain(error)
