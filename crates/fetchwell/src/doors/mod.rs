@@ -9,7 +9,6 @@
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //! | `schedule` | a sitemap | the sitemap | URLs to queue | done |
-//! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
 //!
 //! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
 //! what the engine steps through; its records are what the sink writes.
@@ -22,6 +21,3 @@ pub mod pages;
 pub mod read_limits;
 pub mod retriever;
 pub(crate) mod schedule;
-pub mod webhooks;
-
-mod signing;

@@ -15,10 +15,10 @@ use fetchwell::doors::commoncrawl::work::{
 };
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::read_limits::ReadLimits;
-use fetchwell::doors::webhooks::Sign;
-use fetchwell::doors::{articles, commoncrawl, pages, retriever, webhooks};
+use fetchwell::doors::{articles, commoncrawl, pages, retriever};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
+use fetchwell_doors::webhooks::{self, Sign};
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};

@@ -1,5 +1,6 @@
 //! `fetchwell callers`: who may use the API.
 
+use fetchwell_doors::webhooks::WebhookSecret;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
@@ -10,7 +11,6 @@ use serde_json::json;
 use crate::commands::serve::args::CallersCommand;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::signing::WebhookSecret;
 use crate::wiring::open_retriever;
 
 /// Where the audit says that something came from.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fetchwell_doors::webhooks::{Delivery, Letter, Sign, WebhookSecret};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
@@ -13,9 +14,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tracing::warn;
-
-use crate::doors::signing::WebhookSecret;
-use crate::doors::webhooks::{Delivery, Letter, Sign};
 
 /// More content than this is left out of a delivery: the receiver can ask for it.
 const MAX_CONTENT_BYTES: usize = 256 << 10;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::webhooks;
 use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{Door, Limits};
@@ -30,7 +31,6 @@ use super::first_start;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::doors::webhooks;
 use crate::plant::{Parts, address_guard, gate_rules};
 use crate::wiring::{
     connection_rules, crawl_progress, listen, open_articles_if_any, open_retriever, open_sites,

@@ -2,6 +2,8 @@
 //!
 //! Nothing comes out of this door but the delivery itself: its records have a type without values.
 
+mod signing;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::retry::{Backoff, History};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
+
+pub use signing::WebhookSecret;
 
 /// Attempts at a delivery, the first one included: with the back-off, about two days.
 const MAX_ATTEMPTS: u32 = 10;

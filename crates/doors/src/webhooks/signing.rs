@@ -15,21 +15,21 @@ const PURPOSE: &[u8] = b"fetchwell webhook secret";
 
 /// Signs deliveries to one caller. Has no `Debug`: it can't be printed by accident.
 #[derive(Clone)]
-pub(super) struct WebhookSecret(Zeroizing<[u8; 32]>);
+pub struct WebhookSecret(Zeroizing<[u8; 32]>);
 
 impl WebhookSecret {
     /// The secret of the caller with this token.
-    pub(super) fn of(token: &TokenHash) -> WebhookSecret {
+    pub fn of(token: &TokenHash) -> WebhookSecret {
         WebhookSecret(Zeroizing::new(hmac_sha256(token, PURPOSE)))
     }
 
     /// As the caller is told it, once: `whsec_` and Base64.
-    pub(super) fn reveal(&self) -> String {
+    pub fn reveal(&self) -> String {
         format!("whsec_{}", STANDARD.encode(self.0.as_slice()))
     }
 
     /// The `webhook-signature` of `id.timestamp.body`.
-    pub(super) fn sign(&self, content: &str) -> String {
+    pub fn sign(&self, content: &str) -> String {
         signature(self.0.as_slice(), content)
     }
 }

@@ -1,0 +1,11 @@
+//! The doors: each is a source, a plan and a sink. The flow between them is the engine's.
+//!
+//! | door | a lease is | it fetches | out comes | it ends |
+//! |---|---|---|---|---|
+//! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
+//!
+//! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
+//! what the engine steps through; its records are what the sink writes. Ports, rules and what the flow runs on are
+//! arguments: no door knows which store is behind a port, or which setting behind a rule.
+
+pub mod webhooks;
