@@ -4,5 +4,7 @@ pub mod cli;
 mod commands;
 mod console;
 pub mod doors;
-mod plant;
 mod wiring;
+
+// What commoncrawl calls it.
+use wiring as plant;

@@ -2,11 +2,16 @@
 
 mod dashboard;
 mod listeners;
+mod runtime;
 mod sites;
 mod stores;
 
 pub(crate) use dashboard::{crawl_progress, system_info};
 pub(crate) use listeners::{connection_rules, listen, listen_for_metrics};
+pub(crate) use runtime::{
+    Parts, Told, address_guard, breaker_rule, fitting_in_flight, gate_rules, offline_gate,
+    user_agent,
+};
 pub(crate) use sites::open_sites;
 #[cfg(feature = "postgres")]
 pub(crate) use stores::store;

@@ -9,8 +9,7 @@ use fetchwell_service::sites::SiteDesk;
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
-use crate::plant::gate_rules;
-use crate::wiring::open_waiting;
+use crate::wiring::{gate_rules, open_waiting};
 
 /// On a politeness store, and on the queues that the settings name.
 pub(crate) async fn open_sites(

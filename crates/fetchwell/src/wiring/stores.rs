@@ -22,7 +22,7 @@ use crate::console::exit::Exit;
 use crate::doors::articles::ArticlePorts;
 use crate::doors::feeds::FeedPorts;
 use crate::doors::pages::PagePorts;
-use crate::plant::breaker_rule;
+use crate::wiring::breaker_rule;
 
 /// The queue of links that a run of `articles` has found to be new.
 const CLAIMS: &str = "rss:canonical_queue";

@@ -16,7 +16,7 @@ use tracing::info;
 use super::counters::Counters;
 use super::origin::{Judgement, Origin, Seen, by_site};
 use super::scenario::{Scenario, Trouble};
-use crate::plant::Parts;
+use crate::wiring::Parts;
 
 /// How things stand.
 #[derive(Clone, Debug, Default)]

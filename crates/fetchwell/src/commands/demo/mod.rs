@@ -36,7 +36,7 @@ use crate::console::exit::Exit;
 use crate::console::logs::LogOptions;
 use crate::console::output::Running;
 use crate::doors::fetch;
-use crate::plant::Parts;
+use crate::wiring::Parts;
 use board::Board;
 use counters::Counters;
 use origin::Origin;

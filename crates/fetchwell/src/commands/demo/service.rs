@@ -16,8 +16,7 @@ use super::callers::{self, CALLERS};
 use super::counters::Counters;
 use crate::console::exit::Exit;
 use crate::doors::retriever;
-use crate::plant::Parts;
-use crate::wiring::open_retriever;
+use crate::wiring::{Parts, open_retriever};
 
 /// The queue of messages, as the store names it.
 const QUEUE: &str = "messages";

@@ -14,8 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::counters::Counters;
 use crate::console::exit::Exit;
-use crate::plant::Parts;
-use crate::wiring::{connection_rules, crawl_progress, open_sites, system_info};
+use crate::wiring::{Parts, connection_rules, crawl_progress, open_sites, system_info};
 
 /// Where it is found, if nobody else is there; else at any free port.
 const PORT: u16 = 8082;

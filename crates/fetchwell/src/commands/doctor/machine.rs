@@ -11,7 +11,7 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 
 use super::finding::Finding;
-use crate::plant::Parts;
+use crate::wiring::Parts;
 
 /// With less room than this on its disk a store is soon full.
 const LEAST_FREE_BYTES: u64 = 1 << 30;

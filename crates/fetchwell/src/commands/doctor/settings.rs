@@ -43,7 +43,7 @@ pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
 
 /// Those who run the sites should be able to reach whoever fetches from them.
 pub(super) fn contact(settings: &Settings) -> Finding {
-    let user_agent = crate::plant::user_agent(settings);
+    let user_agent = crate::wiring::user_agent(settings);
     match &settings.values.user_agent {
         None if settings.is_default("contact") => Finding::warn(
             "user agent",

@@ -36,7 +36,7 @@ use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists::assume_https;
 use crate::doors::fetch::with_own_defaults;
-use crate::plant::{Parts, offline_gate, user_agent};
+use crate::wiring::{Parts, offline_gate, user_agent};
 
 /// The answer, field by field as the contract has it.
 #[derive(Debug, Serialize)]

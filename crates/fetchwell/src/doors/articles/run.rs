@@ -27,8 +27,7 @@ use super::{ArticlePorts, uid};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::doors::read_limits::ReadLimits;
-use crate::plant::{Parts, Told, gate_rules};
-use crate::wiring::{open_articles, open_claims};
+use crate::wiring::{Parts, Told, gate_rules, open_articles, open_claims};
 
 /// Links put into the queue in one transaction.
 const CLAIMS_AT_ONCE: usize = 10_000;

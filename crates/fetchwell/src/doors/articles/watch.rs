@@ -12,8 +12,7 @@ use super::{ArticlePorts, run};
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
 use crate::doors::feeds;
-use crate::plant::Told;
-use crate::wiring::{connection_rules, listen_for_metrics, open_articles};
+use crate::wiring::{Told, connection_rules, listen_for_metrics, open_articles};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {

@@ -30,8 +30,7 @@ use crate::commands::feeds::args::FeedsCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::plant::{Parts, Told, gate_rules};
-use crate::wiring::open_feeds;
+use crate::wiring::{Parts, Told, gate_rules, open_feeds};
 use round::Round;
 use subscribed::Subscribed;
 

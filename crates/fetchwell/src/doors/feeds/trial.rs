@@ -24,7 +24,7 @@ use super::print;
 use super::round::LEASE_TTL;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::plant::Parts;
+use crate::wiring::Parts;
 
 /// Does what was typed.
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {

@@ -27,8 +27,7 @@ use super::record::PageRecord;
 use super::{PagePorts, showing};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::plant::Parts;
-use crate::wiring::{connection_rules, listen_for_metrics, open_pages};
+use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages};
 
 /// The design's own name.
 const USER_AGENT: &str = "OttoBot/1.0";

@@ -17,9 +17,8 @@ use tracing::info;
 use super::PagePorts;
 use crate::console::exit::Exit;
 use crate::console::output::print;
-use crate::plant::Parts;
 use crate::wiring::{
-    self, connection_rules, crawl_progress, open_articles_if_any, open_sites, system_info,
+    self, Parts, connection_rules, crawl_progress, open_articles_if_any, open_sites, system_info,
 };
 
 /// Those who look are few.

@@ -18,7 +18,7 @@ use tracing::warn;
 use super::counted::{Counted, OnResult};
 use super::{obituary, plan, retry_rule};
 use crate::doors::read_limits::ReadLimits;
-use crate::plant::{Parts, fitting_in_flight, gate_rules};
+use crate::wiring::{Parts, fitting_in_flight, gate_rules};
 
 /// What it takes to fetch the messages of a store.
 pub(crate) fn messages(

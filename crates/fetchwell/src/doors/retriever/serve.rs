@@ -31,10 +31,9 @@ use super::first_start;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::plant::{Parts, address_guard, gate_rules};
 use crate::wiring::{
-    connection_rules, crawl_progress, listen, open_articles_if_any, open_retriever, open_sites,
-    system_info,
+    Parts, address_guard, connection_rules, crawl_progress, gate_rules, listen,
+    open_articles_if_any, open_retriever, open_sites, system_info,
 };
 
 /// A delivery is in memory with its content, so few are held at once.
