@@ -20,6 +20,7 @@ pub mod rfc3339;
 pub mod robots;
 pub mod site;
 pub mod surt;
+pub mod text;
 pub mod time;
 pub mod units;
 pub mod url;
