@@ -2,10 +2,12 @@
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
+//! | [`schedule`] | a sitemap | the sitemap | URLs to queue | done |
 //! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
 //!
 //! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
 //! what the engine steps through; its records are what the sink writes. Ports, rules and what the flow runs on are
 //! arguments: no door knows which store is behind a port, or which setting behind a rule.
 
+pub mod schedule;
 pub mod webhooks;

@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
-use crate::commands::{config, demo, dlq, doctor, explain, health, messages, sites, top};
+use crate::commands::{config, demo, dlq, doctor, explain, health, messages, schedule, sites, top};
 use crate::console::exit::Exit;
 use crate::console::logs;
 use crate::console::output::print;
@@ -123,7 +123,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
-            doors::schedule::run(&settings, args, cli.global.json).await
+            schedule::run(&settings, args, cli.global.json).await
         }
         Command::Articles { command } => {
             let settings = load()?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fetchwell_doors::schedule::PlanFileError;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
@@ -102,6 +103,12 @@ impl From<OpenError> for Exit {
             OpenError::Path(error) => error.into(),
             refused => Exit::Usage(refused.to_string()),
         }
+    }
+}
+
+impl From<PlanFileError> for Exit {
+    fn from(error: PlanFileError) -> Exit {
+        Exit::Usage(error.to_string())
     }
 }
 

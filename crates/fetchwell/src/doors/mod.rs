@@ -8,7 +8,6 @@
 //! | `feeds` | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
-//! | `schedule` | a sitemap | the sitemap | URLs to queue | done |
 //!
 //! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
 //! what the engine steps through; its records are what the sink writes.
@@ -20,4 +19,3 @@ pub(crate) mod fetch;
 pub mod pages;
 pub mod read_limits;
 pub mod retriever;
-pub(crate) mod schedule;

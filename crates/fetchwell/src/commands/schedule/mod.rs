@@ -1,3 +1,76 @@
-//! `fetchwell schedule`.
+//! `fetchwell schedule`: what a plan has due goes on the list of `pages`.
 
 pub(crate) mod args;
+
+use std::sync::Arc;
+
+use fetchwell_doors::schedule::{Entry, Schedule, ScheduleRules, read_plan};
+use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
+use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_policy::time::Time;
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use serde_json::json;
+
+use crate::commands::schedule::args::ScheduleArgs;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::stop_on_signal;
+use crate::console::terminal::printable;
+use crate::wiring::{Parts, open_list};
+
+/// Does what was typed.
+pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json))
+}
+
+async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Result<Exit, Exit> {
+    let entries = read_plan(&args.plan)?;
+    let settings = &with_room_for_sitemaps(settings);
+    let values = &settings.values;
+    // A file is bound to the politeness store of the first who opens it; a server, to that of the first who fetches.
+    let is_file = values.store.file().is_some();
+    let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
+    let parts = Parts::open(settings).await?;
+    let ends = args.once || args.dry_run;
+    let rules = ScheduleRules { max_waiting: values.schedule_max_queue, ends };
+    let schedule = Schedule::new(entries, rounds, parts.clock.clone(), rules);
+    if args.dry_run {
+        return dry_run(schedule, as_json).await;
+    }
+    let patience = ends.then_some(values.fetch_give_up_after);
+    let gate = parts.gate(settings, patience);
+    let plant = parts.plant(settings, gate, DoorName::Sitemaps, Arc::new(|_| {}));
+    if ends {
+        let failed = schedule.once(plant, stop_on_signal()).await?;
+        return Ok(if failed == 0 { Exit::Ok } else { Exit::SomeFailed });
+    }
+    schedule.watch(plant, values.schedule_interval, stop_on_signal()).await?;
+    Ok(Exit::Ok)
+}
+
+/// A sitemap may be larger than a page, as far as there is memory for it.
+fn with_room_for_sitemaps(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    let values = &mut settings.values;
+    let wanted = values.http_max_body.max(MAX_SITEMAP_BYTES as u64);
+    values.http_max_body = wanted.min(values.http_body_budget);
+    settings
+}
+
+async fn dry_run(mut schedule: Schedule, as_json: bool) -> Result<Exit, Exit> {
+    let due = schedule.due().await?;
+    let line = |(entry, round): &(&Entry, Time)| {
+        let kind = entry.kind.as_str();
+        let url = &entry.url;
+        let round = rfc3339(*round);
+        if as_json {
+            format!("{}\n", json!({"kind": kind, "url": url, "due": round}))
+        } else {
+            format!("{round}  {kind:<7}  {}\n", printable(url))
+        }
+    };
+    let text: String = due.iter().map(line).collect();
+    print(text.as_bytes())
+}

@@ -1,8 +1,8 @@
 //! A plan as people write it: YAML or TOML, a list of entries.
 
 use std::collections::HashMap;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
@@ -10,6 +10,7 @@ use fetchwell_policy::units::parse_duration;
 use fetchwell_policy::url::WebUrl;
 use jiff::Timestamp;
 use serde::Deserialize;
+use thiserror::Error;
 
 use super::entry::{Entry, Kind};
 
@@ -53,20 +54,37 @@ enum RawStart {
     Toml(toml_edit::Datetime),
 }
 
-/// Reads a plan. What is wrong with it names the file, the place and the mend.
-pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, String> {
-    let fault = |what: String| format!("plan {}: {what}", path.display());
+/// Why a plan file can't be used: the file, the place in it, and how to fix it.
+#[derive(Debug, Error)]
+#[error("plan {}: {problem}", .path.display())]
+pub struct PlanFileError {
+    path: PathBuf,
+    #[source]
+    problem: PlanProblem,
+}
+
+#[derive(Debug, Error)]
+enum PlanProblem {
+    #[error("cannot read it: {0}; check --plan")]
+    Unreadable(#[source] io::Error),
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Reads a plan.
+pub fn read(path: &Path) -> Result<Vec<Entry>, PlanFileError> {
+    let fault = |problem: PlanProblem| PlanFileError { path: path.to_owned(), problem };
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| fault(format!("cannot read it: {error}; check --plan")))?;
+        .map_err(|error| fault(PlanProblem::Unreadable(error)))?;
     if text.len() as u64 > MAX_PLAN_BYTES {
         let most = MAX_PLAN_BYTES >> 20;
-        return Err(fault(format!(
+        return Err(fault(PlanProblem::Invalid(format!(
             "it is larger than {most} MiB; split it, and run one process per part"
-        )));
+        ))));
     }
-    parse(path, &text).map_err(fault)
+    parse(path, &text).map_err(|what| fault(PlanProblem::Invalid(what)))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, String> {

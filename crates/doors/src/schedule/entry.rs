@@ -15,22 +15,22 @@ const ID_BYTES: usize = 16;
 
 /// Something that is due every so often.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// What the URL is.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// As it was written: so it goes on the list.
-    pub(crate) url: String,
+    pub url: String,
     /// How often it is due.
-    pub(crate) every: Duration,
+    pub every: Duration,
     /// Its rounds lie up to so much later than the grid has them, each entry's by a part of its own.
-    pub(crate) jitter: Duration,
+    pub jitter: Duration,
     /// Its first round; without one the grid has neither beginning nor end.
-    pub(crate) start: Option<Time>,
+    pub start: Option<Time>,
 }
 
 /// What the URL of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A page.
     Url,
     /// A list of pages.
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// As it is written in a plan.
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Url => "url",
             Kind::Sitemap => "sitemap",

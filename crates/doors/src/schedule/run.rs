@@ -1,0 +1,100 @@
+//! A plan at work: once, or until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::{self, Plant};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::rounds::Rounds;
+use fetchwell_policy::time::Time;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::entry::Entry;
+use super::scheduler::Scheduler;
+use super::sitemaps::Sitemaps;
+
+/// What a schedule goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct ScheduleRules {
+    /// Nothing is put on a list on which so many wait; 0: however many do.
+    pub max_waiting: u64,
+    /// It ends with the last sitemap that is due.
+    pub ends: bool,
+}
+
+/// The entries of a plan, and the sitemaps that are under way.
+pub struct Schedule {
+    scheduler: Scheduler,
+    sitemaps: Arc<Sitemaps>,
+    clock: Clock,
+}
+
+impl Schedule {
+    /// A plan that nobody has looked at.
+    pub fn new(
+        entries: Vec<Entry>,
+        rounds: Arc<dyn Rounds>,
+        clock: Clock,
+        rules: ScheduleRules,
+    ) -> Schedule {
+        let ScheduleRules { max_waiting, ends } = rules;
+        let sitemaps = Sitemaps::new(rounds.clone(), clock.clone(), ends, max_waiting);
+        let scheduler = Scheduler::new(entries, rounds, sitemaps.clone(), max_waiting);
+        Schedule { scheduler, sitemaps, clock }
+    }
+
+    /// The entries that are due, each with its round. Nothing is put on the list.
+    pub async fn due(&mut self) -> Result<Vec<(&Entry, Time)>, StoreError> {
+        self.scheduler.due_entries(self.clock.wall()).await
+    }
+
+    /// Puts what is due on the list, and returns how many sitemaps could not be read.
+    pub async fn once(
+        mut self,
+        plant: Plant,
+        stop: CancellationToken,
+    ) -> Result<usize, StoreError> {
+        self.scheduler.pass(self.clock.wall()).await?;
+        pipeline::run(self.sitemaps.door(), plant, stop).await?;
+        self.scheduler.note_ended().await?;
+        Ok(self.sitemaps.failed())
+    }
+
+    /// Puts what is due on the list, again and again, until it is told to stop.
+    pub async fn watch(
+        mut self,
+        plant: Plant,
+        interval: Duration,
+        stop: CancellationToken,
+    ) -> Result<(), StoreError> {
+        let door = self.sitemaps.door();
+        let looking = async {
+            while !stop.is_cancelled() {
+                match self.scheduler.pass(self.clock.wall()).await {
+                    Ok(()) => {}
+                    Err(fault) if fault.is_transient() => warn!("due entries wait: {fault}"),
+                    Err(fault) => {
+                        stop.cancel();
+                        return Err(fault);
+                    }
+                }
+                timeout(interval, stop.cancelled()).await.ok();
+            }
+            // What ended meanwhile need not be fetched again.
+            self.scheduler.note_ended().await
+        };
+        let fetching = async {
+            let ended = pipeline::run(door, plant, stop.clone()).await;
+            stop.cancel();
+            ended
+        };
+        let (noted, ended) = tokio::join!(looking, fetching);
+        ended?;
+        noted?;
+        info!("stopped; entries that are not on the list yet are due at the next start");
+        Ok(())
+    }
+}
