@@ -11,7 +11,9 @@ use tracing::warn;
 
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
-use crate::commands::{config, demo, dlq, doctor, explain, health, messages, schedule, sites, top};
+use crate::commands::{
+    config, demo, dlq, doctor, explain, feeds, health, messages, schedule, sites, top,
+};
 use crate::console::exit::Exit;
 use crate::console::logs;
 use crate::console::output::print;
@@ -133,7 +135,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Feeds(args) => {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
-            doors::feeds::run(&settings, args.command, cli.global.json).await
+            feeds::run(&settings, args.command, cli.global.json).await
         }
         Command::CommonCrawl { command } => {
             let settings = load()?;

@@ -5,7 +5,6 @@
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
-//! | `feeds` | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //!
@@ -14,7 +13,6 @@
 
 pub mod articles;
 pub mod commoncrawl;
-pub(crate) mod feeds;
 pub(crate) mod fetch;
 pub mod pages;
 pub mod read_limits;

@@ -115,7 +115,11 @@ impl Parts {
 
     /// A gate by these settings.
     pub(crate) fn gate(&self, settings: &Settings, give_up_after: Option<Duration>) -> Gate {
-        let rules = gate_rules(settings, give_up_after);
+        self.gate_by(gate_rules(settings, give_up_after))
+    }
+
+    /// A gate by these rules.
+    pub(crate) fn gate_by(&self, rules: GateRules) -> Gate {
         Gate::new(self.politeness.clone(), rules, self.clock.clone())
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::feeds::FeedPorts;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::batches::BatchQueue;
@@ -20,7 +21,6 @@ use fetchwell_stores::sqlite::SqliteEvents;
 
 use crate::console::exit::Exit;
 use crate::doors::articles::ArticlePorts;
-use crate::doors::feeds::FeedPorts;
 use crate::doors::pages::PagePorts;
 use crate::wiring::breaker_rule;
 

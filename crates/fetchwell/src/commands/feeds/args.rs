@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fetchwell_settings::Flag;
 
+use super::subscriptions::DEFAULT_CATEGORY;
 use crate::commands::args::flag;
-use crate::doors::feeds::DEFAULT_CATEGORY;
 
 /// `fetchwell feeds`.
 #[derive(Debug, Args)]

@@ -1,3 +1,77 @@
-//! `fetchwell feeds`.
+//! `fetchwell feeds`: what feeds list becomes links by category.
+//!
+//! `subscriptions` says which feeds there are. `commands` and `print` are for people, `trial` reads one feed to look.
 
 pub(crate) mod args;
+mod commands;
+mod print;
+mod subscriptions;
+mod trial;
+
+use std::sync::Arc;
+
+use fetchwell_doors::feeds::{self, FeedRound, Ingested};
+use fetchwell_engine::pipeline::Plant;
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::feeds::args::FeedsCommand;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
+use crate::wiring::{Parts, Told, feed_rules, gate_rules, open_feeds};
+use subscriptions::subscribed;
+
+/// Does what was typed.
+pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, command, as_json))
+}
+
+async fn run_inner(
+    settings: &Settings,
+    command: FeedsCommand,
+    as_json: bool,
+) -> Result<Exit, Exit> {
+    match command {
+        FeedsCommand::Add { urls, category, interval } => {
+            commands::add(settings, &urls, &category, interval.as_deref(), as_json).await
+        }
+        FeedsCommand::Remove { url, category } => {
+            commands::remove(settings, &url, category.as_deref(), as_json).await
+        }
+        FeedsCommand::List => commands::list(settings, as_json).await,
+        FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
+        FeedsCommand::Ingest { all } => {
+            let ingested = ingest(settings, all, &Told::default(), &stop_on_signal()).await?;
+            crate::console::output::print(print::ingested(&ingested, as_json).as_bytes())
+        }
+        FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
+        FeedsCommand::Export => commands::export(settings).await,
+    }
+}
+
+/// Reads the feeds that are due, or with `all` every one, once; and ends. What single feeds do is logged and
+/// counted, and is no error.
+pub(crate) async fn ingest(
+    settings: &Settings,
+    all: bool,
+    told: &Told,
+    stop: &CancellationToken,
+) -> Result<Ingested, Exit> {
+    let ports = open_feeds(settings).await?;
+    let feeds = subscribed(settings, &ports).await?;
+    let parts = Parts::open_for_cycle(settings, told).await?;
+    let rules = feed_rules(&settings.values);
+    let round = FeedRound::begin(ports, parts.clock.clone(), rules, feeds, all).await?;
+    if round.is_empty() {
+        return Ok(round.ingested());
+    }
+    let plant = plant(settings, &parts, DoorName::Feeds);
+    Ok(round.run(plant, stop.clone()).await?)
+}
+
+fn plant(settings: &Settings, parts: &Parts, door: DoorName) -> Plant {
+    let gate = parts.gate_by(feeds::gate_rules(gate_rules(settings, None)));
+    parts.plant(settings, gate, door, Arc::new(|_| {}))
+}

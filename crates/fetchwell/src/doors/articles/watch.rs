@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{ArticlePorts, run};
+use crate::commands::feeds;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
-use crate::doors::feeds;
 use crate::wiring::{Told, connection_rules, listen_for_metrics, open_articles};
 
 /// `fetchwell articles watch`.

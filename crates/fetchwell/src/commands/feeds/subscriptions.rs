@@ -1,9 +1,8 @@
 //! Which feeds there are: those of the settings, of a list, and of the store.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
+use fetchwell_doors::feeds::{FeedPorts, Subscribed};
 use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_engine::ports::links::category_name;
 use fetchwell_feed::opml::{self, Opml, Outline};
@@ -11,40 +10,21 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use tracing::warn;
 
-use super::FeedPorts;
 use crate::console::exit::Exit;
 
 /// Where links go whose feed nobody put into a category.
-pub(crate) const DEFAULT_CATEGORY: &str = "general";
+pub(super) const DEFAULT_CATEGORY: &str = "general";
 
 /// A list that is longer is none.
 const MAX_LIST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A feed, with all that it was subscribed to for. It is read once for all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subscribed {
-    pub(super) url: String,
-    pub(super) title: String,
-    pub(super) categories: BTreeSet<String>,
-    /// The shortest that somebody asked for.
-    pub(super) interval: Duration,
-    /// Where it was subscribed to.
-    pub(super) by: BTreeSet<&'static str>,
-}
-
-impl Subscribed {
-    /// All there are, by address.
-    pub(super) async fn all(
-        settings: &Settings,
-        ports: &FeedPorts,
-    ) -> Result<Vec<Subscribed>, Exit> {
-        let mut feeds = BTreeMap::new();
-        let by_default = settings.values.feeds_interval;
-        for (by, subscription) in everything(settings, ports).await? {
-            merge(&mut feeds, by, subscription, by_default);
-        }
-        Ok(feeds.into_values().collect())
-    }
+/// All feeds there are, by address.
+pub(super) async fn subscribed(
+    settings: &Settings,
+    ports: &FeedPorts,
+) -> Result<Vec<Subscribed>, Exit> {
+    let subscriptions = everything(settings, ports).await?;
+    Ok(Subscribed::all(subscriptions, settings.values.feeds_interval))
 }
 
 /// Every subscription, with where it stands.
@@ -114,52 +94,9 @@ fn subscription(outline: Outline) -> Option<Subscription> {
     Some(Subscription { category, url, interval: interval.filter(|every| !every.is_zero()), title })
 }
 
-fn merge(
-    feeds: &mut BTreeMap<String, Subscribed>,
-    by: &'static str,
-    subscription: Subscription,
-    by_default: Duration,
-) {
-    let Subscription { category, url, interval, title } = subscription;
-    let interval = interval.unwrap_or(by_default);
-    let feed = feeds.entry(url.clone()).or_insert_with(|| Subscribed {
-        url,
-        title: String::new(),
-        categories: BTreeSet::new(),
-        interval,
-        by: BTreeSet::new(),
-    });
-    feed.categories.insert(category);
-    feed.by.insert(by);
-    feed.interval = feed.interval.min(interval);
-    if feed.title.is_empty() {
-        feed.title = title;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_feed_is_one_whoever_subscribed_to_it() {
-        let mut feeds = BTreeMap::new();
-        let hour = Duration::from_secs(3_600);
-        for (by, category, interval, title) in [
-            ("settings", "news", None, ""),
-            ("store", "world", Some(hour / 2), "T"),
-            ("store", "news", Some(hour * 9), "U"),
-        ] {
-            let category = category.to_owned();
-            let url = "http://a.test/".to_owned();
-            let some = Subscription { category, url, interval, title: title.to_owned() };
-            merge(&mut feeds, by, some, hour);
-        }
-        let feed = &feeds["http://a.test/"];
-        assert_eq!(feed.categories, ["news".to_owned(), "world".to_owned()].into());
-        assert_eq!((feed.interval, feed.title.as_str()), (hour / 2, "T"));
-        assert_eq!(feed.by, ["settings", "store"].into());
-    }
 
     #[test]
     fn a_list_is_read_as_far_as_it_makes_sense() {

@@ -38,11 +38,11 @@ pub(super) enum Errand {
 
 /// What tells an unchanged feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Validators {
+pub struct Validators {
     /// The `ETag`.
-    pub(super) etag: Option<String>,
+    pub etag: Option<String>,
     /// The `Last-Modified`.
-    pub(super) last_modified: Option<String>,
+    pub last_modified: Option<String>,
 }
 
 impl Validators {
@@ -82,7 +82,7 @@ pub(super) enum Found {
 
 /// What came of reading a feed.
 #[derive(Clone, Debug)]
-pub(super) enum Reading {
+pub enum Reading {
     /// It was read.
     Read {
         /// What it lists.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fetchwell_doors::feeds::FeedPorts;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::feeds::Subscription;
 use fetchwell_engine::ports::links::category_name;
@@ -12,8 +13,8 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::{Settings, Wrong};
 use serde_json::json;
 
-use super::subscribed::{Subscribed, everything, of_list};
-use super::{FeedPorts, print};
+use super::print;
+use super::subscriptions::{everything, of_list, subscribed};
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::terminal::printable;
@@ -126,7 +127,7 @@ pub(super) async fn remove(
 /// Lists all feeds.
 pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let ports = open_feeds(settings).await?;
-    let feeds = Subscribed::all(settings, &ports).await?;
+    let feeds = subscribed(settings, &ports).await?;
     let urls: Vec<&str> = feeds.iter().map(|feed| feed.url.as_str()).collect();
     let memories = ports.feeds.memories(&urls).await?;
     let mut both: Vec<_> = feeds.into_iter().zip(memories).collect();

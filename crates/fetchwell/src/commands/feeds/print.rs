@@ -1,8 +1,9 @@
-//! What people are told about feeds: in logs, in tables, and as JSON lines.
+//! What people are told about feeds: in tables, and as JSON lines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fetchwell_doors::feeds::{Ingested, Subscribed};
 use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_feed::{Feed, clean};
 use fetchwell_policy::rfc3339::rfc3339;
@@ -10,36 +11,9 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::units::format_duration;
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;
-use tracing::{info, warn};
 
-use super::plan::Reading;
-use super::round::Ingested;
-use super::subscribed::Subscribed;
 use crate::console::table::{plain, table};
 use crate::console::terminal::printable;
-
-/// Logs what came of reading a feed.
-pub(super) fn tell(url: &str, reading: &Reading) {
-    match reading {
-        Reading::Read { feed, moved_to, .. } => {
-            let gaps = feed.gaps.to_string();
-            if !gaps.is_empty() {
-                warn!("{url}: {gaps}");
-            }
-            if let Some(place) = moved_to {
-                warn!("{url} has moved permanently to {place}: subscribe to that instead");
-            }
-        }
-        Reading::Unchanged => {}
-        Reading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
-        Reading::Gone => warn!(
-            "{url} is gone (410) and will not be read again; remove it with `fetchwell feeds \
-             remove`, or resume it with `fetchwell feeds add`"
-        ),
-        Reading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
-        Reading::NotReached { why } => info!("{url} is deferred to the next run: {why}"),
-    }
-}
 
 /// What a pass came to.
 pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {

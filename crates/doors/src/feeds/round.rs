@@ -11,20 +11,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
-use fetchwell_engine::pipeline::Door;
+use fetchwell_engine::pipeline::{self, Door, Plant};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
 use parking_lot::{Mutex, MutexGuard};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::FeedPorts;
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
 use super::plan::{Errand, Found, Reading, job, obituary, plan};
-use super::print::tell;
 use super::subscribed::Subscribed;
+use super::{FeedPorts, FeedRules};
 
 /// How long others leave a feed alone after its reader was last heard of.
 const CLAIM_LASTS: Duration = Duration::from_secs(600);
@@ -33,21 +33,21 @@ pub(super) const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
 /// What a pass came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ingested {
+pub struct Ingested {
     /// Feeds that were read.
-    pub(crate) read: usize,
+    pub read: usize,
     /// Feeds in which nothing was new.
-    pub(crate) unchanged: usize,
+    pub unchanged: usize,
     /// Feeds that robots.txt keeps us from.
-    pub(crate) disallowed: usize,
+    pub disallowed: usize,
     /// Feeds that could not be read, or are gone.
-    pub(crate) failed: usize,
+    pub failed: usize,
     /// Feeds whose turn did not come.
-    pub(crate) not_reached: usize,
+    pub not_reached: usize,
     /// Feeds that were not due, or that somebody else reads at the moment.
-    pub(crate) not_due: usize,
+    pub not_due: usize,
     /// Links that were not there before.
-    pub(crate) new_links: u64,
+    pub new_links: u64,
 }
 
 impl Ingested {
@@ -63,12 +63,11 @@ impl Ingested {
 }
 
 /// A pass under way.
-pub(super) struct Round {
+pub struct FeedRound {
     ports: FeedPorts,
     clock: Clock,
     queue: MemoryQueue,
-    wait: Duration,
-    max_redirects: u32,
+    rules: FeedRules,
     /// The name under which this pass claims feeds.
     holder: String,
     state: Mutex<State>,
@@ -80,16 +79,40 @@ struct State {
     ingested: Ingested,
 }
 
-impl Round {
-    /// A pass that waits for no site longer than `wait`.
-    pub(super) fn new(ports: FeedPorts, clock: Clock, wait: Duration, max_redirects: u32) -> Round {
+impl FeedRound {
+    /// Claims those of the feeds that are due, or with `all` every one that nobody else reads.
+    pub async fn begin(
+        ports: FeedPorts,
+        clock: Clock,
+        rules: FeedRules,
+        feeds: Vec<Subscribed>,
+        all: bool,
+    ) -> Result<Arc<FeedRound>, StoreError> {
         let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
         let holder = format!("{:016x}", fetchwell_engine::seed::random_seed());
-        Round { ports, clock, queue, wait, max_redirects, holder, state: Mutex::default() }
+        let state = Mutex::default();
+        let round = Arc::new(FeedRound { ports, clock, queue, rules, holder, state });
+        round.claim(feeds, all).await?;
+        Ok(round)
+    }
+
+    /// Reads what was claimed, and ends. What single feeds do is logged and counted, and is no error.
+    pub async fn run(
+        self: &Arc<FeedRound>,
+        plant: Plant,
+        stop: CancellationToken,
+    ) -> Result<Ingested, StoreError> {
+        let ended = tokio::select! {
+            ended = pipeline::run(self.door(), plant, stop) => ended,
+            fault = self.keep_claims() => Err(fault),
+        };
+        self.release().await?;
+        ended?;
+        Ok(self.ingested())
     }
 
     /// Claims the feeds that are due, and queues them.
-    pub(super) async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreError> {
+    async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreError> {
         let total = feeds.len();
         let due = self.due(feeds, all).await?;
         let urls: Vec<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
@@ -104,7 +127,7 @@ impl Round {
             claimed.iter().map(String::as_str).filter(|url| !kept.contains(url)).collect();
         self.ports.feeds.release(&over, &self.holder).await?;
         self.lock().ingested.not_due = total - due.len();
-        self.begin(due);
+        self.enqueue(due);
         Ok(())
     }
 
@@ -124,12 +147,12 @@ impl Round {
         Ok(due.map(|(feed, memory)| (feed, memory.unwrap_or_default())).collect())
     }
 
-    fn begin(&self, due: Vec<(Subscribed, FeedMemory)>) {
+    fn enqueue(&self, due: Vec<(Subscribed, FeedMemory)>) {
         let mut jobs = Vec::with_capacity(due.len());
         let mut state = self.lock();
         for (feed, before) in due {
             let errand = Errand::Feed(validators(&before, &feed.categories));
-            jobs.push(job(&feed.url, &errand, self.clock.now() + self.wait));
+            jobs.push(job(&feed.url, &errand, self.clock.now() + self.rules.max_wait));
             state.in_hand.insert(feed.url.clone(), InHand::new(feed, before));
         }
         self.queue.enqueue(jobs);
@@ -141,19 +164,19 @@ impl Round {
     }
 
     /// Whether there is nothing to do.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.lock().in_hand.is_empty()
     }
 
     /// What it came to so far.
-    pub(super) fn ingested(&self) -> Ingested {
+    pub fn ingested(&self) -> Ingested {
         self.lock().ingested
     }
 
     /// The door that reads them.
-    pub(super) fn door(self: &Arc<Round>) -> Door<Found> {
+    fn door(self: &Arc<FeedRound>) -> Door<Found> {
         let instance = Arc::new(self.queue.instance());
-        let max_redirects = self.max_redirects;
+        let max_redirects = self.rules.max_redirects;
         Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),
@@ -163,7 +186,7 @@ impl Round {
     }
 
     /// Claims again and again what is in hand; ends only by a fault.
-    pub(super) async fn keep_claims(&self) -> StoreError {
+    async fn keep_claims(&self) -> StoreError {
         loop {
             tokio::time::sleep(CLAIM_LASTS / 3).await;
             let urls = self.urls_in_hand();
@@ -177,7 +200,7 @@ impl Round {
     }
 
     /// Gives back what has not come to its end.
-    pub(super) async fn release(&self) -> Result<(), StoreError> {
+    async fn release(&self) -> Result<(), StoreError> {
         let urls = self.urls_in_hand();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         self.lock().ingested.not_reached += urls.len();
@@ -240,7 +263,7 @@ impl Round {
         tell(url, reading);
         if let Reading::Read { feed, .. } = reading {
             let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
-            let deadline = self.clock.now() + self.wait;
+            let deadline = self.clock.now() + self.rules.max_wait;
             self.queue.enqueue(asked.iter().map(|link| job(link, &errand, deadline)).collect());
         }
     }
@@ -270,8 +293,31 @@ impl Round {
     }
 }
 
+/// Logs what came of reading a feed.
+fn tell(url: &str, reading: &Reading) {
+    match reading {
+        Reading::Read { feed, moved_to, .. } => {
+            let gaps = feed.gaps.to_string();
+            if !gaps.is_empty() {
+                warn!("{url}: {gaps}");
+            }
+            if let Some(place) = moved_to {
+                warn!("{url} has moved permanently to {place}: subscribe to that instead");
+            }
+        }
+        Reading::Unchanged => {}
+        Reading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
+        Reading::Gone => warn!(
+            "{url} is gone (410) and will not be read again; remove it with `fetchwell feeds \
+             remove`, or resume it with `fetchwell feeds add`"
+        ),
+        Reading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
+        Reading::NotReached { why } => info!("{url} is deferred to the next run: {why}"),
+    }
+}
+
 struct AddThenSettle {
-    round: Arc<Round>,
+    round: Arc<FeedRound>,
     instance: Arc<MemoryInstance>,
 }
 

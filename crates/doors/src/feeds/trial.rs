@@ -1,0 +1,95 @@
+//! A feed that is read once, to see what would be added. Nothing is kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::memory::MemoryQueue;
+use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::NewJob;
+use fetchwell_feed::Feed;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::FeedRules;
+use super::links::sort;
+use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
+use super::round::LEASE_TTL;
+
+/// The flow, for a few errands.
+pub struct Trial<'a> {
+    /// What it goes by.
+    pub rules: FeedRules,
+    /// Tells the time.
+    pub clock: Clock,
+    /// Makes what a flow runs on: reading a feed is one flow, and asking its links another.
+    pub plant: &'a dyn Fn() -> Plant,
+    /// Ends it early.
+    pub stop: CancellationToken,
+}
+
+impl Trial<'_> {
+    /// What comes of reading a feed; `None`: it was stopped before anything did.
+    pub async fn read(&self, url: &str) -> Result<Option<Reading>, StoreError> {
+        let errand = Errand::Feed(Validators::default());
+        Ok(match self.send([url.to_owned()], &errand).await?.pop() {
+            Some(Found::Feed { reading, .. }) => Some(reading),
+            Some(Found::Link { .. }) | None => None,
+        })
+    }
+
+    /// Where those of its links lead that must be asked.
+    pub async fn resolve(
+        &self,
+        url: &str,
+        feed: &Feed,
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
+        let found = self.send(sort(feed, &BTreeMap::new()).asked, &errand).await?;
+        let pair = |found| match found {
+            Found::Link { link, page: Some(page), .. } => Some((link, page.to_string())),
+            Found::Link { .. } | Found::Feed { .. } => None,
+        };
+        Ok(found.into_iter().filter_map(pair).collect())
+    }
+
+    /// Runs errands by the one flow, and collects what comes of them.
+    async fn send(
+        &self,
+        urls: impl IntoIterator<Item = String>,
+        errand: &Errand,
+    ) -> Result<Vec<Found>, StoreError> {
+        let FeedRules { max_wait, max_redirects } = self.rules;
+        let deadline = self.clock.now() + max_wait;
+        let queue = MemoryQueue::new(self.clock.clone(), LEASE_TTL, true);
+        let jobs: Vec<NewJob> = urls.into_iter().map(|url| job(&url, errand, deadline)).collect();
+        queue.enqueue(jobs);
+        let instance = Arc::new(queue.instance());
+        let found = Collected::default();
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| plan(lease, max_redirects)),
+            finish: Arc::new(SinkThenSettle { sink: found.clone(), source: instance }),
+            obituary: Arc::new(obituary),
+        };
+        pipeline::run(door, (self.plant)(), self.stop.clone()).await?;
+        let found = std::mem::take(&mut *found.0.lock());
+        Ok(found)
+    }
+}
+
+/// All that was found, in memory.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<Found>>>);
+
+#[async_trait]
+impl Sink<Found> for Collected {
+    async fn write(&self, records: &[&Found]) -> Result<(), StoreError> {
+        let mut all = self.0.lock();
+        all.extend(records.iter().copied().cloned());
+        Ok(())
+    }
+}

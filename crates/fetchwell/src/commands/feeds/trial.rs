@@ -1,0 +1,51 @@
+//! `feeds test`: reads a feed once and tells what would be added. Nothing is kept.
+
+use fetchwell_doors::feeds::{Reading, Trial};
+use fetchwell_policy::url::WebUrl;
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use tracing::error;
+
+use super::{plant, print};
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
+use crate::wiring::{Parts, feed_rules};
+
+/// Does what was typed.
+pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
+    WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url}: {fault}")))?;
+    let parts = Parts::open(settings).await?;
+    let trial = Trial {
+        rules: feed_rules(&settings.values),
+        clock: parts.clock.clone(),
+        plant: &|| plant(settings, &parts, DoorName::Errand),
+        stop: stop_on_signal(),
+    };
+    match trial.read(url).await? {
+        Some(Reading::Read { feed, moved_to, .. }) => {
+            let resolved = trial.resolve(url, &feed).await?;
+            let text = print::trial(url, &feed, moved_to.as_ref(), &resolved, as_json);
+            crate::console::output::print(text.as_bytes())
+        }
+        Some(reading) => Ok(refusal(url, &reading)),
+        None => Ok(Exit::SomeFailed),
+    }
+}
+
+fn refusal(url: &str, reading: &Reading) -> Exit {
+    match reading {
+        Reading::Disallowed => {
+            error!("{url} is not read: robots.txt disallows it");
+            Exit::Refused
+        }
+        Reading::Gone => {
+            error!("{url} is gone: the server answered 410");
+            Exit::SomeFailed
+        }
+        Reading::Failed { problem, .. } | Reading::NotReached { why: problem } => {
+            error!("cannot read {url}: {problem}");
+            Exit::SomeFailed
+        }
+        Reading::Read { .. } | Reading::Unchanged => Exit::Ok,
+    }
+}
