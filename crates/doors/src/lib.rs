@@ -2,6 +2,7 @@
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
+//! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
 //! | [`feeds`] | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
 //! | [`schedule`] | a sitemap | the sitemap | URLs to queue | done |
 //! | [`webhooks`] | a delivery | it posts | nothing | done or dead |
@@ -10,6 +11,8 @@
 //! what the engine steps through; its records are what the sink writes. Ports, rules and what the flow runs on are
 //! arguments: no door knows which store is behind a port, or which setting behind a rule.
 
+pub mod articles;
 pub mod feeds;
+pub mod read_limits;
 pub mod schedule;
 pub mod webhooks;

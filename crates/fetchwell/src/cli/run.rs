@@ -12,7 +12,7 @@ use tracing::warn;
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
 use crate::commands::{
-    config, demo, dlq, doctor, explain, feeds, health, messages, schedule, sites, top,
+    articles, config, demo, dlq, doctor, explain, feeds, health, messages, schedule, sites, top,
 };
 use crate::console::exit::Exit;
 use crate::console::logs;
@@ -130,7 +130,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Articles { command } => {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
-            doors::articles::run(&settings, command, cli.global.json).await
+            articles::run(&settings, command, cli.global.json).await
         }
         Command::Feeds(args) => {
             let settings = load()?;

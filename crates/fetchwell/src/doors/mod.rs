@@ -4,14 +4,12 @@
 //! |---|---|---|---|---|
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
-//! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //!
 //! Plans are pure. A door's payload is the JSON in its jobs; its `plan` makes of a lease
 //! what the engine steps through; its records are what the sink writes.
 
-pub mod articles;
 pub mod commoncrawl;
 pub(crate) mod fetch;
 pub mod pages;

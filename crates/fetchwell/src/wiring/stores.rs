@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::articles::ArticlePorts;
 use fetchwell_doors::feeds::FeedPorts;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
@@ -20,7 +21,6 @@ use fetchwell_stores::open::{self, OpenError, Opened, QueueRules, Store};
 use fetchwell_stores::sqlite::SqliteEvents;
 
 use crate::console::exit::Exit;
-use crate::doors::articles::ArticlePorts;
 use crate::doors::pages::PagePorts;
 use crate::wiring::breaker_rule;
 

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell::doors::articles::{ArticleRecord, LinkRules};
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
 use fetchwell::doors::commoncrawl::work::{
     BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
 };
 use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::read_limits::ReadLimits;
-use fetchwell::doors::{articles, commoncrawl, pages, retriever};
+use fetchwell::doors::{commoncrawl, pages, retriever};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
+use fetchwell_doors::articles::{self, ArticleRecord, LinkRules};
 use fetchwell_doors::webhooks::{self, Sign};
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
@@ -178,7 +178,7 @@ async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
     let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let reading = ReadLimits::default();
+    let reading = fetchwell_doors::read_limits::ReadLimits::default();
     let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5, reading };
     let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
     let (records, ledger) = run(planner, jobs, simulated([news]).1).await;

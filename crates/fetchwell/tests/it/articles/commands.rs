@@ -1,6 +1,6 @@
 //! What people are told.
 
-use fetchwell::doors::articles::uid;
+use fetchwell_doors::articles::uid;
 use fetchwell_simweb::SiteScript;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! From links to articles, and not again.
 
-use fetchwell::doors::articles::uid;
+use fetchwell_doors::articles::uid;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::crash::OwnServer;
 

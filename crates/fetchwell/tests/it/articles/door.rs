@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fetchwell::doors::articles::uid;
+use fetchwell_doors::articles::uid;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::{Articles, Counts, Fields};
 use fetchwell_engine::ports::queue::Ledger;

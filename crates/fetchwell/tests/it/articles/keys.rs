@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fetchwell::doors::articles::uid;
+use fetchwell_doors::articles::uid;
 use fetchwell_simweb::SiteScript;
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;

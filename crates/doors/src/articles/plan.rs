@@ -15,9 +15,8 @@ use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 use tracing::error;
 
-use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle};
-use super::uid;
-use crate::doors::read_limits::ReadLimits;
+use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle, uid};
+use crate::read_limits::ReadLimits;
 
 /// A page with fewer characters is no page.
 const MIN_HTML_CHARS: usize = 200;
@@ -192,7 +191,7 @@ mod tests {
     use fetchwell_testkit::samples::{end_with, lease, outcome};
 
     use super::*;
-    use crate::doors::read_limits::READING;
+    use crate::read_limits::READING;
 
     const RULES: LinkRules = LinkRules {
         timeouts: Timeouts { connect: None, request: None },

@@ -1,10 +1,11 @@
 //! What people ask for beside runs: to see what there is.
 
+use fetchwell_doors::articles::uid;
 use fetchwell_engine::ports::articles::{Status, Wanted};
 use fetchwell_settings::Settings;
 use tracing::error;
 
-use super::{print, uid};
+use super::print;
 use crate::commands::articles::args::{ArticleStatus, ArticlesListArgs};
 use crate::console::exit::Exit;
 use crate::console::output::print;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use fetchwell_doors::articles::ArticlePorts;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{ArticlePorts, run};
+use super::run;
 use crate::commands::feeds;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};

@@ -2,9 +2,15 @@
 
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::ports::articles::{Failure, Fields, Gleaned};
+use fetchwell_policy::digest::sha1_hex;
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use serde::Serialize;
 use serde_json::Value;
+
+/// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
+pub fn uid(url: &str) -> String {
+    sha1_hex(url.as_bytes()).chars().take(16).collect()
+}
 
 /// What comes out of this door.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use tokio::sync::{Mutex, Notify};
 
-use super::uid;
+use super::record::uid;
 
 /// Passes on what is still to be fetched; what is not ends here.
 pub(super) struct Unattempted {

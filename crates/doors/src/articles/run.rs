@@ -1,0 +1,171 @@
+//! One run: a snapshot of all links, what of it is new, and that fetched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fetchwell_engine::gate::GateRules;
+use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::ports::articles::Articles;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
+use fetchwell_engine::ports::queue::Queue;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::ArticlePorts;
+use super::finish::{KeepThenSettle, Tally};
+use super::plan::{Link, LinkRules, obituary, plan};
+use super::record::{ArticleRecord, uid};
+use super::unattempted::Unattempted;
+
+/// Links put into the queue in one transaction.
+const CLAIMS_AT_ONCE: usize = 10_000;
+
+/// What a run goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct ArticleRules {
+    /// What the plan of a link goes by.
+    pub link: LinkRules,
+    /// Slow and closed sites are waited for no longer.
+    pub max_wait: Duration,
+}
+
+/// The rules of the gate for this door: a site that can't be asked for its robots.txt has failed.
+pub fn gate_rules(mut rules: GateRules) -> GateRules {
+    rules.robots.pages_fail_with_it = true;
+    rules
+}
+
+/// A run, and what was new when it began.
+pub struct ArticleRun {
+    articles: Arc<dyn Articles>,
+    /// By the store's clock.
+    began: Time,
+    new: Vec<NewJob>,
+}
+
+impl ArticleRun {
+    /// Looks what is new. `None`: nothing is, and nothing is said.
+    pub async fn begin(ports: &ArticlePorts) -> Result<Option<ArticleRun>, StoreError> {
+        let began = ports.articles.now().await?;
+        ports.articles.trim().await?;
+        let new = new_links(ports, began).await?;
+        if new.is_empty() {
+            return Ok(None);
+        }
+        info!("[canon] {} new links", new.len());
+        let new = new.into_iter().map(|(url, link)| job(url, &link)).collect();
+        Ok(Some(ArticleRun { articles: ports.articles.clone(), began, new }))
+    }
+
+    /// Puts what is new on the queue, each link unless it is there.
+    pub async fn claim(&mut self, claims: &dyn Queue) -> Result<(), StoreError> {
+        let mut jobs = std::mem::take(&mut self.new);
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(jobs.len().min(CLAIMS_AT_ONCE));
+            claims.enqueue(jobs).await?;
+            jobs = rest;
+        }
+        Ok(())
+    }
+
+    /// Fetches what is on the queue, and returns when that is done, when it has waited long enough for slow and closed
+    /// sites, or when it is stopped.
+    pub async fn fetch(
+        self,
+        claims: &dyn Queue,
+        rules: ArticleRules,
+        plant: Plant,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let tally = Arc::new(Tally::default());
+        self.flow(claims, rules, plant, &tally, stop).await?;
+        let stored = tally.stored.load(Ordering::Relaxed);
+        let failed = tally.failed.load(Ordering::Relaxed);
+        let ledger = claims.ledger().await?;
+        match ledger.queued + ledger.delayed + ledger.in_flight {
+            0 => info!("[canon] {stored} stored, {failed} failed"),
+            left => info!("[canon] {stored} stored, {failed} failed, {left} left for the next run"),
+        }
+        Ok(())
+    }
+
+    /// The flow, for as long as a run may take.
+    async fn flow(
+        self,
+        claims: &dyn Queue,
+        rules: ArticleRules,
+        plant: Plant,
+        tally: &Arc<Tally>,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let ArticleRun { articles, began: run, .. } = self;
+        let ends = claims.instance();
+        let clock = plant.clock.clone();
+        let source = Arc::new(Unattempted::new(ends.clone(), articles.clone(), run, clock));
+        let door = Door {
+            source: source.clone(),
+            planner: planner(rules.link),
+            finish: Arc::new(KeepThenSettle { articles, run, ends, tally: tally.clone() }),
+            obituary: Arc::new(obituary),
+        };
+        let enough = stop.child_token();
+        let waiting = cancel_after(rules.max_wait, &enough);
+        let running = async {
+            let ended = pipeline::run(door, plant, enough.clone()).await;
+            enough.cancel();
+            ended
+        };
+        let (ended, ()) = tokio::join!(running, waiting);
+        if let Err(fault) = source.leave().await {
+            warn!(
+                "could not hand back leases; other processes take over the links when the leases \
+                 expire: {fault}"
+            );
+        }
+        ended.map(|_| ())
+    }
+}
+
+/// The snapshot minus what was attempted. A link's categories are in the order of their names.
+async fn new_links(ports: &ArticlePorts, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
+    let mut links: BTreeMap<String, Link> = BTreeMap::new();
+    for set in ports.links.snapshot().await? {
+        for url in set.urls {
+            let link = links.entry(url).or_insert_with(|| Link { categories: Vec::new() });
+            link.categories.push(set.category.clone());
+        }
+    }
+    let uids: Vec<String> = links.keys().map(|url| uid(url)).collect();
+    let pending = ports.articles.pending(&uids, run).await?;
+    Ok(links.into_iter().zip(pending).filter(|(_, new)| *new).map(|(link, _)| link).collect())
+}
+
+fn job(url: String, link: &Link) -> NewJob {
+    let site = WebUrl::parse(&url).ok().map(|url| url.site());
+    let key = job_key(site.as_ref(), &url);
+    let payload = serde_json::to_vec(link).unwrap_or_default();
+    let job = Job { url, site, lane: Lane::default(), payload, deadline: None };
+    NewJob { key: Some(key), ..NewJob::now(job) }
+}
+
+fn planner(rules: LinkRules) -> pipeline::Planner<ArticleRecord> {
+    Arc::new(move |lease| {
+        info!("[canon] 🌐 Fetching → {}", lease.job.url);
+        plan(lease, rules)
+    })
+}
+
+async fn cancel_after(span: Duration, token: &CancellationToken) {
+    if tokio::time::timeout(span, token.cancelled()).await.is_err() {
+        info!(
+            "[canon] gave up waiting for slow and closed sites: the rest is left for the next run"
+        );
+        token.cancel();
+    }
+}

@@ -1,0 +1,78 @@
+//! What reading a page may cost: at every door that reads pages, the same.
+
+use std::time::Duration;
+
+use fetchwell_engine::clock::ThreadTime;
+use fetchwell_engine::plan::one_page::decoding_bytes;
+use fetchwell_extract::{Article, Limits, TookTooLong, extract_within};
+use fetchwell_policy::outcome::{AnswerFault, Happened};
+use url::Url;
+
+/// A node takes at least so many bytes of a page…
+const LEAST_BYTES_PER_NODE: usize = 2;
+/// …so much memory, with all that is known of it…
+const NODE_BYTES: usize = 128;
+/// …and there are no more of them: `fetchwell_extract` leaves out what follows.
+const MAX_NODES: usize = 400_000;
+/// Text, Markdown and their parts while they are written: so many copies at once.
+const COPIES_OF_TEXT: usize = 10;
+
+/// The bounds of reading one page.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLimits {
+    /// Text that is read; what follows is left out.
+    pub max_text_bytes: usize,
+    /// Processor time, so that a page is not blamed for a machine that is busy or was asleep.
+    pub max_time: Duration,
+}
+
+/// The defaults of the settings.
+impl Default for ReadLimits {
+    fn default() -> ReadLimits {
+        ReadLimits { max_text_bytes: 2 << 20, max_time: Duration::from_secs(5) }
+    }
+}
+
+impl ReadLimits {
+    /// Reads the article of a page.
+    pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, Happened> {
+        let began = ThreadTime::now();
+        let is_over = || began.elapsed() > self.max_time;
+        let limits = Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over };
+        extract_within(html, found_at, &limits).map_err(too_long)
+    }
+
+    /// The memory that reading a page of so many bytes takes.
+    pub(crate) fn working_bytes(&self, body_bytes: usize) -> usize {
+        let nodes = (body_bytes / LEAST_BYTES_PER_NODE).min(MAX_NODES);
+        let text = body_bytes.min(self.max_text_bytes).saturating_mul(COPIES_OF_TEXT);
+        decoding_bytes(body_bytes).saturating_add(nodes * NODE_BYTES).saturating_add(text)
+    }
+}
+
+fn too_long(_: TookTooLong) -> Happened {
+    Happened::BadAnswer(AnswerFault::TookTooLong)
+}
+
+/// For tests that are not about time.
+#[cfg(test)]
+pub(crate) const READING: ReadLimits =
+    ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_takes_too_long_is_its_own_fault() {
+        let html = "<p>Some words of a page that is long.".repeat(20_000);
+        let url = Url::parse("https://a.test/").unwrap();
+        let limits = ReadLimits { max_text_bytes: 1_000, max_time: Duration::ZERO };
+        let failed = limits.article(&html, &url).unwrap_err();
+        assert_eq!(failed, Happened::BadAnswer(AnswerFault::TookTooLong));
+        let limits = ReadLimits { max_time: Duration::from_secs(3_600), ..limits };
+        let article = limits.article(&html, &url).unwrap();
+        // Each paragraph is set off by a blank line.
+        assert!(article.is_cut && article.text.len() <= 1_100, "{}", article.text.len());
+    }
+}

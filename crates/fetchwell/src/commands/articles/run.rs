@@ -1,0 +1,37 @@
+//! `fetchwell articles run`: one run.
+
+use std::sync::Arc;
+
+use fetchwell_doors::articles::{self, ArticlePorts, ArticleRun};
+use fetchwell_engine::ports::queue::Queue;
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use tokio_util::sync::CancellationToken;
+
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
+use crate::wiring::{Parts, Told, article_rules, gate_rules, open_articles, open_claims};
+
+/// Does what was typed.
+pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
+    let stop = stop_on_signal();
+    let ports = open_articles(settings).await?;
+    run(settings, &ports, &Told::default(), &stop).await?;
+    Ok(Exit::Ok)
+}
+
+/// Fetches what is new. Where nothing is, nothing is opened and nothing is said.
+pub(super) async fn run(
+    settings: &Settings,
+    ports: &ArticlePorts,
+    told: &Told,
+    stop: &CancellationToken,
+) -> Result<(), Exit> {
+    let Some(mut run) = ArticleRun::begin(ports).await? else { return Ok(()) };
+    let claims: Arc<dyn Queue> = open_claims(settings).await?;
+    run.claim(&*claims).await?;
+    let parts = Parts::open_for_cycle(settings, told).await?;
+    let gate = parts.gate_by(articles::gate_rules(gate_rules(settings, None)));
+    let plant = parts.plant(settings, gate, DoorName::Articles, Arc::new(|_| {}));
+    Ok(run.fetch(&*claims, article_rules(&settings.values), plant, stop).await?)
+}
