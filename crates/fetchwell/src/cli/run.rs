@@ -12,7 +12,8 @@ use tracing::warn;
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
 use crate::commands::{
-    articles, config, demo, dlq, doctor, explain, feeds, health, messages, schedule, sites, top,
+    articles, config, demo, dlq, doctor, explain, feeds, health, messages, pages, schedule, sites,
+    top,
 };
 use crate::console::exit::Exit;
 use crate::console::logs;
@@ -113,7 +114,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
             warn_of_settings(&settings);
-            doors::pages::run(&settings, args.command, cli.global.json).await
+            pages::run(&settings, args.command, cli.global.json).await
         }
         Command::Dlq { command } => {
             let settings = load()?;

@@ -3,7 +3,6 @@
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
-//! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //!
@@ -12,6 +11,5 @@
 
 pub mod commoncrawl;
 pub(crate) mod fetch;
-pub mod pages;
 pub mod read_limits;
 pub mod retriever;

@@ -2,8 +2,10 @@
 
 use fetchwell_doors::articles::{ArticleRules, LinkRules};
 use fetchwell_doors::feeds::FeedRules;
+use fetchwell_doors::pages::{PageDoorRules, PageRules};
 use fetchwell_doors::read_limits::ReadLimits;
 use fetchwell_engine::web::Timeouts;
+use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_settings::Values;
 
 /// What reading a page may cost.
@@ -25,4 +27,21 @@ pub(crate) fn article_rules(values: &Values) -> ArticleRules {
 /// How feeds are read.
 pub(crate) fn feed_rules(values: &Values) -> FeedRules {
     FeedRules { max_wait: values.feeds_max_wait, max_redirects: values.http_max_redirects }
+}
+
+/// How pages are fetched, and how long what comes of them is kept.
+pub(crate) fn page_rules(values: &Values) -> PageDoorRules {
+    let base = values.pages_retry_backoff_base;
+    let retry = RetryRule {
+        server_error_attempts: values.pages_max_retries,
+        soft_refusal_attempts: values.pages_max_retries,
+        backoff: Backoff { base, ..RetryRule::PAGES.backoff },
+        site_backoff: Backoff { base, ..RetryRule::PAGES.site_backoff },
+        ..RetryRule::PAGES
+    };
+    PageDoorRules {
+        page: PageRules { retry, max_redirects: values.http_max_redirects },
+        cache_ttl: values.pages_cache_ttl,
+        event_retention: values.pages_event_retention,
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fetchwell_doors::articles::ArticlePorts;
 use fetchwell_doors::feeds::FeedPorts;
+use fetchwell_doors::pages::PagePorts;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::batches::BatchQueue;
@@ -21,7 +22,6 @@ use fetchwell_stores::open::{self, OpenError, Opened, QueueRules, Store};
 use fetchwell_stores::sqlite::SqliteEvents;
 
 use crate::console::exit::Exit;
-use crate::doors::pages::PagePorts;
 use crate::wiring::breaker_rule;
 
 /// The queue of links that a run of `articles` has found to be new.

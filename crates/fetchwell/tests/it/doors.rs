@@ -12,12 +12,12 @@ use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, Bloc
 use fetchwell::doors::commoncrawl::work::{
     BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
 };
-use fetchwell::doors::pages::{PageRecord, PageRules};
 use fetchwell::doors::read_limits::ReadLimits;
-use fetchwell::doors::{commoncrawl, pages, retriever};
+use fetchwell::doors::{commoncrawl, retriever};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_doors::articles::{self, ArticleRecord, LinkRules};
+use fetchwell_doors::pages::{self, PageRecord, PageRules};
 use fetchwell_doors::webhooks::{self, Sign};
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell::doors::pages::{self, CacheThenEvent, PageRules, Written};
+use fetchwell_doors::pages::{self, CacheThenEvent, PageRules, Written};
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::event_log::{Event, EventLog};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell::doors::pages::{self, CacheThenEvent, PageRecord, PageRules};
+use fetchwell_doors::pages::{self, CacheThenEvent, PageRecord, PageRules};
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::error::StoreError;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use fetchwell_doors::pages::cache_key;
 use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use fetchwell_settings::Settings;
 use serde_json::{Value, json};
 use tracing::{error, warn};
 
-use super::record::cache_key;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::signals::stop_on_signal;

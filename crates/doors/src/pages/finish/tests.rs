@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::doors::pages::{PageRules, plan};
+use crate::pages::{PageRules, plan};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const PAGES: usize = 40;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::pages::{PageMetrics, WatchedLog};
 use fetchwell_engine::ports::url_queue::{Backlog, UrlQueue};
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
 use fetchwell_service::metrics_server::{self, Readiness, Text};
@@ -13,9 +14,6 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use super::log_health::WatchedLog;
-use super::metrics::PageMetrics;
 
 /// The queue is asked so often at the most, however many ask us.
 const BACKLOG_CACHE: Duration = Duration::from_secs(1);

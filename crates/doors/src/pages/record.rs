@@ -80,7 +80,7 @@ pub struct DeadLetterDetails {
 }
 
 /// The key under which the page of a queued URL is cached.
-pub(super) fn cache_key(queued: &str) -> String {
+pub fn cache_key(queued: &str) -> String {
     format!("webpage:{}", sha256_hex(queued.as_bytes()))
 }
 

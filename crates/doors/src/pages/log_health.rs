@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// A log, and since when it fails.
-pub(super) struct WatchedLog {
+pub struct WatchedLog {
     log: Arc<dyn EventLog>,
     /// Events are not taken.
     publishing: CallWatch,
@@ -30,7 +30,8 @@ struct CallHistory {
 }
 
 impl WatchedLog {
-    pub(super) fn new(log: Arc<dyn EventLog>) -> WatchedLog {
+    /// A log that has not failed yet.
+    pub fn new(log: Arc<dyn EventLog>) -> WatchedLog {
         WatchedLog { log, publishing: CallWatch::default(), asking: CallWatch::default() }
     }
 
@@ -40,7 +41,7 @@ impl WatchedLog {
     }
 
     /// Why nothing could be published for at least that long; `None`: it could.
-    pub(super) fn away_for(&self, least: Duration) -> Option<String> {
+    pub fn away_for(&self, least: Duration) -> Option<String> {
         self.publishing.for_at_least(least).or_else(|| self.asking.for_at_least(least))
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::pages::PagePorts;
 use fetchwell_service::audit::{AuthFailures, Trail};
 use fetchwell_service::auth::Token;
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
@@ -14,7 +15,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::PagePorts;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::wiring::{

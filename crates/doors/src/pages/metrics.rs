@@ -24,7 +24,7 @@ const SIZES: &[f64] =
 
 metric_set! {
     /// What is counted by this process.
-    pub(crate) struct PageMetrics(registry) {
+    pub struct PageMetrics(registry) {
         registry: Registry = registry.clone(),
         fetched: IntCounter = registry.counter(
             "page_fetcher_pages_fetched_total", "Pages fetched, cached and announced."),
@@ -93,13 +93,13 @@ enum Circuit {
 
 impl PageMetrics {
     /// Listens to the news of a pipeline.
-    pub(crate) fn watcher(self: &Arc<PageMetrics>) -> Watcher {
+    pub fn watcher(self: &Arc<PageMetrics>) -> Watcher {
         let metrics = self.clone();
         Arc::new(move |news| metrics.hear(&news))
     }
 
     /// A lease was settled. `content_bytes`: of its page, if that was stored.
-    pub(crate) fn settled<R>(&self, finished: &Finished<R>, content_bytes: Option<usize>) {
+    pub(super) fn settled<R>(&self, finished: &Finished<R>, content_bytes: Option<usize>) {
         let phases = &finished.phases;
         if phases.first_byte > Duration::ZERO {
             let took = phases.connect + phases.first_byte + phases.body;
@@ -125,7 +125,7 @@ impl PageMetrics {
     }
 
     /// All of them in Prometheus's text format; `backlog`: unless the queue can't be asked now.
-    pub(crate) fn render(&self, backlog: Option<Backlog>) -> String {
+    pub fn render(&self, backlog: Option<Backlog>) -> String {
         let worst = self.worst();
         self.registry.render(|| {
             self.input_queue_size.set(backlog.map(|urls| urls.waiting as f64));

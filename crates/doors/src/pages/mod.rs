@@ -1,0 +1,36 @@
+//! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
+//!
+//! A job has no payload: the list holds URLs and nothing else. `run` is the door at work. `plan` says what becomes of a
+//! URL, `record` what comes out, `finish` where that goes: cache, then event, then the end of the lease. `counted`,
+//! `metrics` and `log_health` tell how it goes.
+
+mod counted;
+mod finish;
+mod log_health;
+mod metrics;
+mod plan;
+mod record;
+mod run;
+
+use std::sync::Arc;
+
+use fetchwell_engine::ports::event_log::EventLog;
+use fetchwell_engine::ports::page_cache::PageCache;
+use fetchwell_engine::ports::url_queue::UrlQueue;
+
+pub use finish::{CacheThenEvent, Written};
+pub use log_health::WatchedLog;
+pub use metrics::PageMetrics;
+pub use plan::{PageRules, obituary, plan};
+pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
+pub use run::{PageDoor, PageDoorRules};
+
+/// What is read and written.
+pub struct PagePorts {
+    /// Where URLs come from.
+    pub queue: Arc<dyn UrlQueue>,
+    /// Where pages go.
+    pub cache: Arc<dyn PageCache>,
+    /// Where events go.
+    pub log: Arc<dyn EventLog>,
+}

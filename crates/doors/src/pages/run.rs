@@ -1,0 +1,160 @@
+//! The door at work: one flow, its sweeps, one end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::ports::dead_letters::SinkThenBury;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::ports::url_queue::UrlQueue;
+use fetchwell_engine::store_health::{StoreCall, StoreHealth};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::PagePorts;
+use super::counted::Counted;
+use super::finish::{CacheThenEvent, Written};
+use super::log_health::WatchedLog;
+use super::metrics::PageMetrics;
+use super::plan::{PageRules, obituary, plan};
+use super::record::PageRecord;
+
+/// What is left of the grace for leaving, however long the last requests took.
+const LEAVE_AT_LEAST: Duration = Duration::from_secs(2);
+/// What is over is taken out so often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Kafka is asked so often whether it is there.
+const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the door goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct PageDoorRules {
+    /// What the plan of a URL goes by.
+    pub page: PageRules,
+    /// How long pages stay in the cache.
+    pub cache_ttl: Duration,
+    /// How long events stay in a log that deletes them.
+    pub event_retention: Duration,
+}
+
+/// The door, and what tells how it goes.
+pub struct PageDoor {
+    /// What it reads and writes.
+    pub ports: PagePorts,
+    /// What it counts.
+    pub metrics: Arc<PageMetrics>,
+    /// Where its events go.
+    pub log: Arc<WatchedLog>,
+}
+
+impl PageDoor {
+    /// A door on these ports.
+    pub fn new(ports: PagePorts) -> PageDoor {
+        let log = Arc::new(WatchedLog::new(ports.log.clone()));
+        PageDoor { ports, metrics: Arc::default(), log }
+    }
+
+    /// Fetches until `stop`. The end of the flow, for whatever reason, cancels that.
+    pub async fn run(
+        &self,
+        rules: PageDoorRules,
+        plant: Plant,
+        health: &StoreHealth,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let (ended, (), ()) = tokio::join!(
+            self.flow(rules, plant, stop),
+            self.sweep(rules.event_retention, health, stop),
+            self.check_log(stop),
+        );
+        ended
+    }
+
+    async fn flow(
+        &self,
+        rules: PageDoorRules,
+        plant: Plant,
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let instance = self.ports.queue.dead_letter_worker();
+        let details = PageRecord::dead_letter_json;
+        let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
+        let clock = plant.clock.clone();
+        let grace = plant.limits.shutdown_grace;
+        let door = Door {
+            source: instance.clone(),
+            planner: Arc::new(move |lease| plan(lease, rules.page)),
+            finish: Arc::new(CacheThenEvent {
+                cache: self.ports.cache.clone(),
+                ttl: rules.cache_ttl,
+                log: self.log.clone(),
+                then: Counted { inner: ends, metrics: self.metrics.clone() },
+            }),
+            obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
+        };
+        let running = async {
+            let ended = pipeline::run(door, plant, stop.clone()).await;
+            stop.cancel();
+            ended
+        };
+        let (ended, stopped_at) = tokio::join!(running, moment_of(stop));
+        let left = grace.saturating_sub(stopped_at.elapsed());
+        leave(&*instance, &*self.ports.queue, left).await;
+        ended.map(|_| ())
+    }
+
+    /// Asks from time to time whether events could be published: a quiet queue would not tell.
+    async fn check_log(&self, stop: &CancellationToken) {
+        while timeout(LOG_CHECK_INTERVAL, stop.cancelled()).await.is_err() {
+            self.log.ask(self.ports.log.check()).await;
+        }
+    }
+
+    /// Takes out what was kept long enough, from time to time.
+    async fn sweep(&self, keep_events: Duration, health: &StoreHealth, stop: &CancellationToken) {
+        while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
+            match self.sweep_once(keep_events).await {
+                Ok(()) => {}
+                Err(fault) if fault.is_transient() => {
+                    warn!("could not delete old pages and events: {fault}");
+                }
+                Err(fault) => health.failed_once(StoreCall::Prune, &fault),
+            }
+        }
+    }
+
+    async fn sweep_once(&self, keep_events: Duration) -> Result<(), StoreError> {
+        self.ports.cache.sweep().await?;
+        self.ports.log.sweep(keep_events).await.map(|_| ())
+    }
+}
+
+/// When the stop was asked for.
+async fn moment_of(stop: &CancellationToken) -> Instant {
+    stop.cancelled().await;
+    Instant::now()
+}
+
+/// Hands back what is held. The last one to leave puts a whole backlog back on its list, and what dead processes held
+/// as soon as their leases have ended: that may take long, and can be broken off at any point.
+async fn leave(source: &dyn Source, queue: &dyn UrlQueue, within: Duration) {
+    let leaving = async {
+        source.leave().await?;
+        queue.unpark(true).await
+    };
+    match timeout(within.max(LEAVE_AT_LEAST), leaving).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(fault)) => {
+            warn!(
+                "could not hand back leases; other instances take over when the leases expire: \
+                 {fault}"
+            );
+        }
+        Err(_) => warn!(
+            "some waiting URLs are not back on the list; the next instance finds them, or run \
+             `fetchwell pages unpark`"
+        ),
+    }
+}
