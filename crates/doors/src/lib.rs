@@ -2,6 +2,7 @@
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
+//! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
 //! | [`feeds`] | a feed, or a link that leads elsewhere | the feed, if it changed; the link | links by category | done |
@@ -16,5 +17,6 @@ pub mod articles;
 pub mod feeds;
 pub mod pages;
 pub mod read_limits;
+pub mod retriever;
 pub mod schedule;
 pub mod webhooks;

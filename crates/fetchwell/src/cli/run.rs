@@ -12,8 +12,8 @@ use tracing::warn;
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
 use crate::commands::{
-    articles, config, demo, dlq, doctor, explain, feeds, health, messages, pages, schedule, sites,
-    top,
+    articles, config, demo, dlq, doctor, explain, feeds, health, messages, pages, schedule, serve,
+    sites, top,
 };
 use crate::console::exit::Exit;
 use crate::console::logs;
@@ -78,12 +78,12 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Serve(_) => {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
-            doors::retriever::serve(&settings).await
+            serve::run(&settings).await
         }
         Command::Callers { command } => {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
-            doors::retriever::callers(&settings, command, cli.global.json).await
+            serve::callers(&settings, command, cli.global.json).await
         }
         Command::Migrate(args) => {
             let settings = load()?;
@@ -93,7 +93,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             let target = Settings::load(&Sources { flags: &flags, ..sources })
                 .map_err(|faults| Exit::Usage(faults.to_string()))?;
             logs::start(log_options, settings.values.log_format);
-            doors::retriever::migrate(&settings, &target, cli.global.json).await
+            serve::migrate(&settings, &target, cli.global.json).await
         }
         Command::Messages { command } => {
             let settings = load()?;

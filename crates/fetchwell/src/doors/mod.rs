@@ -2,7 +2,6 @@
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
-//! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`commoncrawl::batch`] | a line of `cluster.idx` | one range | batches | done |
 //! | [`commoncrawl::work`] | a batch | its ranges, near pages in one | documents | done or dead |
 //!
@@ -12,4 +11,3 @@
 pub mod commoncrawl;
 pub(crate) mod fetch;
 pub mod read_limits;
-pub mod retriever;

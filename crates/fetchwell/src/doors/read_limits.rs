@@ -79,11 +79,6 @@ fn too_long(_: TookTooLong) -> Happened {
     Happened::BadAnswer(AnswerFault::TookTooLong)
 }
 
-/// For tests that are not about time.
-#[cfg(test)]
-pub(crate) const READING: ReadLimits =
-    ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };
-
 #[cfg(test)]
 mod tests {
     use super::*;

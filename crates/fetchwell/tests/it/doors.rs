@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fetchwell::doors::commoncrawl;
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
 use fetchwell::doors::commoncrawl::work::{
     BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
 };
-use fetchwell::doors::read_limits::ReadLimits;
-use fetchwell::doors::{commoncrawl, retriever};
+use fetchwell::doors::read_limits::ReadLimits as RecordLimits;
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_doors::articles::{self, ArticleRecord, LinkRules};
 use fetchwell_doors::pages::{self, PageRecord, PageRules};
+use fetchwell_doors::read_limits::ReadLimits;
+use fetchwell_doors::retriever;
 use fetchwell_doors::webhooks::{self, Sign};
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
@@ -178,7 +180,7 @@ async fn links_become_articles_or_failures() {
     let news = SiteScript::new("news.test").binary("/photo", "image/jpeg", 999);
     let link = json!({"categories": ["asia", "world"]});
     let jobs = vec![job("http://news.test/story", &link), job("http://news.test/photo", &link)];
-    let reading = fetchwell_doors::read_limits::ReadLimits::default();
+    let reading = ReadLimits::default();
     let rules = LinkRules { timeouts: Timeouts::default(), max_redirects: 5, reading };
     let planner: Planner<ArticleRecord> = Arc::new(move |lease| articles::plan(lease, rules));
     let (records, ledger) = run(planner, jobs, simulated([news]).1).await;
@@ -353,7 +355,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_gap_bytes: 0,
         max_range_bytes: 1, // Each page is a range of its own.
         max_record_bytes: 1 << 20,
-        reading: ReadLimits::default(),
+        reading: RecordLimits::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),

@@ -11,8 +11,8 @@ use fetchwell_policy::url::WebUrl;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::serve::add_caller;
 use crate::console::exit::Exit;
-use crate::doors::retriever::add_caller;
 
 /// Who sends messages.
 pub(super) const CALLERS: [&str; 3] = ["price-watch", "news-desk", "link-check"];

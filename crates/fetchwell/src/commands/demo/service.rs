@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::retriever;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
@@ -14,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::account::{Account, Outcome};
 use super::callers::{self, CALLERS};
 use super::counters::Counters;
+use crate::commands::serve;
 use crate::console::exit::Exit;
-use crate::doors::retriever;
 use crate::wiring::{Parts, open_retriever};
 
 /// The queue of messages, as the store names it.
@@ -52,8 +53,7 @@ impl Service {
         let metrics = counters.metrics.clone();
         let on_result = Arc::new(move |status: &str| metrics.result(status));
         let watcher = counters.watcher_of_messages();
-        let (door, mut plant) =
-            retriever::messages(settings, &parts, &self.store, on_result, watcher);
+        let (door, mut plant) = serve::messages(settings, &parts, &self.store, on_result, watcher);
         plant.web = counters.gauged(plant.web);
         let all_ended = stop.child_token();
         let flow = async { Ok::<_, Exit>(retriever::flow(door, plant, all_ended.clone()).await?) };

@@ -1,17 +1,11 @@
 //! `fetchwell serve`: two flows, one API, one store, one end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use fetchwell_doors::webhooks;
-use fetchwell_engine::gate::namespaced::Apart;
-use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
-use fetchwell_engine::pipeline::{Door, Limits};
+use fetchwell_doors::retriever::{deliver, delivery_gate, flow, prune};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Inbox, Message};
+use fetchwell_engine::ports::inbox::Message;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, Foundation, Metrics, Rules};
 use fetchwell_service::audit::{AuthFailures, Trail};
@@ -25,8 +19,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::deliveries::{Ready, Secrets};
-use super::fetching::{flow, messages};
+use super::fetching::messages;
 use super::first_start;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
@@ -36,21 +29,12 @@ use crate::wiring::{
     open_articles_if_any, open_retriever, open_sites, system_info,
 };
 
-/// A delivery is in memory with its content, so few are held at once.
-const WEBHOOKS_WINDOW: usize = 256;
-const WEBHOOKS_IN_FLIGHT: usize = 32;
-
-/// What is over is taken out so often, so many in one transaction.
-const PRUNE_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
-const PRUNE_AT_MOST_EVERY: Duration = Duration::from_secs(1);
-const PRUNE_MOST: u32 = 500;
-
 /// Serves until it is told to stop.
-pub(crate) fn serve(settings: &Settings) -> Running<'_> {
-    Box::pin(serve_inner(settings))
+pub(crate) fn run(settings: &Settings) -> Running<'_> {
+    Box::pin(run_inner(settings))
 }
 
-async fn serve_inner(settings: &Settings) -> Result<Exit, Exit> {
+async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     let fix = "use another address with --listen";
     let listener = listen(settings.retriever_address(), fix).await?;
     let address = listener.local_addr()?;
@@ -157,59 +141,10 @@ async fn deliveries(
     store: &RetrieverStore,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
-    let secrets = Secrets::default();
-    let sign = secrets.signer();
-    let inner = store.deliveries.source.clone();
     let encode = Arc::new(|message: Message| json!(MessageView::from(message)));
-    let door = Door {
-        source: Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets, encode }),
-        planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
-        finish: store.deliveries.finish.clone(),
-        obituary: Arc::new(|_, _| Vec::new()),
-    };
-    let pace = PaceRules {
-        default_interval: Rate::per_second(settings.values.webhooks_rate, 1).interval,
-        sites: HashMap::new(),
-        concurrency: HashMap::new(),
-        groups: GroupPace::default(),
-    };
-    let rules = GateRules { pace, ..gate_rules(settings, None) };
-    let politeness = Arc::new(Apart::new(parts.politeness.clone(), "webhook"));
-    let gate = Gate::new(politeness, rules, parts.clock.clone());
-    let mut plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
-    let max_in_flight = plant.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
-    plant.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..plant.limits };
-    flow(door, plant, stop).await
-}
-
-/// Takes out what has been kept long enough: at the start, and from time to time. Where that is not long, more
-/// often, so that nothing is there for much longer than it should.
-async fn prune(
-    store: &RetrieverStore,
-    keep: Duration,
-    health: &StoreHealth,
-    stop: &CancellationToken,
-) {
-    let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
-    loop {
-        prune_once(&*store.inbox, keep, health, stop).await;
-        if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
-            return;
-        }
-    }
-}
-
-async fn prune_once(
-    inbox: &dyn Inbox,
-    keep: Duration,
-    health: &StoreHealth,
-    stop: &CancellationToken,
-) {
-    while !stop.is_cancelled() {
-        match inbox.prune(keep, PRUNE_MOST).await {
-            Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
-            Ok(_) => {}
-            Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
-        }
-    }
+    let interval = Rate::per_second(settings.values.webhooks_rate, 1).interval;
+    let rules = gate_rules(settings, None);
+    let gate = delivery_gate(parts.politeness.clone(), rules, interval, parts.clock.clone());
+    let plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
+    deliver(store, encode, plant, stop).await
 }

@@ -14,7 +14,7 @@ use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
 use super::storied::Storied;
-use crate::doors::read_limits::ReadLimits;
+use crate::read_limits::ReadLimits;
 
 /// The retriever's rule with so many attempts; a site that asks us to slow down has its own number.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
@@ -214,7 +214,7 @@ mod tests {
     use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
 
     use super::*;
-    use crate::doors::read_limits::READING;
+    use crate::read_limits::READING;
     use fetchwell_engine::plan::one_page::DEFAULT_MAX_REDIRECTS;
     use fetchwell_engine::ports::plan::Step;
     use fetchwell_engine::web::Outcome;

@@ -8,7 +8,7 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::FetchResult;
 
 /// Called with the status of each result that was stored.
-pub(crate) type OnResult = Arc<dyn Fn(&str) + Send + Sync>;
+pub type OnResult = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A finish that is counted.
 pub(super) struct Counted {

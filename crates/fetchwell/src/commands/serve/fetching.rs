@@ -1,0 +1,27 @@
+//! The flow that fetches messages: for `serve`, and for the demo.
+
+use fetchwell_doors::retriever::{self, OnResult};
+use fetchwell_engine::pipeline::{Door, Plant, Watcher};
+use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+
+use crate::wiring::{Parts, fitting_in_flight, gate_rules, message_rules};
+
+/// What it takes to fetch the messages of a store.
+pub(crate) fn messages(
+    settings: &Settings,
+    parts: &Parts,
+    store: &RetrieverStore,
+    on_result: OnResult,
+    watcher: Watcher,
+) -> (Door<FetchResult>, Plant) {
+    let values = &settings.values;
+    let rules = message_rules(settings);
+    let gate = parts.gate_by(rules.gate_rules(gate_rules(settings, None)));
+    let mut plant = parts.plant(settings, gate, DoorName::Serve, watcher);
+    let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);
+    plant.limits.max_in_flight = fitting_in_flight(workers);
+    (retriever::messages(store, rules, on_result), plant)
+}
