@@ -2,6 +2,7 @@
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
+//! | [`fetch`] | a URL | the page | a row | done or skipped |
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
@@ -15,6 +16,7 @@
 
 pub mod articles;
 pub mod feeds;
+pub mod fetch;
 pub mod pages;
 pub mod read_limits;
 pub mod retriever;

@@ -1,4 +1,4 @@
-//! The parts of the `fetchwell` binary: command line, commands, and one module per door.
+//! The parts of the `fetchwell` binary: command line, commands, console, and the wiring from settings to all of them.
 
 pub mod cli;
 mod commands;

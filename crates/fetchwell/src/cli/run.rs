@@ -12,8 +12,8 @@ use tracing::warn;
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
 use crate::commands::{
-    articles, config, demo, dlq, doctor, explain, feeds, health, messages, pages, schedule, serve,
-    sites, top,
+    articles, config, demo, dlq, doctor, explain, feeds, fetch, health, messages, pages, schedule,
+    serve, sites, top,
 };
 use crate::console::exit::Exit;
 use crate::console::logs;
@@ -73,7 +73,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         Command::Fetch(args) => {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
-            doors::fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
+            fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
         }
         Command::Serve(_) => {
             let settings = load()?;

@@ -1,6 +1,7 @@
 //! What the arguments of several commands have in common.
 
-use clap::builder::{RangedI64ValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_settings::Flag;
 
 /// A flag as the setting that it sets, where it was given.
@@ -15,4 +16,12 @@ pub(crate) fn flag(
 /// A whole number within bounds.
 pub(crate) fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usize> {
     RangedI64ValueParser::<usize>::new().range(least..=most)
+}
+
+/// An output format, by its name.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = OutputFormat> {
+    let formats = OutputFormat::ALL;
+    let known = formats.map(|format| PossibleValue::new(format.name()).help(format.help()));
+    PossibleValuesParser::new(known)
+        .try_map(|name| OutputFormat::named(&name).ok_or("there is no such format"))
 }

@@ -1,4 +1,4 @@
-//! The doors: each is a source, a plan and a sink. The flow between them is the engine's.
+//! The doors that are not in the crate `doors` yet: those of Common Crawl, and what they use.
 //!
 //! | door | a lease is | it fetches | out comes | it ends |
 //! |---|---|---|---|---|
@@ -9,5 +9,8 @@
 //! what the engine steps through; its records are what the sink writes.
 
 pub mod commoncrawl;
-pub(crate) mod fetch;
 pub mod read_limits;
+
+pub(crate) mod fetch {
+    pub(crate) mod format;
+}

@@ -1,24 +1,14 @@
-//! What reading a page may cost: at every door that reads pages, the same.
+//! What reading a record of an archive may cost.
 
 use std::time::Duration;
 
 use fetchwell_engine::clock::ThreadTime;
-use fetchwell_engine::plan::one_page::decoding_bytes;
 use fetchwell_extract::{
     Article, Limits, TitledText, TookTooLong, extract_text_within, extract_within,
 };
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use fetchwell_settings::Values;
 use url::Url;
-
-/// A node takes at least so many bytes of a page…
-const LEAST_BYTES_PER_NODE: usize = 2;
-/// …so much memory, with all that is known of it…
-const NODE_BYTES: usize = 128;
-/// …and there are no more of them: `fetchwell_extract` leaves out what follows.
-const MAX_NODES: usize = 400_000;
-/// Text, Markdown and their parts while they are written: so many copies at once.
-const COPIES_OF_TEXT: usize = 10;
 
 /// The bounds of reading one page.
 #[derive(Clone, Copy, Debug)]
@@ -65,13 +55,6 @@ impl ReadLimits {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
         read(&Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over })
-    }
-
-    /// The memory that reading a page of so many bytes takes.
-    pub(crate) fn working_bytes(&self, body_bytes: usize) -> usize {
-        let nodes = (body_bytes / LEAST_BYTES_PER_NODE).min(MAX_NODES);
-        let text = body_bytes.min(self.max_text_bytes).saturating_mul(COPIES_OF_TEXT);
-        decoding_bytes(body_bytes).saturating_add(nodes * NODE_BYTES).saturating_add(text)
     }
 }
 

@@ -11,7 +11,7 @@ use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_service::api::Metrics;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 
-use crate::doors::fetch::{Onlooker, Progress};
+use crate::commands::fetch::{Onlooker, Progress};
 
 /// Counts what both flows do. Cheap to clone.
 #[derive(Clone, Default)]

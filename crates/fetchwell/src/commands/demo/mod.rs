@@ -32,10 +32,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::commands::demo::args::DemoArgs;
+use crate::commands::fetch;
 use crate::console::exit::Exit;
 use crate::console::logs::LogOptions;
 use crate::console::output::Running;
-use crate::doors::fetch;
 use crate::wiring::Parts;
 use board::Board;
 use counters::Counters;

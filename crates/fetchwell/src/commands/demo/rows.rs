@@ -6,8 +6,8 @@ use fetchwell_settings::Settings;
 use serde::Deserialize;
 
 use super::account::{Account, Outcome};
+use crate::commands::fetch;
 use crate::console::exit::Exit;
-use crate::doors::fetch;
 
 #[derive(Deserialize)]
 struct Row {

@@ -30,12 +30,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::commands::explain::args::ExplainArgs;
+use crate::commands::fetch::with_own_defaults;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists::assume_https;
-use crate::doors::fetch::with_own_defaults;
 use crate::wiring::{Parts, offline_gate, user_agent};
 
 /// The answer, field by field as the contract has it.

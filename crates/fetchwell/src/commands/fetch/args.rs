@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_policy::units::with_unit;
 use fetchwell_settings::Flag;
 
-use crate::commands::args::flag;
-use crate::doors::fetch::format::Format;
+use crate::commands::args::{flag, output_format};
 
 /// `fetchwell fetch`.
 #[derive(Debug, Args)]
@@ -18,8 +18,8 @@ pub(crate) struct FetchArgs {
     pub(crate) urls: Vec<String>,
     /// Output format [default: by the extension of --output (.md, .txt, .html, .jsonl, .warc.gz),
     /// else markdown for one URL and json for several]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    #[arg(long, value_parser = output_format())]
+    pub(crate) format: Option<OutputFormat>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -1,3 +1,358 @@
-//! `fetchwell fetch`.
+//! `fetchwell fetch`: URLs from the command line, a file or a pipe; results to a file or a pipe.
 
 pub(crate) mod args;
+mod estimate;
+mod onlooker;
+mod output;
+mod progress;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fetchwell_doors::fetch::{
+    self, Earlier, FetchRules, OutputFormat, Row, jobs, renderer, warcinfo,
+};
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline;
+use fetchwell_engine::plan::redirect_chain::Patience;
+use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Finish, SinkThenSettle};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::queue::Queue;
+use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::seed::random_seed;
+use fetchwell_engine::store_health::StoreHealth;
+use fetchwell_policy::pace::Rate;
+use fetchwell_settings::Settings;
+use fetchwell_sqlite::db::Db;
+use fetchwell_stores::sqlite::{self, FileFinish, SqliteInstance, SqliteQueue};
+use fetchwell_telemetry::metrics::DoorName;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::commands::fetch::args::FetchArgs;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
+use crate::console::url_lists::read_pages;
+use crate::wiring::{Parts, gate_rules, open_queue_db, read_limits, user_agent};
+use estimate::Estimate;
+use output::{Stdout, cannot};
+use progress::Counted;
+
+pub(crate) use onlooker::{Onlooker, audit, run_to_file};
+pub(crate) use progress::Progress;
+
+/// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
+const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
+
+/// URLs put into the queue in one transaction.
+const CHUNK: usize = 10_000;
+
+/// Queues of runs that print to standard output: nobody resumes them.
+const PASSING: &str = "fetch:passing:";
+
+/// Fetches what was asked for, and says how it went.
+pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -> Running<'_> {
+    Box::pin(run_inner(settings, args, json, quiet))
+}
+
+async fn run_inner(
+    settings: &Settings,
+    args: FetchArgs,
+    json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    let urls = read_pages(&args.urls)?;
+    if urls.is_empty() {
+        warn!("the list is empty: there is nothing to fetch");
+    }
+    let format = format(&args, json, urls.len())?;
+    let signal = stop_on_signal();
+    let stop = signal.child_token();
+    let onlooker = Onlooker::default();
+    let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
+    match &args.output {
+        Some(path) => run.to_file(path, urls, args.resume).await,
+        None => run.to_stdout(urls).await,
+    }
+}
+
+/// The format that was asked for, or else the one that the name of the output says, or else the one that fits.
+fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exit> {
+    let named = args.output.as_deref().and_then(OutputFormat::of_file);
+    let format = match (args.format, json) {
+        (Some(format), false) => format,
+        (None | Some(OutputFormat::Json), true) => OutputFormat::Json,
+        (Some(_), true) => {
+            return Err(Exit::Usage("--json conflicts with another --format".into()));
+        }
+        (None, false) => match named {
+            Some(format) => format,
+            None if urls == 1 && !args.resume => OutputFormat::Markdown,
+            None => OutputFormat::Json,
+        },
+    };
+    if args.resume && !matches!(format, OutputFormat::Json | OutputFormat::Warc) {
+        let why = "--resume needs --format json or warc: other formats do not record which URLs \
+                   are done";
+        return Err(Exit::Usage(why.into()));
+    }
+    if format == OutputFormat::Warc && args.output.is_none() {
+        return Err(Exit::Usage("--format warc needs --output FILE.warc.gz".into()));
+    }
+    Ok(format)
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    format: OutputFormat,
+    several: bool,
+    quiet: u8,
+    /// Cancelled by a signal.
+    signal: CancellationToken,
+    /// Cancelled by that, or when nobody reads standard output any more.
+    stop: CancellationToken,
+    onlooker: Onlooker,
+}
+
+impl Run<'_> {
+    /// To standard output: what was printed counts as delivered.
+    async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
+        let db = open_queue_db(self.settings).await?;
+        SqliteQueue::discard_abandoned(&db, PASSING, &sqlite::clock(&db).await?).await?;
+        let queue = self.queue(db, &format!("{PASSING}{:016x}", random_seed())).await?;
+        let instance = Arc::new(queue.instance());
+        let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
+        let finish = SinkThenSettle { sink, source: instance.clone() };
+        queue.enqueue(jobs(&urls)).await?;
+        let estimate = || self.estimate(urls.iter());
+        let exit = self.flow(&queue, instance, finish, estimate, false).await?;
+        queue.discard().await?;
+        Ok(exit)
+    }
+
+    /// To a file: each URL ends with exactly one row, whatever happens in between.
+    async fn to_file(
+        &self,
+        path: &Path,
+        mut urls: Vec<String>,
+        resume: bool,
+    ) -> Result<Exit, Exit> {
+        let db = open_queue_db(self.settings).await?;
+        let name = output::queue_name(path)?;
+        let queue = self.queue(db.clone(), &name).await?;
+        if resume {
+            self.resume(&queue, path, &mut urls).await?;
+        } else {
+            self.begin(&db, &queue, path).await?;
+        }
+        let rows = Arc::new(Mutex::new(self.earlier(path)?));
+        for some in urls.chunks(CHUNK).map(<[String]>::to_vec) {
+            let rows = rows.clone();
+            let missing = move |confirmed| {
+                let mut rows = rows.lock();
+                rows.read_to(confirmed)?;
+                Ok(jobs(some.iter().filter(|url| !rows.has(url))))
+            };
+            queue.enqueue_beside(path, missing).await?;
+        }
+        let rows = || rows.lock();
+        self.onlooker.progress.count_earlier(&rows());
+        let instance = Arc::new(queue.instance());
+        let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
+            .map_err(|error| cannot(path, &error))?;
+        let estimate = || {
+            let rows = rows();
+            self.estimate(urls.iter().filter(|url| !rows.has(url)))
+        };
+        self.flow(&queue, instance, finish, estimate, true).await
+    }
+
+    /// Resumes earlier runs. URLs that failed with an internal error are retried: their rows are removed, and their
+    /// jobs revived or enqueued again.
+    async fn resume(
+        &self,
+        queue: &SqliteQueue,
+        path: &Path,
+        urls: &mut Vec<String>,
+    ) -> Result<(), Exit> {
+        let Some(repaired) = output::repair(queue, path, self.format, self.preamble(path)).await?
+        else {
+            info!("another process is at work on {}; joining it", path.display());
+            return Ok(());
+        };
+        self.revive(queue, path).await?;
+        let given_up: Vec<String> =
+            repaired.given_up.into_iter().filter(|url| !urls.contains(url)).collect();
+        urls.extend(given_up);
+        Ok(())
+    }
+
+    /// Retries every URL that was given up and has no row. The letters are read before the rows, so that one that
+    /// another process gives up meanwhile keeps its row and is not fetched again.
+    async fn revive(&self, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
+        let mut dead = Vec::new();
+        let mut from = None;
+        loop {
+            let page = queue.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+            dead.extend(page.letters);
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        let rows = Arc::new(Mutex::new(self.earlier(path)?));
+        let read = rows.clone();
+        let read_rows = move |confirmed| {
+            read.lock().read_to(confirmed)?;
+            Ok(Vec::new())
+        };
+        queue.enqueue_beside(path, read_rows).await?;
+        let without_row: Vec<LeaseId> = {
+            let rows = rows.lock();
+            dead.iter().filter(|letter| !rows.has(&letter.url)).map(|letter| letter.id).collect()
+        };
+        for some in without_row.chunks(LETTERS_PER_PAGE) {
+            queue.take_off(some, Revision::Retry).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a new run, unless one stands there that has not ended.
+    async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
+        let in_use = queue.is_in_use().await?;
+        let ledger = queue.ledger().await?;
+        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if left > 0 && !in_use && path.exists() {
+            return Err(Exit::Usage(format!(
+                "{} is the output of a run with {left} URLs left; use --resume to continue it, or \
+                 remove the file to start over",
+                path.display()
+            )));
+        }
+        if in_use || !queue.reset_unless_in_use().await? {
+            return Err(Exit::Usage(format!(
+                "another process is writing {}; use --resume to join it",
+                path.display()
+            )));
+        }
+        output::begin(db, path, self.preamble(path)).await
+    }
+
+    /// The rows that stand in an output.
+    fn earlier(&self, path: &Path) -> Result<Earlier, Exit> {
+        Earlier::open(path, self.format).map_err(|error| cannot(path, &error))
+    }
+
+    /// What the output begins with.
+    fn preamble(&self, path: &Path) -> Vec<u8> {
+        match self.format {
+            OutputFormat::Warc => {
+                warcinfo(path, &user_agent(self.settings), Clock::system().wall())
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// How long these URLs take, by the pace of sites that say nothing else.
+    fn estimate<'a>(&self, urls: impl Iterator<Item = &'a String>) -> Estimate {
+        Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
+    }
+
+    async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
+        let lease_ttl = self.settings.values.lease_ttl;
+        let clock = sqlite::clock(&db).await?;
+        Ok(SqliteQueue::open(db, name, clock, lease_ttl, true).await?)
+    }
+
+    async fn flow(
+        &self,
+        queue: &SqliteQueue,
+        instance: Arc<SqliteInstance>,
+        finish: impl Finish<Row> + 'static,
+        estimate: impl FnOnce() -> Estimate,
+        to_file: bool,
+    ) -> Result<Exit, Exit> {
+        let began = Instant::now();
+        let parts = Parts::open_for_fetch(self.settings).await?;
+        let parts = parts.counted_by(&self.onlooker.measures);
+        let values = &self.settings.values;
+        let progress = &self.onlooker.progress;
+        let format = self.format;
+        let clock = parts.clock.clone();
+        let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
+        progress.show(queue.ledger().await?, self.quiet == 0, estimate);
+        let rules = FetchRules {
+            format,
+            reading: read_limits(values),
+            max_redirects: values.http_max_redirects,
+            patience,
+        };
+        let finish = Arc::new(Counted { inner: finish, progress: progress.clone(), format });
+        let door = fetch::door(instance.clone(), finish, rules, clock);
+        let health = parts.health.clone();
+        let rules = gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
+        let gate = parts.gate_by(fetch::gate_rules(rules));
+        let mut plant =
+            parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
+        plant.web = (self.onlooker.web)(plant.web);
+        let ended = pipeline::run(door, plant, self.stop.clone()).await;
+        progress.end(queue.ledger().await.ok());
+        let left = instance.leave().await;
+        ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;
+        left?;
+        let ledger = queue.ledger().await?;
+        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        if self.quiet == 0 {
+            info!("{}", progress.summary(left, began.elapsed()));
+        }
+        if self.stop.is_cancelled() && left > 0 {
+            let urls = if left == 1 { "URL" } else { "URLs" };
+            info!(
+                "stopped with {left} {urls} left{}",
+                if to_file { "; use --resume to continue" } else { "" }
+            );
+            // A closed pipe means that the reader has what it wants. After a signal, the exit code says
+            // that URLs are left.
+            let was_signalled = self.signal.is_cancelled();
+            return Ok(if was_signalled { Exit::Interrupted } else { Exit::Ok });
+        }
+        Ok(progress.exit())
+    }
+
+    /// How a run ends that the store, or the output, did not let go on.
+    fn gave_up(&self, fault: StoreError, health: &StoreHealth, to_file: bool) -> Exit {
+        if !fault.is_transient() {
+            return fault.into();
+        }
+        let values = &self.settings.values;
+        let failing = health.failing_anywhere(|_| true);
+        let again = if to_file { " with --resume" } else { "" };
+        let text = match &failing {
+            Some(failing) => format!(
+                "gave up after {} s (--give-up-after): {fault}; run the same command again{again} when that is \
+                 fixed",
+                failing.lasts.as_secs()
+            ),
+            None => fault.to_string(),
+        };
+        let on_a_server = values.politeness.as_ref().is_some_and(|place| place.file().is_none());
+        match failing {
+            Some(failing) if on_a_server && failing.call.is_politeness() => Exit::Unreachable(text),
+            _ => Exit::Internal(anyhow::Error::msg(text)),
+        }
+    }
+}
+
+/// What this door takes where nobody says otherwise: a person waits for it.
+pub(crate) fn with_own_defaults(settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    if settings.is_default("robots.max_crawl_delay") {
+        own.values.robots_max_crawl_delay = Some(MAX_CRAWL_DELAY);
+    }
+    own
+}

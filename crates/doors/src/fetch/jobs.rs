@@ -3,11 +3,8 @@
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
 use fetchwell_policy::url::WebUrl;
 
-/// URLs put into the queue in one transaction.
-pub(super) const CHUNK: usize = 10_000;
-
 /// Jobs for the queue. A URL that makes no sense gets one too: it ends with a row that says so.
-pub(super) fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
+pub fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());
         let key = Some(job_key(site.as_ref(), url));

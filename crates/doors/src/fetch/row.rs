@@ -11,18 +11,18 @@ use fetchwell_extract::{Article, decode, is_html, is_text};
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::{Blame, Happened};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{Archived, Capture};
-use crate::console::terminal::printable;
-use crate::doors::fetch::format::Format;
-use crate::doors::read_limits::ReadLimits;
+use super::format::OutputFormat;
+use crate::read_limits::ReadLimits;
 
 /// What became of a URL, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum RowOutcome {
+pub enum RowOutcome {
     Fetched,
     SkippedByRobots,
     UrlFailure,
@@ -35,7 +35,7 @@ pub(super) enum RowOutcome {
 
 impl RowOutcome {
     /// All of them, in the order in which a summary tells of them.
-    pub(super) const ALL: [RowOutcome; 7] = [
+    pub const ALL: [RowOutcome; 7] = [
         RowOutcome::Fetched,
         RowOutcome::SkippedByRobots,
         RowOutcome::UrlFailure,
@@ -46,7 +46,7 @@ impl RowOutcome {
     ];
 
     /// Whether a fetch failed, as opposed to one that went well or was not to be made.
-    pub(super) fn is_failure(self) -> bool {
+    pub fn is_failure(self) -> bool {
         match self {
             RowOutcome::UrlFailure
             | RowOutcome::SiteFailure
@@ -57,7 +57,7 @@ impl RowOutcome {
     }
 
     /// After a number, for people.
-    pub(super) fn in_words(self) -> &'static str {
+    pub fn in_words(self) -> &'static str {
         match self {
             RowOutcome::Fetched => "fetched",
             RowOutcome::SkippedByRobots => "skipped by robots.txt",
@@ -72,10 +72,10 @@ impl RowOutcome {
 
 /// One line of JSON, field by field as the contract has it.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) url: String,
+pub struct Row {
+    pub url: String,
     final_url: Option<String>,
-    pub(super) outcome: RowOutcome,
+    pub outcome: RowOutcome,
     status: Option<u16>,
     content_type: Option<String>,
     content_length: Option<usize>,
@@ -89,7 +89,7 @@ pub(super) struct Row {
     markdown: Option<String>,
     image: Option<String>,
     lang: Option<String>,
-    pub(super) reason: Option<String>,
+    pub reason: Option<String>,
     why: Option<RowWhy>,
     /// The page as it came, as UTF-8; only when it is to be printed.
     #[serde(skip)]
@@ -146,7 +146,7 @@ impl Row {
     pub(super) fn arrived(
         url: &str,
         arrival: Arrival,
-        format: Format,
+        format: OutputFormat,
         reading: ReadLimits,
         now: Time,
     ) -> Row {
@@ -168,7 +168,7 @@ impl Row {
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
             // An archive holds the page itself.
-            if row.outcome == RowOutcome::Fetched && format != Format::Warc {
+            if row.outcome == RowOutcome::Fetched && format != OutputFormat::Warc {
                 row.read(&answer.body, final_url.as_str(), format, reading);
             }
         }
@@ -176,7 +176,7 @@ impl Row {
     }
 
     /// The pace of its site, if the site was asked.
-    pub(super) fn interval(&self) -> Option<Duration> {
+    pub fn interval(&self) -> Option<Duration> {
         let seconds = self.why.as_ref()?.interval_seconds;
         Duration::try_from_secs_f64(seconds).ok()
     }
@@ -187,7 +187,7 @@ impl Row {
     }
 
     /// Fills in what the page says.
-    fn read(&mut self, body: &[u8], final_url: &str, format: Format, reading: ReadLimits) {
+    fn read(&mut self, body: &[u8], final_url: &str, format: OutputFormat, reading: ReadLimits) {
         let content_type = self.content_type.clone();
         let content_type = content_type.as_deref();
         if !is_text(content_type, body) {
@@ -195,7 +195,7 @@ impl Row {
             return;
         }
         let text = decode(body, content_type).text;
-        if format == Format::Html {
+        if format == OutputFormat::Html {
             self.html = Some(text.into_owned());
             return;
         }
@@ -270,16 +270,16 @@ impl Weighed for Row {
 }
 
 /// How rows are printed. Pages of `several` URLs are told apart by a line with the URL.
-pub(super) fn renderer(format: Format, several: bool) -> fn(&Row) -> Vec<u8> {
+pub fn renderer(format: OutputFormat, several: bool) -> fn(&Row) -> Vec<u8> {
     match (format, several) {
-        (Format::Json, _) => json_line,
-        (Format::Warc, _) => Row::as_warc,
-        (Format::Markdown, false) => Row::as_markdown,
-        (Format::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
-        (Format::Text, false) => Row::as_text,
-        (Format::Text, true) => |row| row.headed("==> ", " <==", row.as_text()),
-        (Format::Html, false) => Row::as_html,
-        (Format::Html, true) => |row| row.headed("<!-- ", " -->", row.as_html()),
+        (OutputFormat::Json, _) => json_line,
+        (OutputFormat::Warc, _) => Row::as_warc,
+        (OutputFormat::Markdown, false) => Row::as_markdown,
+        (OutputFormat::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
+        (OutputFormat::Text, false) => Row::as_text,
+        (OutputFormat::Text, true) => |row| row.headed("==> ", " <==", row.as_text()),
+        (OutputFormat::Html, false) => Row::as_html,
+        (OutputFormat::Html, true) => |row| row.headed("<!-- ", " -->", row.as_html()),
     }
 }
 
@@ -390,16 +390,16 @@ mod tests {
             markdown: Some("words".to_owned()),
             ..Row::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
         };
-        let markdown = String::from_utf8(renderer(Format::Markdown, true)(&row)).unwrap();
+        let markdown = String::from_utf8(renderer(OutputFormat::Markdown, true)(&row)).unwrap();
         assert_eq!(markdown, "<!-- http://x.test/\\u{1b}[2J\\r--%3E<script%3E -->\nwords\n\n");
-        let text = String::from_utf8(renderer(Format::Text, true)(&row)).unwrap();
+        let text = String::from_utf8(renderer(OutputFormat::Text, true)(&row)).unwrap();
         assert_eq!(text, "==> http://x.test/\\u{1b}[2J\\r--%3E<script%3E <==\nwords\n\n");
     }
 
     #[test]
     fn a_json_row_has_the_contracts_fields_in_its_order() {
         let row = Row::refused("http://x.test/", "why not", Time::from_secs(0));
-        let line = String::from_utf8(renderer(Format::Json, true)(&row)).unwrap();
+        let line = String::from_utf8(renderer(OutputFormat::Json, true)(&row)).unwrap();
         let fields = [
             "url",
             "final_url",

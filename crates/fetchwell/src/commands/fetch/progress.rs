@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_doors::fetch::{Earlier, OutputFormat, Row, RowOutcome};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
@@ -13,11 +14,8 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
 use tracing::warn;
 
-use super::earlier::Earlier;
 use super::estimate::Estimate;
-use super::row::{Row, RowOutcome};
 use crate::console::exit::Exit;
-use crate::doors::fetch::format::Format;
 
 /// Counts what came out.
 #[derive(Default)]
@@ -126,7 +124,7 @@ impl Progress {
         }
     }
 
-    fn advance(&self, row: &Row, format: Format) {
+    fn advance(&self, row: &Row, format: OutputFormat) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
             estimate.lock().ended(&row.url, row.interval());
@@ -134,7 +132,7 @@ impl Progress {
             bar.set_message(format!("{} failed", self.failed()));
         }
         // In JSON the row says it, and an archive holds the same; elsewhere there would be silence.
-        let is_told = matches!(format, Format::Json | Format::Warc);
+        let is_told = matches!(format, OutputFormat::Json | OutputFormat::Warc);
         if let (false, Some(reason)) = (is_told, &row.reason) {
             warn!("{}: {reason}", row.url);
         }
@@ -168,7 +166,7 @@ fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 pub(super) struct Counted<F> {
     pub(super) inner: F,
     pub(super) progress: Arc<Progress>,
-    pub(super) format: Format,
+    pub(super) format: OutputFormat,
 }
 
 #[async_trait]

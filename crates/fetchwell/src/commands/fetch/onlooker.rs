@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
 use fetchwell_engine::ports::queue::{Ledger, Queue};
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::progress::Progress;
 use super::{Run, output};
 use crate::console::exit::Exit;
-use crate::doors::fetch::format::Format;
 use crate::wiring::open_queue_db;
 
 /// Makes of the web one that is looked at.
@@ -50,7 +50,7 @@ pub(crate) async fn run_to_file(
     onlooker: Onlooker,
 ) -> Result<(), Exit> {
     let signal = CancellationToken::new(); // The caller handles signals, and cancels `stop`.
-    let format = Format::Json;
+    let format = OutputFormat::Json;
     let run = Run { settings, format, several: true, quiet: 1, signal, stop, onlooker };
     run.to_file(path, urls, false).await?;
     Ok(())

@@ -11,15 +11,28 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use super::capture::Capture;
+use super::format::OutputFormat;
 use super::row::Row;
-use crate::doors::fetch::format::Format;
-use crate::doors::read_limits::ReadLimits;
+use crate::read_limits::ReadLimits;
+
+/// What a plan goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchRules {
+    /// What is made of a page.
+    pub format: OutputFormat,
+    /// What reading it may cost.
+    pub reading: ReadLimits,
+    /// Redirects that are followed.
+    pub max_redirects: u32,
+    /// How long a site is waited for.
+    pub patience: Patience,
+}
 
 /// Fetches one page, and makes a row of whatever comes.
 pub(super) struct FetchPlan {
     url: String,
     journey: Result<Journey, UrlFault>,
-    format: Format,
+    format: OutputFormat,
     reading: ReadLimits,
     /// What its row holds.
     held_bytes: Option<usize>,
@@ -28,13 +41,8 @@ pub(super) struct FetchPlan {
 }
 
 impl FetchPlan {
-    pub(super) fn new(
-        lease: &Lease,
-        format: Format,
-        reading: ReadLimits,
-        max_redirects: u32,
-        patience: Patience,
-    ) -> FetchPlan {
+    pub(super) fn new(lease: &Lease, rules: FetchRules) -> FetchPlan {
+        let FetchRules { format, reading, max_redirects, patience } = rules;
         let url = lease.job.url.clone();
         let journey = WebUrl::parse(&url).map(|at| {
             let journey = Journey::new(at, RetryRule::FETCH, max_redirects, lease.history);
@@ -54,7 +62,7 @@ impl Plan<Row> for FetchPlan {
             }
         };
         let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
-        if self.format == Format::Warc {
+        if self.format == OutputFormat::Warc {
             self.captures.extend(Capture::of(journey.at(), &outcome, moment.wall));
         }
         match journey.step(outcome, moment) {
@@ -75,8 +83,8 @@ impl Plan<Row> for FetchPlan {
 
     fn working_bytes(&self, body_bytes: usize) -> usize {
         match self.format {
-            Format::Html | Format::Warc => decoding_bytes(body_bytes),
-            Format::Json | Format::Markdown | Format::Text => {
+            OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body_bytes),
+            OutputFormat::Json | OutputFormat::Markdown | OutputFormat::Text => {
                 self.reading.working_bytes(body_bytes)
             }
         }

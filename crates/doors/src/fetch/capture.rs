@@ -99,7 +99,7 @@ const REQUEST: &str = "application/http; msgtype=request";
 
 /// A URL's exchanges as gzip members.
 #[derive(Debug, Default)]
-pub(super) struct Archived {
+pub struct Archived {
     members: Vec<u8>,
     last_answer: Option<RecordId>,
 }
@@ -119,7 +119,7 @@ impl Archived {
     }
 
     /// The same with the row as the last record.
-    pub(super) fn with_row(&self, url: &str, date: &str, json: &[u8]) -> Vec<u8> {
+    pub fn with_row(&self, url: &str, date: &str, json: &[u8]) -> Vec<u8> {
         // The row has the URL as it was given; that need not be a URI.
         let target = WebUrl::parse(url).ok();
         let record = NewRecord {
@@ -134,7 +134,7 @@ impl Archived {
 }
 
 /// What a file begins with.
-pub(super) fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
+pub fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
     let fields = format!(
         "{SOFTWARE}\r\nformat: WARC File Format 1.1\r\n\
          conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\

@@ -11,10 +11,8 @@ use fetchwell_archive::warc::{Kind, parse_record};
 use serde::Deserialize;
 
 use super::capture::SOFTWARE;
-use super::output::cannot;
+use super::format::OutputFormat;
 use super::row::RowOutcome;
-use crate::console::exit::Exit;
-use crate::doors::fetch::format::Format;
 
 /// A record with a row in it is shorter; of longer ones no more is kept in memory.
 const MAX_ROW_BYTES: u64 = 4 << 20;
@@ -24,29 +22,25 @@ type NextResult = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
 
 /// The rows that stand in an output, read as far as they are trusted.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub struct Earlier {
     file: BufReader<File>,
     next: NextResult,
     /// What an output of this format begins with.
     first_byte: u8,
     read: u64,
     urls: HashSet<String>,
-    pub(super) outcomes: Vec<RowOutcome>,
+    /// Of each row that was read.
+    pub outcomes: Vec<RowOutcome>,
     /// The URLs that were given up because of an internal error, and the byte ranges of their results.
-    pub(super) given_up: Vec<(String, Range<u64>)>,
+    pub given_up: Vec<(String, Range<u64>)>,
 }
 
 impl Earlier {
     /// Of a file that is there; nothing is read yet.
-    pub(super) fn of(path: &Path, format: Format) -> Result<Earlier, Exit> {
-        Earlier::open(path, format).map_err(|error| cannot(path, &error))
-    }
-
-    /// Like [`Earlier::of`], for callers that need the I/O error itself.
-    pub(super) fn open(path: &Path, format: Format) -> io::Result<Earlier> {
+    pub fn open(path: &Path, format: OutputFormat) -> io::Result<Earlier> {
         let file = BufReader::new(File::open(path)?);
         let (next, first_byte): (NextResult, u8) = match format {
-            Format::Warc => (next_capture, 0x1f),
+            OutputFormat::Warc => (next_capture, 0x1f),
             _ => (next_line, b'{'),
         };
         Ok(Earlier {
@@ -61,19 +55,19 @@ impl Earlier {
     }
 
     /// Whether the file begins as no output of this format does.
-    pub(super) fn is_of_another_format(&mut self) -> io::Result<bool> {
+    pub fn is_of_another_format(&mut self) -> io::Result<bool> {
         self.file.rewind()?;
         Ok(self.file.fill_buf()?.first().is_some_and(|byte| *byte != self.first_byte))
     }
 
     /// Whether the URL has its row.
-    pub(super) fn has(&self, url: &str) -> bool {
+    pub fn has(&self, url: &str) -> bool {
         self.urls.contains(url)
     }
 
     /// Reads on, up to `trusted` bytes or to where something else than a whole result of ours stands.
     /// Returns where the last result ends.
-    pub(super) fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
+    pub fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
         while self.read < trusted {
             let Some(part) = (self.next)(&mut self.file, trusted - self.read)? else { break };
             let start = self.read;
@@ -152,11 +146,11 @@ mod tests {
     use super::*;
     use fetchwell_policy::time::Time;
 
-    fn rows_of(content: &[u8], trusted: u64, format: Format) -> (Vec<String>, u64) {
+    fn rows_of(content: &[u8], trusted: u64, format: OutputFormat) -> (Vec<String>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
         std::fs::write(&path, content).unwrap();
-        let mut earlier = Earlier::of(&path, format).unwrap();
+        let mut earlier = Earlier::open(&path, format).unwrap();
         let whole = earlier.read_to(trusted).unwrap();
         let mut urls: Vec<String> = earlier.urls.into_iter().collect();
         urls.sort();
@@ -169,7 +163,7 @@ mod tests {
 
     #[test]
     fn torn_and_unconfirmed_rows_are_cut_off() {
-        let rows_of = |text: &str, trusted| rows_of(text.as_bytes(), trusted, Format::Json);
+        let rows_of = |text: &str, trusted| rows_of(text.as_bytes(), trusted, OutputFormat::Json);
         let a = row("a") + "\n";
         let b = row("b") + "\n";
         let one = a.len() as u64;
@@ -197,14 +191,14 @@ mod tests {
                 some if some >= info.len() => (&[], info.len()),
                 _ => (&[], 0),
             };
-            let (found, end) = rows_of(&file, trusted as u64, Format::Warc);
+            let (found, end) = rows_of(&file, trusted as u64, OutputFormat::Warc);
             assert_eq!(
                 (found, end),
                 (urls.iter().map(|url| (*url).into()).collect(), whole as u64)
             );
         }
         let torn = [&file[..], b"junk"].concat();
-        assert_eq!(rows_of(&torn, 10_000, Format::Warc).1, file.len() as u64);
-        assert_eq!(rows_of(b"{\"url\":\"a\"}\n", 10_000, Format::Warc), (vec![], 0));
+        assert_eq!(rows_of(&torn, 10_000, OutputFormat::Warc).1, file.len() as u64);
+        assert_eq!(rows_of(b"{\"url\":\"a\"}\n", 10_000, OutputFormat::Warc), (vec![], 0));
     }
 }

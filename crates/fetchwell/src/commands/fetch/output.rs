@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fetchwell_doors::fetch::{Earlier, OutputFormat, Row};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_sqlite::db::Db;
@@ -15,10 +16,7 @@ use fetchwell_stores::sqlite::{SqliteQueue, revise_length};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::earlier::Earlier;
-use super::row::Row;
 use crate::console::exit::Exit;
-use crate::doors::fetch::format::Format;
 
 /// Standard output as a sink.
 pub(super) struct Stdout {
@@ -82,7 +80,7 @@ pub(super) struct Repaired {
 pub(super) async fn repair(
     queue: &SqliteQueue,
     path: &Path,
-    format: Format,
+    format: OutputFormat,
     preamble: Vec<u8>,
 ) -> Result<Option<Repaired>, Exit> {
     let mut to_open = OpenOptions::new();
@@ -148,9 +146,10 @@ fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
 }
 
 /// An output goes on in the format in which it began.
-fn refuse_another_format(path: &Path, format: Format) -> Result<(), Exit> {
-    let is_other =
-        Earlier::of(path, format)?.is_of_another_format().map_err(|error| cannot(path, &error))?;
+fn refuse_another_format(path: &Path, format: OutputFormat) -> Result<(), Exit> {
+    let is_other = Earlier::open(path, format)
+        .and_then(|mut earlier| earlier.is_of_another_format())
+        .map_err(|error| cannot(path, &error))?;
     if is_other { Err(not_ours(path)) } else { Ok(()) }
 }
 
@@ -178,9 +177,9 @@ pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_doors::fetch::{Archived, warcinfo};
     use fetchwell_policy::time::Time;
 
-    use super::super::capture::{Archived, warcinfo};
     use super::*;
 
     fn row(url: &str, outcome: &str) -> String {
@@ -202,11 +201,11 @@ mod tests {
         let archived = lines.clone().map(|line| Archived::default().with_row("x", "y", &line));
         let info = warcinfo(&path, "agent", Time::EPOCH);
         for (format, first, [a, b, c, d]) in
-            [(Format::Json, Vec::new(), lines), (Format::Warc, info, archived)]
+            [(OutputFormat::Json, Vec::new(), lines), (OutputFormat::Warc, info, archived)]
         {
             let before = [&first, &a, &b, &c, &d].map(Vec::as_slice).concat();
             std::fs::write(&path, &before).unwrap();
-            let mut earlier = Earlier::of(&path, format).unwrap();
+            let mut earlier = Earlier::open(&path, format).unwrap();
             assert_eq!(earlier.read_to(u64::MAX).unwrap(), before.len() as u64);
             let (urls, parts): (Vec<String>, Vec<Range<u64>>) =
                 earlier.given_up.into_iter().unzip();

@@ -1,0 +1,33 @@
+//! The door: where URLs come from, what becomes of each, where rows go.
+
+use std::sync::Arc;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::GateRules;
+use fetchwell_engine::pipeline::Door;
+use fetchwell_engine::ports::finish::Finish;
+use fetchwell_engine::ports::source::Source;
+
+use super::plan::{FetchPlan, FetchRules};
+use super::row::Row;
+
+/// The rules of the gate for this door: the URLs of a host that does not exist fail, since nobody waits for it.
+pub fn gate_rules(mut rules: GateRules) -> GateRules {
+    rules.missing_hosts_fail = true;
+    rules
+}
+
+/// The door that makes a row of each URL.
+pub fn door(
+    source: Arc<dyn Source>,
+    finish: Arc<dyn Finish<Row>>,
+    rules: FetchRules,
+    clock: Clock,
+) -> Door<Row> {
+    Door {
+        source,
+        planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, rules))),
+        finish,
+        obituary: Arc::new(move |lease, reason| vec![Row::given_up(lease, reason, clock.wall())]),
+    }
+}
