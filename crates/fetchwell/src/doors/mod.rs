@@ -9,7 +9,6 @@
 //! what the engine steps through; its records are what the sink writes.
 
 pub mod commoncrawl;
-pub mod read_limits;
 
 pub(crate) mod fetch {
     pub(crate) mod format;

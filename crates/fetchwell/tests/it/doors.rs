@@ -13,7 +13,6 @@ use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, Bloc
 use fetchwell::doors::commoncrawl::work::{
     BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
 };
-use fetchwell::doors::read_limits::ReadLimits as RecordLimits;
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_doors::articles::{self, ArticleRecord, LinkRules};
@@ -355,7 +354,7 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
         max_gap_bytes: 0,
         max_range_bytes: 1, // Each page is a range of its own.
         max_record_bytes: 1 << 20,
-        reading: RecordLimits::default(),
+        reading: commoncrawl::ReadTime::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),

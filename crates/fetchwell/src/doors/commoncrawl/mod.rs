@@ -4,7 +4,7 @@
 //! flow. `byte_range` asks for a stretch of a file and takes nothing else, `near_ranges` joins those that
 //! lie side by side. `lookup` finds captures in the index, and brings one back. `batch` makes batches of an
 //! index for a `queue`, and `work` makes documents of them. `dead` is for batches that were given up.
-//! `crawl_files` is what others are told of both.
+//! `crawl_files` is what others are told of both, `read_time` what reading a page may cost.
 
 mod archive;
 pub mod batch;
@@ -15,6 +15,7 @@ mod folder;
 mod lookup;
 mod near_ranges;
 mod queue;
+mod read_time;
 mod s3;
 mod sigv4;
 pub mod work;
@@ -25,6 +26,7 @@ use crate::commands::commoncrawl::args::CommonCrawlCommand;
 use crate::console::exit::Exit;
 
 pub(crate) use crawl_files::CrawlFiles;
+pub use read_time::ReadTime;
 
 /// Does what was typed.
 pub(crate) async fn run(

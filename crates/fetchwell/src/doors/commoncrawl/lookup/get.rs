@@ -16,9 +16,9 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
+use crate::doors::commoncrawl::read_time::ReadTime;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
 use crate::doors::fetch::format::Format;
-use crate::doors::read_limits::ReadLimits;
 
 /// Captures of one page that are looked at.
 const MAX_CAPTURES: usize = 100_000;
@@ -60,7 +60,7 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
         Err(exit) => return Ok(exit),
     };
     info!("captured at {}: {}", capture.timestamp, capture.url().unwrap_or_default());
-    let reading = ReadLimits::of_records(&settings.values);
+    let reading = ReadTime(settings.values.extract_max_time);
     match render(&capture, &record, format, reading) {
         Ok(text) => print(&text),
         Err(fault) => {
@@ -130,7 +130,7 @@ fn render(
     capture: &CdxRecord,
     record: &[u8],
     format: Format,
-    reading: ReadLimits,
+    reading: ReadTime,
 ) -> anyhow::Result<Vec<u8>> {
     if format == Format::Warc {
         return Ok(record.to_vec());
@@ -214,7 +214,7 @@ mod tests {
                 (Format::Html, "<p>Words.</p>"),
                 (Format::Json, "\"text\":"),
             ] {
-                let printed = render(&capture, &stored, format, ReadLimits::default()).unwrap();
+                let printed = render(&capture, &stored, format, ReadTime::default()).unwrap();
                 let printed = String::from_utf8(printed).unwrap();
                 assert!(printed.contains(want), "{format:?}: {printed}");
             }

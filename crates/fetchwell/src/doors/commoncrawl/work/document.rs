@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::in_hand::Part;
 use crate::doors::commoncrawl::byte_range::{ByteRange, RangeFault};
-use crate::doors::read_limits::ReadLimits;
+use crate::doors::commoncrawl::read_time::ReadTime;
 
 /// What a gzip member begins with. A record may also stand in its file as it is.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -143,7 +143,7 @@ impl Document {
         page: &CdxRecord,
         record: &[u8],
         max_bytes: usize,
-        reading: ReadLimits,
+        reading: ReadTime,
     ) -> anyhow::Result<Document> {
         let warc = WarcPlace::of(page).ok_or(DocumentFault::Place)?;
         Ok(Document::read(page, warc, record, max_bytes, reading)?)
@@ -156,7 +156,7 @@ impl Document {
         warc: WarcPlace,
         member: &[u8],
         max_bytes: usize,
-        reading: ReadLimits,
+        reading: ReadTime,
     ) -> Result<Document, DocumentFault> {
         let bytes = record_bytes(member, max_bytes)?;
         Document::of(page, warc, &parse_record(&bytes)?, max_bytes, reading)
@@ -176,7 +176,7 @@ impl Document {
         warc: WarcPlace,
         record: &Record<'_>,
         max_bytes: usize,
-        reading: ReadLimits,
+        reading: ReadTime,
     ) -> Result<Document, DocumentFault> {
         if record.kind() != Some(Kind::Response) {
             return Err(DocumentFault::NotAResponse);
@@ -241,7 +241,7 @@ fn read_text(
     html: &str,
     url: &url::Url,
     has_language: bool,
-    reading: ReadLimits,
+    reading: ReadTime,
 ) -> Result<TitleTextLanguage, Happened> {
     if has_language {
         let article = reading.text(html, url)?;

@@ -30,7 +30,7 @@ use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::{Archive, join_rule};
 use crate::doors::commoncrawl::near_ranges::JoinRule;
-use crate::doors::read_limits::ReadLimits;
+use crate::doors::commoncrawl::read_time::ReadTime;
 use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 
 /// Batches whose documents are written together: what they say is in memory until then.
@@ -140,7 +140,7 @@ impl Work<'_> {
             max_gap_bytes,
             max_range_bytes,
             max_record_bytes,
-            reading: ReadLimits::of_records(&self.settings.values),
+            reading: ReadTime(self.settings.values.extract_max_time),
             filter,
             in_hand: InHand::for_records_of(max_record_bytes),
             large: Arc::default(),

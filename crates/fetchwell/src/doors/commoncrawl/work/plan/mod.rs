@@ -30,7 +30,7 @@ use crate::doors::commoncrawl::byte_range::{
     ByteRange, REFUSED_BY_ARCHIVE, RangeFault, after_short_answer,
 };
 use crate::doors::commoncrawl::near_ranges::{JoinRule, join};
-use crate::doors::read_limits::ReadLimits;
+use crate::doors::commoncrawl::read_time::ReadTime;
 
 /// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
 /// does not grow with what pages say.
@@ -50,7 +50,7 @@ pub struct WorkRules {
     /// The largest record, inflated.
     pub max_record_bytes: usize,
     /// How long reading a page may take.
-    pub reading: ReadLimits,
+    pub reading: ReadTime,
     /// Which documents are wanted.
     pub filter: DocumentFilter,
     /// What all batches together have not written yet.

@@ -17,7 +17,7 @@ fn rules_at_first() -> Arc<WorkRules> {
         max_gap_bytes: 0,
         max_range_bytes: 1 << 20,
         max_record_bytes: 1 << 20,
-        reading: ReadLimits::default(),
+        reading: ReadTime::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
@@ -168,7 +168,7 @@ fn a_range_that_comes_short_is_asked_for_again() {
 
 #[test]
 fn a_page_that_takes_too_long_to_read_is_reported_with_the_setting() {
-    let reading = ReadLimits { max_time: Duration::ZERO, ..ReadLimits::default() };
+    let reading = ReadTime(Duration::ZERO);
     let rules = WorkRules { reading, ..(*rules()).clone() };
     let file = record_of(&"<p>Some words of a page that is long.".repeat(20_000));
     let batch = batch(&[(0, file.len() as u64)]);

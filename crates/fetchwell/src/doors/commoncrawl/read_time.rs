@@ -1,0 +1,59 @@
+//! What reading a captured page may cost.
+
+use std::time::Duration;
+
+use fetchwell_engine::clock::ThreadTime;
+use fetchwell_extract::{
+    Article, Limits, TitledText, TookTooLong, extract_text_within, extract_within,
+};
+use fetchwell_policy::outcome::{AnswerFault, Happened};
+use url::Url;
+
+/// Processor time that reading one page may take, so that a page is not blamed for a machine that is busy or was
+/// asleep. Its text has no limit but the size of the record.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadTime(pub Duration);
+
+/// The default of the settings.
+impl Default for ReadTime {
+    fn default() -> ReadTime {
+        ReadTime(Duration::from_secs(5))
+    }
+}
+
+impl ReadTime {
+    /// Reads the article of a page.
+    pub fn article(self, html: &str, found_at: &Url) -> Result<Article, Happened> {
+        self.within(|limits| extract_within(html, found_at, limits))
+    }
+
+    /// Reads its title and text only.
+    pub fn text(self, html: &str, found_at: &Url) -> Result<TitledText, Happened> {
+        self.within(|limits| extract_text_within(html, found_at, limits))
+    }
+
+    fn within<T>(
+        self,
+        read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
+    ) -> Result<T, Happened> {
+        let began = ThreadTime::now();
+        let is_over = || began.elapsed() > self.0;
+        read(&Limits { max_text_bytes: usize::MAX, is_over: &is_over })
+            .map_err(|_| Happened::BadAnswer(AnswerFault::TookTooLong))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_takes_too_long_is_its_own_fault() {
+        let html = "<p>Some words of a page that is long.".repeat(20_000);
+        let url = Url::parse("https://a.test/").unwrap();
+        let none = ReadTime(Duration::ZERO);
+        let failed = none.article(&html, &url).unwrap_err();
+        assert_eq!(failed, Happened::BadAnswer(AnswerFault::TookTooLong));
+        assert_eq!(none.text(&html, &url).unwrap_err(), failed);
+    }
+}
