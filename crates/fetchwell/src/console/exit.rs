@@ -8,6 +8,8 @@ use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
 
+use crate::doors::commoncrawl::CommonCrawlError;
+
 /// How the program ends.
 #[derive(Debug)]
 pub(crate) enum Exit {
@@ -109,6 +111,16 @@ impl From<OpenError> for Exit {
 impl From<PlanFileError> for Exit {
     fn from(error: PlanFileError) -> Exit {
         Exit::Usage(error.to_string())
+    }
+}
+
+impl From<CommonCrawlError> for Exit {
+    fn from(error: CommonCrawlError) -> Exit {
+        match error {
+            CommonCrawlError::Store(fault) => fault.into(),
+            CommonCrawlError::File(error) => error.into(),
+            refused => Exit::Usage(refused.to_string()),
+        }
     }
 }
 

@@ -7,11 +7,12 @@ use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
-use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
 
 use super::byte_range::REFUSED_BY_ARCHIVE;
+use super::error::CommonCrawlError;
 use super::folder::{self, FolderWeb};
 use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
@@ -74,8 +75,9 @@ impl Archive {
     }
 
     /// Where the index files of a crawl are: a URL that ends in a slash.
-    pub(crate) fn indexes(&self, crawl: &str) -> Result<WebUrl, UrlFault> {
-        self.root.join(&format!("cc-index/collections/{crawl}/indexes/"))
+    pub(crate) fn indexes(&self, crawl: &str) -> Result<WebUrl, CommonCrawlError> {
+        let folder = format!("cc-index/collections/{crawl}/indexes/");
+        self.root.join(&folder).map_err(CommonCrawlError::Crawl)
     }
 
     /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and an archive

@@ -11,6 +11,7 @@ pub mod batch;
 mod byte_range;
 mod crawl_files;
 mod dead;
+mod error;
 mod folder;
 mod lookup;
 mod near_ranges;
@@ -26,6 +27,7 @@ use crate::commands::commoncrawl::args::CommonCrawlCommand;
 use crate::console::exit::Exit;
 
 pub(crate) use crawl_files::CrawlFiles;
+pub use error::CommonCrawlError;
 pub use read_time::ReadTime;
 
 /// Does what was typed.

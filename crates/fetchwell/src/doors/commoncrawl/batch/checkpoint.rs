@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::counts::Counts;
+use crate::doors::commoncrawl::error::CommonCrawlError;
 
 /// Of the blocks that could not be read so many are named; all are counted.
 const MOST_UNREAD_NAMED: usize = 10_000;
@@ -137,22 +138,20 @@ pub(super) struct CheckpointFile {
 
 impl CheckpointFile {
     /// Opens it, and reads what it says; nothing where it is not there yet.
-    pub(super) fn open(path: &Path) -> Result<(CheckpointFile, Option<Checkpoint>), String> {
-        let shown = path.display();
-        let lock = File::create(beside(path, "lock")).map_err(|error| {
-            format!(
-                "cannot write the checkpoint {shown}: {error}; use another file with --checkpoint"
-            )
+    pub(super) fn open(
+        path: &Path,
+    ) -> Result<(CheckpointFile, Option<Checkpoint>), CommonCrawlError> {
+        let path = path.to_owned();
+        let lock = File::create(beside(&path, "lock")).map_err(|source| {
+            CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }
         })?;
-        lock.try_lock().map_err(|_| {
-            format!("another batcher is using {shown}; use another file with --checkpoint")
-        })?;
-        let kept = match std::fs::read(path) {
-            Ok(bytes) => Some(read(&bytes, path)?),
+        lock.try_lock().map_err(|_| CommonCrawlError::CheckpointInUse(path.clone()))?;
+        let kept = match std::fs::read(&path) {
+            Ok(bytes) => Some(read(&bytes, &path)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("cannot read the checkpoint {shown}: {error}")),
+            Err(source) => return Err(CommonCrawlError::CheckpointUnreadable { path, source }),
         };
-        Ok((CheckpointFile { path: path.to_owned(), _lock: lock }, kept))
+        Ok((CheckpointFile { path, _lock: lock }, kept))
     }
 
     /// Replaces it. Whenever the machine stops, the old one or the new one is there.
@@ -167,14 +166,10 @@ impl CheckpointFile {
     }
 }
 
-fn read(bytes: &[u8], path: &Path) -> Result<Checkpoint, String> {
-    let shown = path.display();
-    let is_none = |error: serde_json::Error| {
-        format!("{shown} is not a checkpoint: {error}; move it away to start over")
-    };
+fn read(bytes: &[u8], path: &Path) -> Result<Checkpoint, CommonCrawlError> {
+    let is_none = |source| CommonCrawlError::NotACheckpoint { path: path.to_owned(), source };
     let AnyVersion { version } = serde_json::from_slice(bytes).map_err(is_none)?;
-    refuse_newer_store(&format!("the checkpoint {shown}"), version, VERSION)
-        .map_err(|fault| fault.to_string())?;
+    refuse_newer_store(&format!("the checkpoint {}", path.display()), version, VERSION)?;
     serde_json::from_slice(bytes).map_err(is_none)
 }
 
@@ -203,7 +198,8 @@ mod tests {
         checkpoint.position = Position::at(7).behind("x").behind("y");
         checkpoint.pending = vec!["{\"surt_url\":\"com,example)/ü\"}".to_owned()];
         file.write(&checkpoint).unwrap();
-        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("another batcher")));
+        let error = CheckpointFile::open(&path).err().unwrap().to_string();
+        assert!(error.contains("another batcher"), "{error}");
         drop(file);
         let (_file, kept) = CheckpointFile::open(&path).ok().unwrap();
         assert_eq!(kept, Some(checkpoint));
@@ -214,7 +210,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.json");
         std::fs::write(&path, "{\"mine\": 1}").unwrap();
-        assert!(CheckpointFile::open(&path).is_err_and(|fault| fault.contains("not a checkpoint")));
+        let error = CheckpointFile::open(&path).err().unwrap().to_string();
+        assert!(error.contains("not a checkpoint"), "{error}");
     }
 
     /// As version 35692d3 wrote it.
@@ -248,8 +245,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.checkpoint");
         std::fs::write(&path, "{\"version\": 7, \"position\": \"elsewhere\"}").unwrap();
-        let fault = CheckpointFile::open(&path).err().unwrap();
-        assert!(fault.contains("version 7") && fault.contains("up to 0"), "{fault}");
+        let error = CheckpointFile::open(&path).err().unwrap().to_string();
+        assert!(error.contains("version 7") && error.contains("up to 0"), "{error}");
     }
 
     #[test]

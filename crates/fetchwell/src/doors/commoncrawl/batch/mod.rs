@@ -70,8 +70,7 @@ async fn run_inner(
     let (file, kept) = match args.dry_run {
         true => (None, None),
         false => {
-            let (file, kept) =
-                CheckpointFile::open(&checkpoint_path(&args)).map_err(Exit::Usage)?;
+            let (file, kept) = CheckpointFile::open(&checkpoint_path(&args))?;
             (Some(file), kept)
         }
     };
@@ -157,8 +156,7 @@ impl Flow<'_> {
         let values = &self.settings.values;
         let max_blocks = AHEAD_BLOCKS_PER_REQUEST * values.commoncrawl_max_concurrency;
         let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
-        let indexes =
-            self.archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+        let indexes = self.archive.indexes(crawl)?;
         let path = &self.args.cluster_idx;
         let from = earlier.position.index_offset;
         let clock = self.archive.parts.clock.clone();

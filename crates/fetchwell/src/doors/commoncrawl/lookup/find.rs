@@ -23,9 +23,9 @@ pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Runnin
 
 async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
     let crawl = settings.values.commoncrawl_crawl.as_str();
-    let keys = Keys::of(&args.pattern).map_err(Exit::Usage)?;
+    let keys = Keys::of(&args.pattern)?;
     let archive = Archive::open_to_look(settings).await?;
-    let indexes = archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+    let indexes = archive.indexes(crawl)?;
     let captures = Captures::new(indexes, keys, args.limit);
     let found = match errand::run(settings, &archive, captures).await {
         Ok(found) => found,

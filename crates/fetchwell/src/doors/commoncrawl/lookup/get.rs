@@ -37,9 +37,9 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
         let find = format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
         return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
     }
-    let keys = Keys::of(&args.url).map_err(Exit::Usage)?;
+    let keys = Keys::of(&args.url)?;
     let archive = Archive::open_to_look(settings).await?;
-    let indexes = archive.indexes(crawl).map_err(|fault| Exit::Usage(fault.to_string()))?;
+    let indexes = archive.indexes(crawl)?;
     let fetching = Fetching {
         captures: Captures::new(indexes, keys, MAX_CAPTURES),
         root: archive.root.clone(),

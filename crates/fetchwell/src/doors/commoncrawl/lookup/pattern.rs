@@ -3,6 +3,8 @@
 use fetchwell_policy::surt::surt;
 use fetchwell_policy::url::WebUrl;
 
+use crate::doors::commoncrawl::error::CommonCrawlError;
+
 /// Keys from one on and before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Keys {
@@ -17,7 +19,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Those of a pattern.
-    pub(super) fn of(pattern: &str) -> Result<Keys, String> {
+    pub(super) fn of(pattern: &str) -> Result<Keys, CommonCrawlError> {
         let pattern = pattern.trim();
         if let Some(domain) = pattern.strip_prefix("*.") {
             let domain = domain.trim_end_matches('*').trim_end_matches('/');
@@ -58,14 +60,10 @@ impl Keys {
 }
 
 /// The key of a URL; who leaves the scheme out means the web.
-fn key(text: &str, pattern: &str) -> Result<String, String> {
+fn key(text: &str, pattern: &str) -> Result<String, CommonCrawlError> {
     let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = WebUrl::parse(&url).map_err(|fault| {
-        format!(
-            "cannot search for {pattern:?}: {fault}; use a URL, example.com/docs/* for everything \
-             below it, or *.example.com for a domain"
-        )
-    })?;
+    let url = WebUrl::parse(&url)
+        .map_err(|source| CommonCrawlError::Pattern { pattern: pattern.to_owned(), source })?;
     Ok(surt(&url))
 }
 
@@ -134,7 +132,7 @@ mod tests {
     fn what_is_no_url_is_said() {
         for pattern in ["", "*", "*.", "http://", "ftp://x/", "a b"] {
             assert!(
-                Keys::of(pattern).is_err_and(|fault| fault.contains("*.example.com")),
+                Keys::of(pattern).is_err_and(|error| error.to_string().contains("*.example.com")),
                 "{pattern}"
             );
         }

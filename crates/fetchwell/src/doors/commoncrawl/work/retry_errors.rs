@@ -52,7 +52,7 @@ async fn retry_errors_inner(
     args: RetryErrorsArgs,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let mut file = ErrorFile::open(&settings.values.commoncrawl_output).map_err(Exit::Usage)?;
+    let mut file = ErrorFile::open(&settings.values.commoncrawl_output)?;
     let queue = open_batches(settings, &Clock::system()).await?;
     let outlet = BoundedQueue::new(queue, settings);
     let stop = stop_on_signal();

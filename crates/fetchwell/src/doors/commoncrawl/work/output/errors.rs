@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::manifest::standing;
 use super::{ERRORS, MANIFEST};
+use crate::doors::commoncrawl::error::CommonCrawlError;
 use crate::doors::commoncrawl::work::document::{LEFT_OUT, WarcPlace};
 
 /// The error kind of an item that is not a page. Publishing it again would not help.
@@ -50,19 +51,18 @@ pub(in super::super) enum ErrorEntry {
 }
 
 impl ErrorFile {
-    /// Opens the file of a folder; a fault in words where no worker has written there.
-    pub(in super::super) fn open(folder: &Path) -> Result<ErrorFile, String> {
-        let fault =
-            |what: &str| format!("{}: {what}; use another folder with --output", folder.display());
+    /// Opens the file of a folder that a worker has written to.
+    pub(in super::super) fn open(folder: &Path) -> Result<ErrorFile, CommonCrawlError> {
+        let at = folder.to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags)
-            .map_err(|error| fault(&format!("no worker has written there ({error})")))?;
+            .map_err(|source| CommonCrawlError::NoWorker { folder: at.clone(), source })?;
         let (confirmed, _) = standing(&manifest, ERRORS)
-            .map_err(|error| fault(&format!("cannot read {MANIFEST}: {error}")))?;
+            .map_err(|source| CommonCrawlError::Manifest { folder: at.clone(), source })?;
         let lines = match File::open(folder.join(ERRORS)) {
             Ok(file) => Some(BufReader::new(file.take(confirmed))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && confirmed == 0 => None,
-            Err(error) => return Err(fault(&format!("cannot read {ERRORS}: {error}"))),
+            Err(source) => return Err(CommonCrawlError::ErrorFile { folder: at, source }),
         };
         Ok(ErrorFile { manifest, lines })
     }

@@ -197,7 +197,8 @@ async fn a_bad_page_that_was_left_out_is_no_error_any_more_and_may_become_a_docu
 #[tokio::test]
 async fn bad_pages_are_given_again_until_they_are_good() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(ErrorFile::open(folder.path()).is_err_and(|fault| fault.contains("no worker")));
+    let error = ErrorFile::open(folder.path()).err().unwrap().to_string();
+    assert!(error.contains("no worker"), "{error}");
     let output = open(&folder, SMALL).await;
     let mut file = ErrorFile::open(folder.path()).unwrap();
     assert_eq!(file.read_next().unwrap(), None, "there is no such file yet");
