@@ -1,3 +1,4 @@
 //! `fetchwell commoncrawl`.
 
+pub(crate) mod archive;
 pub(crate) mod args;

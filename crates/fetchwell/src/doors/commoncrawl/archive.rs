@@ -1,77 +1,82 @@
 //! The archive that is read: a web server, a folder or a bucket, each an ordinary web to the one flow.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
-use fetchwell_engine::gate::Gate;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::pipeline::Plant;
 use fetchwell_engine::web::Web;
-use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::{ArchiveBase, Settings, process_environment};
-use fetchwell_telemetry::metrics::DoorName;
+use fetchwell_policy::url::{UrlFault, WebUrl};
+use thiserror::Error;
 
 use super::byte_range::REFUSED_BY_ARCHIVE;
 use super::error::CommonCrawlError;
 use super::folder::{self, FolderWeb};
-use super::near_ranges::JoinRule;
 use super::s3::{Bucket, SignedWeb};
-use super::work::NO_ARCHIVE;
-use crate::console::exit::Exit;
-use crate::plant::{Parts, gate_rules};
 
-/// An archive, opened.
-pub(crate) struct Archive {
+/// The start of the error message when a worker stops because its base is wrong.
+pub(crate) const NO_ARCHIVE: &str = "no archive was found at ";
+
+/// Why an archive cannot be read. Whoever names the archive says which one.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// Its folder is missing.
+    #[error("there is no such folder; use another one with --base")]
+    NoFolder,
+    /// There is no URL that could stand for its folder.
+    #[error(transparent)]
+    FolderUrl(#[from] UrlFault),
+    /// AWS's variables give its bucket an address that is not a URL.
+    #[error("the address {address} of the bucket cannot be used: {source}")]
+    BucketUrl { address: String, source: UrlFault },
+    /// One of AWS's two keys is set without the other.
+    #[error("set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither for a public bucket")]
+    HalfKeys,
+}
+
+/// An archive.
+pub struct Archive {
     /// Where its files are: a URL that ends in a slash. WARC files are named from here.
-    pub(crate) root: WebUrl,
-    /// What the flow stands on besides.
-    pub(crate) parts: Parts,
+    pub root: WebUrl,
     web: Arc<dyn Web>,
     /// Whether it is reached over the network, where the address guard has a say.
     is_guarded: bool,
 }
 
 impl Archive {
-    /// Opens the archive that the settings name. All processes on the store share its back-off.
-    pub(crate) async fn open(settings: &Settings) -> Result<Archive, Exit> {
-        let parts = Parts::open(&with_room_for_ranges(settings)).await?;
-        let parts = match settings.values.commoncrawl_base {
-            // A folder is no site: nobody is to meet it in a list of sites.
-            ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
-            _ => parts,
-        };
-        Archive::on(settings, parts)
+    /// On a web server, below a URL that ends in a slash.
+    pub fn on_server(root: WebUrl, client: Arc<dyn Web>) -> Archive {
+        Archive { root, web: client, is_guarded: true }
     }
 
-    /// The same for a look at it: a folder needs no store.
-    pub(crate) async fn open_to_look(settings: &Settings) -> Result<Archive, Exit> {
-        match settings.values.commoncrawl_base {
-            ArchiveBase::Folder(_) => Archive::on(settings, Parts::in_memory(settings)?),
-            _ => Archive::open(settings).await,
+    /// In a folder.
+    pub fn in_folder(path: &Path) -> Result<Archive, ArchiveError> {
+        if !path.is_dir() {
+            return Err(ArchiveError::NoFolder);
         }
+        let web = FolderWeb { folder: path.to_owned() };
+        Ok(Archive { root: folder::root()?, web: Arc::new(web), is_guarded: false })
     }
 
-    fn on(settings: &Settings, parts: Parts) -> Result<Archive, Exit> {
-        let base = &settings.values.commoncrawl_base;
-        let unusable = |why: String| Exit::Usage(format!("cannot read the archive {base}: {why}"));
-        let (root, web): (WebUrl, Arc<dyn Web>) = match base {
-            ArchiveBase::Web(root) => (root.clone(), parts.client.clone()),
-            ArchiveBase::Folder(path) if !path.is_dir() => {
-                return Err(unusable(
-                    "there is no such folder; use another one with --base".to_owned(),
-                ));
+    /// In a bucket, below a prefix that is empty or ends in a slash. The environment has the variables that AWS's own
+    /// tools read.
+    pub fn in_bucket(
+        bucket: &str,
+        prefix: &str,
+        environment: &BTreeMap<String, String>,
+        client: Arc<dyn Web>,
+        clock: Clock,
+    ) -> Result<Archive, ArchiveError> {
+        let Bucket { root, signer } = Bucket::new(bucket, prefix, environment)?;
+        let web: Arc<dyn Web> = match signer {
+            Some(signer) => {
+                Arc::new(SignedWeb { inner: client, root: root.clone(), signer, clock })
             }
-            ArchiveBase::Folder(path) => {
-                let root = folder::root().map_err(|fault| unusable(fault.to_string()))?;
-                (root, Arc::new(FolderWeb { folder: path.clone() }))
-            }
-            ArchiveBase::S3 { bucket, prefix } => {
-                let bucket = Bucket::new(bucket, prefix, &process_environment());
-                bucket_web(bucket.map_err(unusable)?, &parts)
-            }
+            None => client,
         };
-        let is_guarded = !matches!(base, ArchiveBase::Folder(_));
-        Ok(Archive { root, parts, web, is_guarded })
+        Ok(Archive { root, web, is_guarded: true })
     }
 
     /// Where the index files of a crawl are: a URL that ends in a slash.
@@ -80,59 +85,22 @@ impl Archive {
         self.root.join(&folder).map_err(CommonCrawlError::Crawl)
     }
 
-    /// What a run comes to that was halted. The guard's refusal is ours; a 403 is the archive's, and an archive
-    /// that is not there or a disk that can't be read is a failure.
-    pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
+    /// Whether a run that was halted for this reason was refused by the address guard, which is ours. A 403 is the
+    /// archive's refusal, and an archive that is not there or a disk that can't be read is a failure.
+    pub fn is_refused_by_us(&self, reason: &str) -> bool {
         let is_of_archive = reason == REFUSED_BY_ARCHIVE || reason.starts_with(NO_ARCHIVE);
-        match self.is_guarded && !is_of_archive {
-            true => Exit::Refused,
-            false => Exit::SomeFailed,
-        }
+        self.is_guarded && !is_of_archive
     }
 
-    /// All that a pipeline on this archive needs besides a door. The archive is paced by concurrency, and
-    /// what it asks for in the way of rest it gets, from all processes on the store.
-    pub(crate) fn plant(
-        &self,
-        settings: &Settings,
-        give_up_after: Option<Duration>,
-        door: DoorName,
-    ) -> Plant {
-        let mut rules = gate_rules(settings, give_up_after);
-        let most = settings.values.commoncrawl_max_concurrency;
-        rules.pace.concurrency.insert(self.root.site(), most);
-        let gate = Gate::new(self.parts.politeness.clone(), rules, self.parts.clock.clone());
-        Plant { web: self.web.clone(), ..self.parts.plant(settings, gate, door, Arc::new(|_| {})) }
+    /// These rules with the archive paced by concurrency. A pause that it asks for still holds, for all processes on
+    /// the store.
+    pub fn pace(&self, mut rules: GateRules, max_concurrency: usize) -> GateRules {
+        rules.pace.concurrency.insert(self.root.site(), max_concurrency);
+        rules
     }
-}
 
-/// Which stretches of a file are asked for together.
-pub(crate) fn join_rule(settings: &Settings) -> JoinRule {
-    JoinRule {
-        max_gap_bytes: settings.values.commoncrawl_join_gap,
-        max_range_bytes: settings.values.commoncrawl_max_range,
+    /// The same with requests that go to this archive.
+    pub fn plant(&self, plant: Plant) -> Plant {
+        Plant { web: self.web.clone(), ..plant }
     }
-}
-
-fn bucket_web(bucket: Bucket, parts: &Parts) -> (WebUrl, Arc<dyn Web>) {
-    let Bucket { root, signer } = bucket;
-    let inner = parts.client.clone();
-    let clock = parts.clock.clone();
-    match signer {
-        Some(signer) => {
-            let signed = SignedWeb { inner, root: root.clone(), signer, clock };
-            (root, Arc::new(signed))
-        }
-        None => (root, inner),
-    }
-}
-
-/// A range is as long as it was asked for: that it may be longer than a page does no harm. All of them
-/// together have the budget of all bodies.
-fn with_room_for_ranges(settings: &Settings) -> Settings {
-    let mut settings = settings.clone();
-    let values = &mut settings.values;
-    let longest = MAX_RECORD_BYTES.max(values.commoncrawl_max_range).saturating_add(1);
-    values.http_max_body = values.http_max_body.max(longest).min(values.http_body_budget);
-    settings
 }

@@ -6,7 +6,7 @@
 //! index for a `queue`, and `work` makes documents of them. `dead` is for batches that were given up.
 //! `crawl_files` is what others are told of both, `read_time` what reading a page may cost.
 
-mod archive;
+pub mod archive;
 pub mod batch;
 mod byte_range;
 mod crawl_files;

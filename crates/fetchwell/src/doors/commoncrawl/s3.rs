@@ -11,6 +11,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::url::WebUrl;
 
+use super::archive::ArchiveError;
 use super::sigv4::Signer;
 
 const DEFAULT_REGION: &str = "us-east-1";
@@ -28,14 +29,13 @@ impl Bucket {
         bucket: &str,
         prefix: &str,
         environment: &BTreeMap<String, String>,
-    ) -> Result<Bucket, String> {
+    ) -> Result<Bucket, ArchiveError> {
         let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
         let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
         let endpoint = variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL"));
         let address = address(bucket, prefix, region, endpoint);
-        let root = WebUrl::parse(&address).map_err(|fault| {
-            format!("the address {address} of the bucket cannot be used: {fault}")
-        })?;
+        let root = WebUrl::parse(&address)
+            .map_err(|source| ArchiveError::BucketUrl { address, source })?;
         let keys = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"));
         let signer = match keys {
             (Some(id), Some(secret)) => Some(Signer {
@@ -45,13 +45,7 @@ impl Bucket {
                 region: region.map_or(DEFAULT_REGION, String::as_str).to_owned(),
             }),
             (None, None) => None,
-            _ => {
-                return Err(
-                    "set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither for a public \
-                     bucket"
-                        .to_owned(),
-                );
-            }
+            _ => return Err(ArchiveError::HalfKeys),
         };
         Ok(Bucket { root, signer })
     }
@@ -103,7 +97,7 @@ impl Web for SignedWeb {
 mod tests {
     use super::*;
 
-    fn bucket(name: &str, variables: &[(&str, &str)]) -> Result<Bucket, String> {
+    fn bucket(name: &str, variables: &[(&str, &str)]) -> Result<Bucket, ArchiveError> {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Bucket::new(name, "p/", &variables.iter().map(owned).collect())
     }

@@ -29,8 +29,8 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::archive::Archive;
 use super::queue::BoundedQueue;
+use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::commands::commoncrawl::args::BatchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
@@ -84,7 +84,7 @@ async fn run_inner(
         return say_done(&args, &earlier, as_json);
     }
     let listener = listen_for_metrics(values.commoncrawl_batch_metrics_listen).await?;
-    let archive = Archive::open(settings).await?;
+    let archive = OpenArchive::open(settings).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
         archive.parts.own_listeners.register(address);
@@ -140,7 +140,7 @@ async fn run_inner(
 struct Flow<'a> {
     settings: &'a Settings,
     args: &'a BatchArgs,
-    archive: &'a Archive,
+    archive: &'a OpenArchive,
     progress: Arc<Progress>,
 }
 
@@ -156,9 +156,8 @@ impl Flow<'_> {
         let values = &self.settings.values;
         let max_blocks = AHEAD_BLOCKS_PER_REQUEST * values.commoncrawl_max_concurrency;
         let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
-        let indexes = self.archive.indexes(crawl)?;
-        let path = &self.args.cluster_idx;
-        let from = earlier.position.index_offset;
+        let indexes = self.archive.archive.indexes(crawl)?;
+        let (path, from) = (&self.args.cluster_idx, earlier.position.index_offset);
         let clock = self.archive.parts.clock.clone();
         let source = Arc::new(ClusterSource::open(path, from, indexes, ahead.clone(), clock)?);
         let by_file_pages = batching.by_file.then_some(values.commoncrawl_by_file_pages);

@@ -19,6 +19,7 @@ use fetchwell_telemetry::metrics::DoorName;
 use parking_lot::Mutex;
 use tracing::error;
 
+use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::doors::commoncrawl::archive::Archive;
@@ -45,14 +46,14 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
 /// Runs an errand to its end; what comes of it, or how the program ends.
 pub(super) async fn run<E: Errand>(
     settings: &Settings,
-    archive: &Archive,
+    archive: &OpenArchive,
     errand: E,
 ) -> Result<E::Found, Exit> {
     let queue = MemoryQueue::new(archive.parts.clock.clone(), LEASE_TTL, true);
-    queue.enqueue(vec![NewJob::now(job(archive))]);
+    queue.enqueue(vec![NewJob::now(job(&archive.archive))]);
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
-    let root = archive.root.clone();
+    let root = archive.archive.root.clone();
     let progress = Arc::new(Mutex::new(errand));
     let door = Door {
         source: instance.clone(),

@@ -10,10 +10,10 @@ use tracing::{info, warn};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
+use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::commands::commoncrawl::args::FindArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 
 /// Does what was typed.
@@ -24,8 +24,8 @@ pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Runnin
 async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
     let crawl = settings.values.commoncrawl_crawl.as_str();
     let keys = Keys::of(&args.pattern)?;
-    let archive = Archive::open_to_look(settings).await?;
-    let indexes = archive.indexes(crawl)?;
+    let archive = OpenArchive::open_to_look(settings).await?;
+    let indexes = archive.archive.indexes(crawl)?;
     let captures = Captures::new(indexes, keys, args.limit);
     let found = match errand::run(settings, &archive, captures).await {
         Ok(found) => found,

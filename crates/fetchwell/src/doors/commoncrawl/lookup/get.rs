@@ -11,10 +11,10 @@ use tracing::{error, info};
 use super::captures::Captures;
 use super::errand::{self, Errand};
 use super::pattern::Keys;
+use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::commands::commoncrawl::args::GetArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::ByteRange;
 use crate::doors::commoncrawl::read_time::ReadTime;
 use crate::doors::commoncrawl::work::{Document, record_bytes};
@@ -38,11 +38,11 @@ async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
         return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
     }
     let keys = Keys::of(&args.url)?;
-    let archive = Archive::open_to_look(settings).await?;
-    let indexes = archive.indexes(crawl)?;
+    let archive = OpenArchive::open_to_look(settings).await?;
+    let indexes = archive.archive.indexes(crawl)?;
     let fetching = Fetching {
         captures: Captures::new(indexes, keys, MAX_CAPTURES),
-        root: archive.root.clone(),
+        root: archive.archive.root.clone(),
         timestamp: args.timestamp.clone(),
         chosen: None,
         record: None,

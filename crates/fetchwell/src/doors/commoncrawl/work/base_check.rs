@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// The start of the error message when a worker stops because its base is wrong.
-pub(in crate::doors::commoncrawl) const NO_ARCHIVE: &str = "no archive was found at ";
+use crate::doors::commoncrawl::archive::NO_ARCHIVE;
 
 /// The worker stops when this many different batches have found nothing and no record has come. Fewer batches
 /// prove nothing: they may name files that this archive lacks.

@@ -21,7 +21,6 @@ mod retry_errors;
 mod serve;
 
 pub use base_check::BaseCheck;
-pub(super) use base_check::NO_ARCHIVE;
 pub(super) use document::record_bytes;
 pub use document::{Document, WarcPlace};
 pub(crate) use document::{LASTING_KINDS, PASSING_KINDS};

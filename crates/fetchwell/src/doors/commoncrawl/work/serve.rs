@@ -24,12 +24,11 @@ use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{WorkRules, plan};
+use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::commands::commoncrawl::args::WorkArgs;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::archive::{Archive, join_rule};
-use crate::doors::commoncrawl::near_ranges::JoinRule;
 use crate::doors::commoncrawl::read_time::ReadTime;
 use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 
@@ -49,7 +48,7 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
     let values = &settings.values;
     let listener = listen_for_metrics(values.commoncrawl_work_metrics_listen).await?;
     let stop = stop_on_signal();
-    let archive = Archive::open(settings).await?;
+    let archive = OpenArchive::open(settings).await?;
     let metrics = Arc::new(WorkMetrics::default());
     let clock = archive.parts.clock.clone();
     let folder = &values.commoncrawl_output;
@@ -87,7 +86,7 @@ async fn serve_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> 
 
 struct Work<'a> {
     settings: &'a Settings,
-    archive: &'a Archive,
+    archive: &'a OpenArchive,
     output: Arc<Output>,
     metrics: Arc<WorkMetrics>,
 }
@@ -105,7 +104,8 @@ impl Work<'_> {
         let values = &self.settings.values;
         let worker = self.join(queue)?;
         let rules = Arc::new(self.rules(filter));
-        let at_archive = AtArchive { inner: worker.clone(), site: self.archive.root.site() };
+        let at_archive =
+            AtArchive { inner: worker.clone(), site: self.archive.archive.root.site() };
         let written = SinkThenSettle { sink: self.output.clone(), source: worker.clone() };
         let door = Door {
             source: Arc::new(at_archive),
@@ -132,13 +132,12 @@ impl Work<'_> {
     }
 
     fn rules(&self, filter: DocumentFilter) -> WorkRules {
-        let JoinRule { max_gap_bytes, max_range_bytes } = join_rule(self.settings);
         let max_record = self.settings.values.commoncrawl_max_record;
         let max_record_bytes = usize::try_from(max_record).unwrap_or(usize::MAX);
         WorkRules {
-            root: self.archive.root.clone(),
-            max_gap_bytes,
-            max_range_bytes,
+            root: self.archive.archive.root.clone(),
+            max_gap_bytes: self.settings.values.commoncrawl_join_gap,
+            max_range_bytes: self.settings.values.commoncrawl_max_range,
             max_record_bytes,
             reading: ReadTime(self.settings.values.extract_max_time),
             filter,
