@@ -13,7 +13,7 @@ mod crawl_files;
 mod dead;
 mod error;
 mod folder;
-mod lookup;
+pub mod lookup;
 mod near_ranges;
 mod queue;
 mod read_time;
@@ -24,6 +24,7 @@ pub mod work;
 use fetchwell_settings::Settings;
 
 use crate::commands::commoncrawl::args::CommonCrawlCommand;
+use crate::commands::commoncrawl::{find, get};
 use crate::console::exit::Exit;
 
 pub(crate) use crawl_files::CrawlFiles;
@@ -38,8 +39,8 @@ pub(crate) async fn run(
     quiet: u8,
 ) -> Result<Exit, Exit> {
     match command {
-        CommonCrawlCommand::Find(args) => lookup::find(settings, args, as_json).await,
-        CommonCrawlCommand::Get(args) => lookup::get(settings, args, as_json).await,
+        CommonCrawlCommand::Find(args) => find(settings, args, as_json).await,
+        CommonCrawlCommand::Get(args) => get(settings, args, as_json).await,
         CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
         CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
         CommonCrawlCommand::Dead { command } => dead::run(settings, command, as_json).await,

@@ -14,16 +14,13 @@ use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::Settings;
-use fetchwell_telemetry::metrics::DoorName;
 use parking_lot::Mutex;
-use tracing::error;
+use thiserror::Error;
 
-use crate::commands::commoncrawl::archive::OpenArchive;
-use crate::console::exit::Exit;
-use crate::console::signals::stop_on_signal;
+use super::CrawlReader;
 use crate::doors::commoncrawl::archive::Archive;
 use crate::doors::commoncrawl::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::doors::commoncrawl::error::CommonCrawlError;
 
 /// Nobody else works on a queue in memory.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
@@ -43,17 +40,34 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     fn found(&self) -> Self::Found;
 }
 
-/// Runs an errand to its end; what comes of it, or how the program ends.
+/// Why a lookup came to nothing.
+#[derive(Debug, Error)]
+pub enum LookupError {
+    /// By the address guard, or by a disk that cannot be read.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The archive did not send what was asked for.
+    #[error("{0}")]
+    Failed(String),
+    /// It was told to stop before it had come to its end.
+    #[error("stopped")]
+    Stopped,
+    /// It could not be done at all.
+    #[error(transparent)]
+    Other(#[from] CommonCrawlError),
+}
+
+/// Runs an errand to its end.
 pub(super) async fn run<E: Errand>(
-    settings: &Settings,
-    archive: &OpenArchive,
+    reader: CrawlReader<'_>,
     errand: E,
-) -> Result<E::Found, Exit> {
-    let queue = MemoryQueue::new(archive.parts.clock.clone(), LEASE_TTL, true);
-    queue.enqueue(vec![NewJob::now(job(&archive.archive))]);
+) -> Result<E::Found, LookupError> {
+    let CrawlReader { archive, plant, stop, .. } = reader;
+    let queue = MemoryQueue::new(plant.clock.clone(), LEASE_TTL, true);
+    queue.enqueue(vec![NewJob::now(job(archive))]);
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
-    let root = archive.archive.root.clone();
+    let root = archive.root.clone();
     let progress = Arc::new(Mutex::new(errand));
     let door = Door {
         source: instance.clone(),
@@ -66,21 +80,15 @@ pub(super) async fn run<E: Errand>(
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
         obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
     };
-    let patience = settings.values.fetch_give_up_after;
-    let plant = archive.plant(settings, Some(patience), DoorName::Errand);
-    let ended = pipeline::run(door, plant, stop_on_signal()).await?;
+    let ended = pipeline::run(door, plant, stop).await.map_err(CommonCrawlError::from)?;
     let end = kept.lock().take();
     match (end, ended) {
         (Some(End::Found(found)), _) => Ok(found),
-        (Some(End::Refused(why)), _) => {
-            error!("{}: refused: {why}", settings.values.commoncrawl_base);
-            Err(Exit::Refused)
-        }
+        (Some(End::Refused(why)), _) => Err(LookupError::Refused(why)),
         (Some(End::Failed(reason)), _) | (None, Ended::Halted(reason)) => {
-            error!("{}: {reason}", settings.values.commoncrawl_base);
-            Err(Exit::SomeFailed)
+            Err(LookupError::Failed(reason))
         }
-        (None, _) => Err(Exit::Ok),
+        (None, _) => Err(LookupError::Stopped),
     }
 }
 

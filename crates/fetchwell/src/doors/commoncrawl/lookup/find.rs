@@ -1,58 +1,36 @@
-//! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
+//! The captures of a page, of all below it, or of a domain.
 
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::Settings;
-use serde_json::{Map, Value as Json};
-use tracing::{info, warn};
 
+use super::CrawlReader;
 use super::captures::Captures;
-use super::errand::{self, Errand};
+use super::errand::{self, Errand, LookupError};
 use super::pattern::Keys;
-use crate::commands::commoncrawl::archive::OpenArchive;
-use crate::commands::commoncrawl::args::FindArgs;
-use crate::console::exit::Exit;
-use crate::console::output::{Running, print};
 use crate::doors::commoncrawl::byte_range::ByteRange;
-
-/// Does what was typed.
-pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
-    Box::pin(find_inner(settings, args, as_json))
-}
-
-async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
-    let crawl = settings.values.commoncrawl_crawl.as_str();
-    let keys = Keys::of(&args.pattern)?;
-    let archive = OpenArchive::open_to_look(settings).await?;
-    let indexes = archive.archive.indexes(crawl)?;
-    let captures = Captures::new(indexes, keys, args.limit);
-    let found = match errand::run(settings, &archive, captures).await {
-        Ok(found) => found,
-        Err(exit) => return Ok(exit),
-    };
-    if found.captures.is_empty() && found.unread == 0 {
-        warn!("{crawl} has no capture of {}", args.pattern);
-        return Ok(Exit::SomeFailed);
-    }
-    let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
-    let exit = print(text.as_bytes())?;
-    if found.has_more {
-        info!("there are more; use --limit N to print more than {}", args.limit);
-    }
-    Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
-}
 
 /// What was found.
 #[derive(Clone)]
-pub(super) struct Found {
-    pub(super) captures: Vec<CdxRecord>,
-    has_more: bool,
-    unread: u64,
+pub struct CapturesFound {
+    /// In the order of the index.
+    pub captures: Vec<CdxRecord>,
+    /// Whether there are more than the limit.
+    pub has_more: bool,
+    /// Blocks of the index that could not be read.
+    pub unread: u64,
+}
+
+impl CrawlReader<'_> {
+    /// Finds captures, at most `limit` of them.
+    pub async fn find(self, keys: Keys, limit: usize) -> Result<CapturesFound, LookupError> {
+        let indexes = self.archive.indexes(self.crawl)?;
+        errand::run(self, Captures::new(indexes, keys, limit)).await
+    }
 }
 
 impl Errand for Captures {
-    type Found = Found;
+    type Found = CapturesFound;
 
     fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
         Captures::wanted(self)
@@ -62,41 +40,7 @@ impl Errand for Captures {
         Captures::take(self, answer)
     }
 
-    fn found(&self) -> Found {
-        let captures = self.found.clone();
-        let has_more = self.has_more;
-        let unread = self.unread;
-        Found { captures, has_more, unread }
+    fn found(&self) -> CapturesFound {
+        CapturesFound { captures: self.found.clone(), has_more: self.has_more, unread: self.unread }
     }
-}
-
-/// As the index server of Common Crawl has them: the key, the time, and all that the line says.
-fn json_lines(captures: &[CdxRecord]) -> String {
-    let line = |capture: &CdxRecord| {
-        let mut object = Map::new();
-        object.insert("urlkey".to_owned(), capture.surt_url.clone().into());
-        object.insert("timestamp".to_owned(), capture.timestamp.clone().into());
-        let fields = capture.metadata.iter();
-        object.extend(fields.map(|(name, value)| (name.clone(), value.clone().into())));
-        format!("{}\n", Json::Object(object))
-    };
-    captures.iter().map(line).collect()
-}
-
-fn table(captures: &[CdxRecord]) -> String {
-    let field = |capture: &CdxRecord, name: &str| {
-        capture.metadata.get(name).map_or("-".to_owned(), |value| printable(value))
-    };
-    let line = |capture: &CdxRecord| {
-        let [status, mime, length, url] =
-            ["status", "mime", "length", "url"].map(|name| field(capture, name));
-        format!("{}  {status:<6}  {mime:<24}  {length:>9}  {url}\n", capture.timestamp)
-    };
-    let head = format!("{:<14}  {:<6}  {:<24}  {:>9}  URL\n", "TIME", "STATUS", "TYPE", "BYTES");
-    std::iter::once(head).chain(captures.iter().map(line)).collect()
-}
-
-/// What an archive says must not move the cursor of whoever reads it.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

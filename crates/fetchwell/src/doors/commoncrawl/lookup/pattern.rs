@@ -5,9 +5,9 @@ use fetchwell_policy::url::WebUrl;
 
 use crate::doors::commoncrawl::error::CommonCrawlError;
 
-/// Keys from one on and before another.
+/// What is looked for: keys from one on and before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Keys {
+pub struct Keys {
     /// The first that may be wanted.
     pub(super) lower: String,
     /// The first that is not wanted any more.
@@ -18,8 +18,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Those of a pattern.
-    pub(super) fn of(pattern: &str) -> Result<Keys, CommonCrawlError> {
+    /// Those of a pattern: a URL, all below one (`example.com/docs/*`), or a domain (`*.example.com`).
+    pub fn of(pattern: &str) -> Result<Keys, CommonCrawlError> {
         let pattern = pattern.trim();
         if let Some(domain) = pattern.strip_prefix("*.") {
             let domain = domain.trim_end_matches('*').trim_end_matches('/');

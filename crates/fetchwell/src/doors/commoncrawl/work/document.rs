@@ -144,9 +144,9 @@ impl Document {
         record: &[u8],
         max_bytes: usize,
         reading: ReadTime,
-    ) -> anyhow::Result<Document> {
+    ) -> Result<Document, DocumentFault> {
         let warc = WarcPlace::of(page).ok_or(DocumentFault::Place)?;
-        Ok(Document::read(page, warc, record, max_bytes, reading)?)
+        Document::read(page, warc, record, max_bytes, reading)
     }
 
     /// Gzip member, WARC record, HTTP response, text: each is taken from the one before, and none is

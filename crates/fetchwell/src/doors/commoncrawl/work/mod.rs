@@ -21,8 +21,8 @@ mod retry_errors;
 mod serve;
 
 pub use base_check::BaseCheck;
-pub(super) use document::record_bytes;
 pub use document::{Document, WarcPlace};
+pub(super) use document::{DocumentFault, record_bytes};
 pub(crate) use document::{LASTING_KINDS, PASSING_KINDS};
 pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};

@@ -1,0 +1,68 @@
+//! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
+
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_settings::Settings;
+use serde_json::{Map, Value as Json};
+use tracing::{info, warn};
+
+use super::archive::OpenArchive;
+use super::args::FindArgs;
+use super::lookup::exit_of;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::doors::commoncrawl::lookup::Keys;
+
+pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
+    Box::pin(find_inner(settings, args, as_json))
+}
+
+async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
+    let crawl = settings.values.commoncrawl_crawl.as_str();
+    let keys = Keys::of(&args.pattern)?;
+    let archive = OpenArchive::open_to_look(settings).await?;
+    let found = match archive.reader(settings).find(keys, args.limit).await {
+        Ok(found) => found,
+        Err(error) => return Ok(exit_of(settings, error)),
+    };
+    if found.captures.is_empty() && found.unread == 0 {
+        warn!("{crawl} has no capture of {}", args.pattern);
+        return Ok(Exit::SomeFailed);
+    }
+    let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
+    let exit = print(text.as_bytes())?;
+    if found.has_more {
+        info!("there are more; use --limit N to print more than {}", args.limit);
+    }
+    Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
+}
+
+/// As the index server of Common Crawl has them: the key, the time, and all that the line says.
+fn json_lines(captures: &[CdxRecord]) -> String {
+    let line = |capture: &CdxRecord| {
+        let mut object = Map::new();
+        object.insert("urlkey".to_owned(), capture.surt_url.clone().into());
+        object.insert("timestamp".to_owned(), capture.timestamp.clone().into());
+        let fields = capture.metadata.iter();
+        object.extend(fields.map(|(name, value)| (name.clone(), value.clone().into())));
+        format!("{}\n", Json::Object(object))
+    };
+    captures.iter().map(line).collect()
+}
+
+fn table(captures: &[CdxRecord]) -> String {
+    let field = |capture: &CdxRecord, name: &str| {
+        capture.metadata.get(name).map_or("-".to_owned(), |value| printable(value))
+    };
+    let line = |capture: &CdxRecord| {
+        let [status, mime, length, url] =
+            ["status", "mime", "length", "url"].map(|name| field(capture, name));
+        format!("{}  {status:<6}  {mime:<24}  {length:>9}  {url}\n", capture.timestamp)
+    };
+    let head = format!("{:<14}  {:<6}  {:<24}  {:>9}  URL\n", "TIME", "STATUS", "TYPE", "BYTES");
+    std::iter::once(head).chain(captures.iter().map(line)).collect()
+}
+
+/// What an archive says must not move the cursor of whoever reads it.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

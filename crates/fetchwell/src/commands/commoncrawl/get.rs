@@ -1,0 +1,127 @@
+//! `fetchwell commoncrawl get`: a captured page, brought back.
+
+use fetchwell_archive::warc::parse_record;
+use fetchwell_settings::Settings;
+use tracing::{error, info};
+
+use super::archive::OpenArchive;
+use super::args::GetArgs;
+use super::lookup::exit_of;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::doors::commoncrawl::ReadTime;
+use crate::doors::commoncrawl::lookup::{CapturedPage, Keys};
+use crate::doors::fetch::format::Format;
+
+/// The longest record that is printed, inflated.
+const MAX_RECORD_BYTES: usize = 64 << 20;
+
+pub(crate) fn get(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {
+    Box::pin(get_inner(settings, args, as_json))
+}
+
+async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
+    let format = if as_json { Format::Json } else { args.format };
+    let crawl = settings.values.commoncrawl_crawl.as_str();
+    if args.url.contains('*') {
+        let find = format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
+        return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
+    }
+    let keys = Keys::of(&args.url)?;
+    let archive = OpenArchive::open_to_look(settings).await?;
+    let page = match archive.reader(settings).get(keys, args.timestamp.clone()).await {
+        Ok(Some(page)) => page,
+        Ok(None) => {
+            let which = match &args.timestamp {
+                Some(time) => format!("no capture of {} at {time}", args.url),
+                None => format!("no capture of {} with status 200", args.url),
+            };
+            error!("{crawl} has {which}; run `fetchwell commoncrawl find` to list its captures");
+            return Ok(Exit::SomeFailed);
+        }
+        Err(error) => return Ok(exit_of(settings, error)),
+    };
+    info!("captured at {}: {}", page.capture.timestamp, page.capture.url().unwrap_or_default());
+    let reading = ReadTime(settings.values.extract_max_time);
+    match render(&page, format, reading) {
+        Ok(text) => print(&text),
+        Err(fault) => {
+            error!("{}: {fault}", args.url);
+            Ok(Exit::SomeFailed)
+        }
+    }
+}
+
+fn render(page: &CapturedPage, format: Format, reading: ReadTime) -> anyhow::Result<Vec<u8>> {
+    if format == Format::Warc {
+        return Ok(page.stored.to_vec());
+    }
+    if format == Format::Json {
+        let document = page.document(MAX_RECORD_BYTES, reading)?;
+        return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
+    }
+    let bytes = page.record(MAX_RECORD_BYTES)?;
+    let record = parse_record(&bytes)?;
+    let response = record.http()?;
+    let mut scratch = Vec::new();
+    let body = response.body(&mut scratch, MAX_RECORD_BYTES);
+    let content_type = response.headers.get("content-type");
+    let is_html = fetchwell_extract::is_html(content_type.as_deref(), body.bytes);
+    if format == Format::Html && !is_html {
+        return Ok(body.bytes.to_vec());
+    }
+    anyhow::ensure!(is_html, "the page is not HTML; --format html prints it as it is");
+    let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
+    if format == Format::Html {
+        return Ok(html.into_owned().into_bytes());
+    }
+    let url = url::Url::parse(page.capture.url().unwrap_or_default())?;
+    let article = reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))?;
+    let mut text = if format == Format::Text { article.text } else { article.markdown };
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    Ok(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use fetchwell_archive::cdxj::CdxRecord;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_printed_however_it_is_stored() {
+        let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Words.</p>";
+        let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
+        let plain = format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes();
+        let mut member = GzEncoder::new(Vec::new(), Compression::default());
+        member.write_all(&plain).unwrap();
+        let said = [
+            ("url", "https://example.com/".to_owned()),
+            ("filename", "a.warc".to_owned()),
+            ("offset", "0".to_owned()),
+            ("length", plain.len().to_string()),
+        ];
+        let capture = CdxRecord {
+            metadata: said.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..CdxRecord::default()
+        };
+        for stored in [member.finish().unwrap(), plain] {
+            let page = CapturedPage { capture: capture.clone(), stored: stored.into() };
+            for (format, want) in [
+                (Format::Markdown, "Words."),
+                (Format::Text, "Words."),
+                (Format::Html, "<p>Words.</p>"),
+                (Format::Json, "\"text\":"),
+            ] {
+                let printed = render(&page, format, ReadTime::default()).unwrap();
+                let printed = String::from_utf8(printed).unwrap();
+                assert!(printed.contains(want), "{format:?}: {printed}");
+            }
+        }
+    }
+}

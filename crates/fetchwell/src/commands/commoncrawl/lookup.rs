@@ -1,0 +1,40 @@
+//! What `find` and `get` have in common: a reader of the crawl that the settings name, and how it ends.
+
+use fetchwell_settings::Settings;
+use fetchwell_telemetry::metrics::DoorName;
+use tracing::error;
+
+use super::archive::OpenArchive;
+use crate::console::exit::Exit;
+use crate::console::signals::stop_on_signal;
+use crate::doors::commoncrawl::lookup::{CrawlReader, LookupError};
+
+impl OpenArchive {
+    /// A reader of the crawl that the settings name. A signal stops it.
+    pub(super) fn reader<'a>(&'a self, settings: &'a Settings) -> CrawlReader<'a> {
+        let values = &settings.values;
+        CrawlReader {
+            archive: &self.archive,
+            crawl: &values.commoncrawl_crawl,
+            plant: self.plant(settings, Some(values.fetch_give_up_after), DoorName::Errand),
+            stop: stop_on_signal(),
+        }
+    }
+}
+
+/// How the program ends after a lookup that came to nothing. The log says why.
+pub(super) fn exit_of(settings: &Settings, error: LookupError) -> Exit {
+    let base = &settings.values.commoncrawl_base;
+    match error {
+        LookupError::Refused(_) => {
+            error!("{base}: {error}");
+            Exit::Refused
+        }
+        LookupError::Failed(_) => {
+            error!("{base}: {error}");
+            Exit::SomeFailed
+        }
+        LookupError::Stopped => Exit::Ok,
+        LookupError::Other(error) => error.into(),
+    }
+}
