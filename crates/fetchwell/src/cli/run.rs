@@ -12,8 +12,8 @@ use tracing::warn;
 use super::{Cli, Command, GlobalFlags, manual};
 use crate::commands::messages::args::OutboxCommand;
 use crate::commands::{
-    articles, config, demo, dlq, doctor, explain, feeds, fetch, health, messages, pages, schedule,
-    serve, sites, top,
+    articles, commoncrawl, config, demo, dlq, doctor, explain, feeds, fetch, health, messages,
+    pages, schedule, serve, sites, top,
 };
 use crate::console::exit::Exit;
 use crate::console::logs;
@@ -142,7 +142,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
             let settings = load()?;
             logs::start(log_options, settings.values.log_format);
             let GlobalFlags { json, quiet, .. } = cli.global;
-            doors::commoncrawl::run(&settings, command, json, quiet).await
+            commoncrawl::run(&settings, command, json, quiet).await
         }
         Command::Sites { command } => {
             let settings = load()?;

@@ -12,11 +12,11 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::doors::commoncrawl::lookup::Keys;
 
-pub(crate) fn find(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
-    Box::pin(find_inner(settings, args, as_json))
+pub(super) fn run(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json))
 }
 
-async fn find_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
+async fn run_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
     let crawl = settings.values.commoncrawl_crawl.as_str();
     let keys = Keys::of(&args.pattern)?;
     let archive = OpenArchive::open_to_look(settings).await?;

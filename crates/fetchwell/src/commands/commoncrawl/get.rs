@@ -16,11 +16,11 @@ use crate::doors::fetch::format::Format;
 /// The longest record that is printed, inflated.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
-pub(crate) fn get(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {
-    Box::pin(get_inner(settings, args, as_json))
+pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json))
 }
 
-async fn get_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
+async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
     let format = if as_json { Format::Json } else { args.format };
     let crawl = settings.values.commoncrawl_crawl.as_str();
     if args.url.contains('*') {

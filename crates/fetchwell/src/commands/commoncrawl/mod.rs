@@ -1,10 +1,30 @@
-//! `fetchwell commoncrawl`.
+//! `fetchwell commoncrawl`: from the index of a web archive to the text of its pages.
 
 pub(crate) mod archive;
 pub(crate) mod args;
+mod dead;
 mod find;
 mod get;
 mod lookup;
 
-pub(crate) use find::find;
-pub(crate) use get::get;
+use fetchwell_settings::Settings;
+
+use crate::console::exit::Exit;
+use crate::doors::commoncrawl::{batch, work};
+use args::CommonCrawlCommand;
+
+pub(crate) async fn run(
+    settings: &Settings,
+    command: CommonCrawlCommand,
+    as_json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    match command {
+        CommonCrawlCommand::Find(args) => find::run(settings, args, as_json).await,
+        CommonCrawlCommand::Get(args) => get::run(settings, args, as_json).await,
+        CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
+        CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
+        CommonCrawlCommand::Dead { command } => dead::run(settings, command, as_json).await,
+        CommonCrawlCommand::RetryErrors(args) => work::retry_errors(settings, args, as_json).await,
+    }
+}

@@ -29,5 +29,5 @@ pub use in_hand::{InHand, Part};
 pub(crate) use output::standing;
 pub use plan::{WorkRules, plan};
 pub use record::{BrokenPage, WorkRecord};
-pub(super) use retry_errors::retry_errors;
-pub(super) use serve::serve;
+pub(crate) use retry_errors::retry_errors;
+pub(crate) use serve::serve;

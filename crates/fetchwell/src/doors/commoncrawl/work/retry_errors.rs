@@ -39,7 +39,7 @@ struct Tally {
 }
 
 /// Publishes what can't be read once more, a page once however often this runs while it waits.
-pub(in super::super) fn retry_errors(
+pub(crate) fn retry_errors(
     settings: &Settings,
     args: RetryErrorsArgs,
     as_json: bool,

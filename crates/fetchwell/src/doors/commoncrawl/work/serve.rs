@@ -40,7 +40,7 @@ const AGE_LOOK: Duration = Duration::from_secs(1);
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Works until it is told to stop, or until the archive says no.
-pub(in super::super) fn serve(settings: &Settings, args: WorkArgs) -> Running<'_> {
+pub(crate) fn serve(settings: &Settings, args: WorkArgs) -> Running<'_> {
     Box::pin(serve_inner(settings, args))
 }
 

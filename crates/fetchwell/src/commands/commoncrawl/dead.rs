@@ -8,7 +8,7 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::error;
 
-use crate::commands::commoncrawl::args::DeadCommand;
+use super::args::DeadCommand;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 use crate::console::table::{plain, table};
